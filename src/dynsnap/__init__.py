@@ -1,0 +1,50 @@
+"""dynsnap: measure, and keep, the consistency of classifiers that are retrained.
+
+    >>> import dynsnap
+    >>> old = dynsnap.Predictions(ids=[1, 2, 3], classes=["cat", "dog"],
+    ...                           labels=["cat", "dog", "dog"], truth=["cat", "dog", "cat"])
+    >>> new = dynsnap.Predictions(ids=[1, 2, 3], classes=["cat", "dog"],
+    ...                           labels=["cat", "cat", "cat"], truth=["cat", "dog", "cat"])
+    >>> round(dynsnap.compare(old, new).pairs[0].metrics["consistency"].value, 3)
+    0.333
+
+Names are loaded when they are first used, so that `import dynsnap` stays light.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+# Public name -> the module that holds it.
+_HOMES = {
+    "Predictions": "dynsnap.predictions",
+    "align": "dynsnap.predictions",
+    "read": "dynsnap.predictions",
+    "compare": "dynsnap.comparison",
+    "DynSnapClassifier": "dynsnap.estimator",
+    "EnsemblePlan": "dynsnap.ensemble",
+}
+_ROOMS = ("comparison", "data", "ensemble", "errors", "gate", "metrics", "predictions", "theory")
+
+__all__ = [*_HOMES, *_ROOMS, "__version__"]
+
+if TYPE_CHECKING:
+    from dynsnap.comparison import compare as compare
+    from dynsnap.ensemble import EnsemblePlan as EnsemblePlan
+    from dynsnap.estimator import DynSnapClassifier as DynSnapClassifier
+    from dynsnap.predictions import Predictions as Predictions
+    from dynsnap.predictions import align as align
+    from dynsnap.predictions import read as read
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(importlib.import_module(_HOMES[name]), name)
+    if name in _ROOMS:
+        return importlib.import_module(f"dynsnap.{name}")
+    raise AttributeError(f"module 'dynsnap' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

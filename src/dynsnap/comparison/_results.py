@@ -1,0 +1,144 @@
+"""What a comparison found: plain values, from which every table, file and page is made."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from dynsnap._types import Floats
+from dynsnap.predictions import AlignmentReport
+
+GroupKind: TypeAlias = Literal["class", "slice", "frequency"]
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A measured value with its bootstrap interval (None where no interval exists)."""
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+
+
+Estimates: TypeAlias = Mapping[str, Estimate]  # by metric name, in the catalogue's order
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GenerationResult:
+    """One generation on its own: accuracy, calibration and the like."""
+
+    name: str
+    metrics: Estimates
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupResult:
+    """A pair of generations on a part of the inputs.
+
+    Attributes:
+        kind: "class" (by true class), "slice" (by a column's value), or "frequency"
+            (majority and minority classes).
+        column: The slice's column; "truth" for classes, "frequency" for the last kind.
+        name: The class or the column's value; "majority" or "minority".
+        inputs: How many inputs fall into it.
+        weight: Their total weight; equal to `inputs` when nothing is weighted.
+        changed: The p-value of McNemar's exact test within the group, None without truth.
+    """
+
+    kind: GroupKind
+    column: str
+    name: str
+    inputs: int
+    weight: float
+    metrics: Estimates
+    changed: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """Inputs of one true class that moved from one label to another (or kept it)."""
+
+    truth: str | None
+    old: str
+    new: str
+    inputs: int
+
+
+@dataclass(frozen=True, slots=True)
+class TransitionCounts:
+    """How many inputs fall into each of the four cases; None without truth."""
+
+    kept: int
+    gained: int
+    lost: int
+    never: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairResult:
+    """An older and a newer generation side by side.
+
+    Attributes:
+        transitions: Counts of the four cases, None without truth.
+        mcnemar: p-value of McNemar's exact test that lost and gained are equally likely.
+        flows: The changed labels, most frequent first, at most a few hundred.
+        groups: Classes, slices, majority and minority classes.
+        noise_floor: The flip metrics between OLD and its twin, trained again on the same data.
+    """
+
+    old: str
+    new: str
+    metrics: Estimates
+    transitions: TransitionCounts | None = None
+    mcnemar: float | None = None
+    flows: tuple[Flow, ...] = ()
+    groups: tuple[GroupResult, ...] = ()
+    noise_floor: Estimates | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """Generations of a classifier side by side: the one object behind every output.
+
+    Attributes:
+        inputs: Inputs that all generations share, and that everything here is computed on.
+        averages: The paper's reported numbers: generation metrics averaged over generations, pair
+            metrics over all pairs.
+        agreement: Metrics of all generations at once (Fleiss' kappa, ambiguity, ...).
+        notes: What was left out and why, and what the reader should know, one sentence each.
+        confidence: The level of every interval.
+    """
+
+    inputs: int
+    classes: tuple[str, ...]
+    generations: tuple[GenerationResult, ...]
+    pairs: tuple[PairResult, ...]
+    averages: Estimates
+    agreement: Estimates
+    alignment: AlignmentReport
+    notes: tuple[str, ...] = ()
+    confidence: float = 0.95
+    resamples: int = 1000
+    weighted: bool = False
+    has_truth: bool = True
+    has_scores: bool = True
+    slices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def matrix(self, metric: str) -> Floats:
+        """A pair metric for every two generations, as a symmetric N×N table.
+
+        Its diagonal holds what a generation has with itself: 1 for consistency, its accuracy for
+        correct-consistency, NaN for metrics with no such reading.
+        """
+        names = [generation.name for generation in self.generations]
+        table = np.full((len(names), len(names)), np.nan)
+        for pair in self.pairs:
+            i, j = names.index(pair.old), names.index(pair.new)
+            table[i, j] = table[j, i] = pair.metrics[metric].value
+        for i, generation in enumerate(self.generations):
+            if metric == "consistency":
+                table[i, i] = 1.0
+            elif metric == "correct_consistency":
+                table[i, i] = generation.metrics["accuracy"].value
+        return table

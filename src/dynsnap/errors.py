@@ -1,0 +1,56 @@
+"""Everything that dynsnap raises on purpose.
+
+One root, so that a caller (and the command line) can catch them in one place. A message says what
+is wrong, what was found, and what to do about it, in one line.
+"""
+
+import difflib
+from collections.abc import Iterable
+
+
+class DynSnapError(Exception):
+    """The root of every error that dynsnap raises on purpose."""
+
+
+class InputError(DynSnapError, ValueError):
+    """A value that was handed in does not make sense."""
+
+
+class PlanError(DynSnapError, ValueError):
+    """A plan, a rule or a setting contradicts itself or names something that does not exist."""
+
+
+class FileError(DynSnapError):
+    """A file cannot be read or written, or does not hold what it should."""
+
+
+class ComparisonError(DynSnapError):
+    """Predictions that are each sound cannot be compared with each other, or not in this way."""
+
+
+class DataError(DynSnapError):
+    """A data set is missing, altered, or cannot be cut as asked."""
+
+
+class TrainingError(DynSnapError):
+    """A round of training could not be carried out, or gave something unusable."""
+
+
+class Interrupted(DynSnapError):
+    """Work stopped cleanly before it was done: what is finished is kept, and can be gone on with."""
+
+
+def did_you_mean(wrong: str, known: Iterable[str]) -> str:
+    """A sentence that names the nearest known word, or all of them when there are few.
+
+    Example:
+        >>> did_you_mean("consistancy", ["accuracy", "consistency"])
+        'Did you mean "consistency"?'
+    """
+    names = sorted(known)
+    near = difflib.get_close_matches(wrong, names, n=1)
+    if near:
+        return f'Did you mean "{near[0]}"?'
+    if len(names) > 40:
+        return "Known names are in the documentation."
+    return f"Known: {', '.join(names)}."
