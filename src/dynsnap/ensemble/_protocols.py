@@ -12,7 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
-from dynsnap._types import Accuracies, Floats, MemberScores, Positions
+from dynsnap._types import Accuracies, AnyArray, Floats, MemberScores, Positions
 from dynsnap.ensemble._recipe import Recipe
 from dynsnap.errors import InputError, TrainingError
 
@@ -110,6 +110,30 @@ class Trainer(Protocol):
         ...
 
     def train(self, specs: Sequence[RoundSpec], /) -> Iterable[Round]: ...
+
+    def score(self, weights: Sequence[bytes], inputs: AnyArray, /) -> MemberScores:
+        """Scores of stored learners on inputs in the form that the stream's pool has."""
+        ...
+
+
+class Monitor(Protocol):
+    """Is told how training goes, and may ask it to stop at the next safe place."""
+
+    def epoch_done(self, spec: RoundSpec, epoch: int, accuracy: float, /) -> None: ...
+
+    def stopping(self) -> bool:
+        """Asked after every epoch; a trainer then saves a checkpoint and raises Interrupted."""
+        ...
+
+
+class Checkpoints(Protocol):
+    """Keeps the state of unfinished rounds, so that a long one need not start over."""
+
+    def load(self, spec: RoundSpec, /) -> bytes | None: ...
+
+    def save(self, spec: RoundSpec, state: bytes, /) -> None: ...
+
+    def drop(self, spec: RoundSpec, /) -> None: ...
 
 
 class Engine(Protocol):
