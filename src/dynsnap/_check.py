@@ -1,7 +1,11 @@
 """Checks on what callers hand in: one property each, in the caller's own words."""
 
+import numpy as np
+
 from dynsnap._types import AnyArray
 from dynsnap.errors import InputError
+
+SUM_TOLERANCE = 0.01  # how far the sum of a row of probabilities may be from one
 
 
 def comparable(**arrays: AnyArray) -> None:
@@ -15,3 +19,96 @@ def comparable(**arrays: AnyArray) -> None:
         )
     if 0 in sizes.values():
         raise InputError("There is nothing to compare: the arrays are empty.")
+
+
+def labels(**arrays: AnyArray) -> tuple[AnyArray, ...]:
+    """The arrays, if each holds one label per input, of the same inputs."""
+    found = {name: np.asarray(array) for name, array in arrays.items()}
+    for name, array in found.items():
+        if array.ndim != 1:
+            raise InputError(
+                f"`{name}` must hold one label per input, but its shape is {array.shape}. "
+                "Take `scores.argmax(axis=1)` first if these are scores."
+            )
+        if array.size and array.dtype.kind not in "iubUSO":
+            raise InputError(
+                f"`{name}` must hold class positions or class names, but its type is {array.dtype}."
+            )
+    comparable(**found)
+    if len({array.dtype.kind in "iub" for array in found.values()}) > 1:
+        kinds = ", ".join(f"`{name}` is {array.dtype}" for name, array in found.items())
+        raise InputError(f"Labels must be all positions or all names, but {kinds}.")
+    return tuple(found.values())
+
+
+def scores(**arrays: AnyArray) -> tuple[AnyArray, ...]:
+    """The arrays, if they are finite rows of scores for the same inputs and classes."""
+    found = {name: np.asarray(array) for name, array in arrays.items()}
+    for name, array in found.items():
+        if array.ndim != 2:
+            raise InputError(
+                f"`{name}` must have the shape (inputs, classes), got {array.shape}. "
+                "A single number per input is a row of one: `scores[:, None]`."
+            )
+    comparable(**found)
+    widths = {name: array.shape[1] for name, array in found.items()}
+    if len(set(widths.values())) > 1 or 0 in widths.values():
+        listed = ", ".join(f"`{name}` has {width}" for name, width in widths.items())
+        raise InputError(
+            f"Scores must have the same classes, and at least one, but {listed}. "
+            "Widen them to all classes first, with `dynsnap.predictions.align`."
+        )
+    finite(**found)
+    return tuple(found.values())
+
+
+def probabilities(**arrays: AnyArray) -> tuple[AnyArray, ...]:
+    """The arrays, if they are scores whose rows are not negative and sum to one."""
+    found = scores(**arrays)
+    for name, rows in zip(arrays, found, strict=True):
+        if rows.min() < 0:
+            row = int(np.argmax(rows.min(axis=1) < 0))
+            raise InputError(
+                f"`{name}` has a negative score in row {row}: {rows[row].min()}. "
+                "Turn raw outputs into probabilities first, with a softmax."
+            )
+        sums = rows.sum(axis=1, dtype=np.float64)
+        off = np.abs(sums - 1) > SUM_TOLERANCE
+        if off.any():
+            row = int(np.argmax(off))
+            raise InputError(
+                f"Each row of `{name}` must sum to 1, but row {row} sums to {sums[row]:.6g}. "
+                "Turn raw outputs into probabilities first, with a softmax."
+            )
+    return found
+
+
+def finite(**arrays: AnyArray) -> None:
+    """Raise if an array holds anything but finite numbers."""
+    for name, array in arrays.items():
+        if array.dtype.kind not in "fiub":
+            raise InputError(f"`{name}` must hold numbers, but its type is {array.dtype}.")
+        if array.dtype.kind == "f" and not np.isfinite(array).all():
+            where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+            raise InputError(
+                f"`{name}` holds {array[where]} at {where}: every value must be a finite number. "
+                "Leave out inputs that the model could not score."
+            )
+
+
+def truth(array: AnyArray, *, inputs: int, classes: int) -> AnyArray:
+    """The array, if it holds a position among the classes for each input."""
+    positions = np.asarray(array)
+    if positions.shape != (inputs,) or positions.dtype.kind not in "iu":
+        raise InputError(
+            f"`truth` must hold one class position (a whole number) for each of {inputs} inputs, "
+            f"but it is an array of {positions.dtype} of shape {positions.shape}."
+        )
+    outside = (positions < 0) | (positions >= classes)
+    if outside.any():
+        row = int(np.argmax(outside))
+        raise InputError(
+            f"`truth` must lie between 0 and {classes - 1}, the classes of the scores, "
+            f"but row {row} holds {positions[row]}."
+        )
+    return positions
