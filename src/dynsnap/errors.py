@@ -5,6 +5,7 @@ is wrong, what was found, and what to do about it, in one line.
 """
 
 import difflib
+import re
 from collections.abc import Iterable
 
 
@@ -54,3 +55,19 @@ def did_you_mean(wrong: str, known: Iterable[str]) -> str:
     if len(names) > 40:
         return "Known names are in the documentation."
     return f"Known: {', '.join(names)}."
+
+
+# What ends a line, moves a cursor, turns the direction of writing, or is no character at all.
+_UNSHOWABLE = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
+)
+
+
+def one_line(text: str) -> str:
+    r"""The text with control characters spelled out, so that it stays on one line.
+
+    Example:
+        >>> print(one_line("a\nb\x1b[31m"))
+        a\nb\x1b[31m
+    """
+    return _UNSHOWABLE.sub(lambda sign: sign[0].encode("unicode_escape").decode(), text)

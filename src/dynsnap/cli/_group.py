@@ -1,0 +1,154 @@
+"""The `dynsnap` command: a table of commands, and the one place where errors become exit codes.
+
+A command's module is imported when the command is called or asked for help, so that
+`dynsnap --help` stays quick and no command pays for another one's libraries.
+"""
+
+import contextlib
+import importlib
+import io
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import click
+
+from dynsnap import __version__
+from dynsnap.errors import DynSnapError, PlanError, did_you_mean, one_line
+
+# Name -> (module:attribute, what it does in one line). Shown in this order.
+COMMANDS: dict[str, tuple[str, str]] = {
+    "compare": (
+        "dynsnap.cli._compare:compare",
+        "Compare the predictions of two or more generations.",
+    ),
+    "gate": (
+        "dynsnap.cli._gate:gate",
+        "Let a retrained model through, or not: an exit code for CI.",
+    ),
+    "audit": (
+        "dynsnap.cli._audit:audit",
+        "Check the paper's theorems on the members of two ensembles.",
+    ),
+}
+
+WRONG_USE = 2
+UNUSABLE = 3  # what was named cannot be read, compared or written
+STOPPED = 130  # as a shell reports SIGINT
+PIPE_CLOSED = 141  # as a shell reports SIGPIPE
+
+
+class CommandGroup(click.Group):
+    """A group that loads its commands late and ends every foreseeable error in one line."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [*COMMANDS, *super().list_commands(ctx)]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return super().get_command(ctx, cmd_name)
+        module, attribute = COMMANDS[cmd_name][0].split(":")
+        command = getattr(importlib.import_module(module), attribute)
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, about) for name, (_, about) in COMMANDS.items()])
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        known = self.list_commands(ctx)
+        if args[0] not in known and not args[0].startswith("-"):
+            ctx.fail(f"There is no command {args[0]!r}. {did_you_mean(args[0], known)}")
+        return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            # The reader (head, a pager) has had enough. Click would exit with 1, which here
+            # means that a gate failed.
+            _mute_output()
+            ctx.exit(PIPE_CLOSED)
+
+    def main(  # type: ignore[override]
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        standalone_mode: bool = True,
+        **extra: Any,
+    ) -> Any:
+        """Run a command line; in standalone mode leave with an exit code and never a traceback."""
+        if not standalone_mode:
+            return super().main(args, prog_name, standalone_mode=False, **extra)
+        try:
+            outcome = super().main(args, prog_name, standalone_mode=False, **extra)
+            sys.stdout.flush()
+        except PlanError as error:
+            _leave(str(error), WRONG_USE)
+        except DynSnapError as error:
+            _leave(str(error), UNUSABLE)
+        except click.ClickException as error:
+            _leave(_usage(error), error.exit_code)
+        except click.Abort:
+            _leave("Stopped.", STOPPED)
+        except MemoryError:
+            _leave("There is not enough memory for this. Close other programs, or use fewer inputs.")
+        except OSError as error:
+            place = error.filename or "the standard output"
+            reason = error.strerror or str(error)
+            _mute_output()
+            _leave(f"Cannot use {place}: {reason}. Name a place that exists and has room.")
+        # Commands return nothing, so a number is what `ctx.exit` was called with.
+        sys.exit(outcome if isinstance(outcome, int) else 0)
+
+
+@click.group(
+    cls=CommandGroup,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(__version__, "--version", message="dynsnap %(version)s")
+@click.pass_context
+def cli(ctx: click.Context) -> None:
+    """Measure, and keep, the consistency of classifiers that are retrained.
+
+    Start with two prediction files (columns id, truth, label or score:<class>):
+
+    \b
+        dynsnap compare monday.parquet tuesday.parquet
+    """
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+
+
+def main() -> None:
+    """The console entry point."""
+    for stream in (sys.stdout, sys.stderr):
+        # A name that the terminal's encoding lacks is spelled out, not a crash.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    cli.main(prog_name="dynsnap")
+
+
+def _usage(error: click.ClickException) -> str:
+    context = getattr(error, "ctx", None)
+    where = context.command_path if context is not None else "dynsnap"
+    return f"{error.format_message()} See `{where} --help`."
+
+
+def _leave(message: str, code: int = UNUSABLE) -> NoReturn:
+    with contextlib.suppress(OSError):  # a closed stderr must not change the exit code
+        click.echo(f"dynsnap: {one_line(message)}", err=True)
+    sys.exit(code)
+
+
+def _mute_output() -> None:
+    """Point standard output nowhere, so that the interpreter's last flush cannot fail again."""
+    with contextlib.suppress(OSError, ValueError):  # in tests there is no file behind it
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
