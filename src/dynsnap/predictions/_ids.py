@@ -1,0 +1,149 @@
+"""The column of ids: whole numbers or text, each once."""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dynsnap._types import AnyArray
+from dynsnap.errors import InputError
+from dynsnap.predictions._text import CONTROL_RE2, listed, shown
+
+COMPILED_FROM = 100_000  # rows; below this, loading numba takes longer than it saves
+
+
+def as_id_column(values: Any) -> pa.Array:
+    """Ids of any origin as one Arrow array, int64 or large_string, without a copy where possible.
+
+    Example:
+        >>> str(as_id_column(["a", "b"]).type)
+        'large_string'
+    """
+    column = _as_arrow(values)
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+        if isinstance(column, pa.ChunkedArray):  # what some versions give for no chunks at all
+            column = pa.concat_arrays(column.chunks) if column.num_chunks else column.chunk(0)
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if pa.types.is_null(column.type) and len(column):
+        raise InputError("All ids are missing. Give every input an id.")
+    if column.null_count:
+        raise InputError(
+            f"{column.null_count:,} of {len(column):,} ids are missing. Give every input an id."
+        )
+    if pa.types.is_integer(column.type):
+        try:
+            return pc.cast(column, pa.int64())
+        except pa.ArrowInvalid:  # unsigned and beyond int64, as hashes are
+            return pc.cast(column, pa.large_string())
+    if _is_text(column.type):
+        return pc.cast(column, pa.large_string())
+    raise InputError(
+        f"Ids must be whole numbers or text, but are of the type {column.type}. "
+        "Convert them with str() or int()."
+    )
+
+
+def check_ids(column: pa.Array) -> None:
+    """Raise unless the ids can be shown and occur once each."""
+    if pa.types.is_large_string(column.type):
+        _check_text(column)
+        unique = _texts_differ(column)
+    else:
+        unique = _numbers_differ(column.to_numpy())
+    if not unique:
+        _refuse_duplicates(column)
+
+
+def as_text(column: pa.Array) -> pa.Array:
+    """The ids as text: how whole numbers and text are compared."""
+    return pc.cast(column, pa.large_string())
+
+
+def text_buffers(column: pa.Array) -> tuple[AnyArray, AnyArray]:
+    """The offsets and the bytes behind a large_string array, without a copy."""
+    _, offsets, content = column.buffers()
+    starts = np.frombuffer(offsets, np.int64)[column.offset : column.offset + len(column) + 1]
+    flat = np.frombuffer(content, np.uint8) if content else np.zeros(0, np.uint8)
+    return starts, flat
+
+
+def _as_arrow(values: Any) -> Any:
+    if isinstance(values, pa.Array | pa.ChunkedArray):
+        return values
+    if isinstance(values, np.ndarray):
+        if values.ndim != 1:
+            raise InputError(f"`ids` must have one axis, but has the shape {values.shape}.")
+        if values.dtype.kind == "S":
+            values = np.char.decode(values, "utf-8")
+    elif isinstance(values, str | bytes):
+        raise InputError(f"`ids` must be one per input, but is the single text {shown(values)}.")
+    else:
+        values = list(values)
+    try:
+        return pa.array(values)
+    except (pa.ArrowException, OverflowError, UnicodeError, TypeError, ValueError):
+        raise InputError(
+            "Ids must be all whole numbers or all valid text, but they are mixed or of a type "
+            "that cannot be stored. Convert them with str()."
+        ) from None
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_string(kind)
+        or pa.types.is_large_string(kind)
+        or getattr(pa.types, "is_string_view", lambda _: False)(kind)
+    )
+
+
+def _check_text(column: pa.Array) -> None:
+    starts, content = text_buffers(column)
+    if not len(column):
+        return
+    part = content[starts[0] : starts[-1]]
+    if (np.diff(starts) == 0).any():
+        raise InputError("An id is empty text. Give every input an id.")
+    if part.min() >= 0x20 and part.max() < 0x7F:  # plain ASCII: the usual case, and quick to see
+        return
+    bad = pc.match_substring_regex(column, CONTROL_RE2)
+    if pc.any(bad).as_py():
+        first = column[pc.index(bad, True).as_py()].as_py()
+        raise InputError(
+            f"The id {shown(first)} holds control characters. Remove them from the ids."
+        )
+
+
+def _numbers_differ(ids: AnyArray) -> bool:
+    if (ids[1:] > ids[:-1]).all():  # the usual case: rows are numbered
+        return True
+    ordered = np.sort(ids)
+    return bool((ordered[1:] != ordered[:-1]).all())
+
+
+def _texts_differ(column: pa.Array) -> bool:
+    if len(column) >= COMPILED_FROM:
+        from dynsnap.predictions import _kernels
+
+        starts, content = text_buffers(column)
+        hashes = np.empty(len(column), np.uint64)
+        _kernels.hash_texts(starts, content, hashes)
+        hashes.sort()
+        if (hashes[1:] != hashes[:-1]).all():
+            return True
+        # Either a duplicate or (hardly ever) two texts with one hash: look at the texts.
+    return bool(pc.count_distinct(column).as_py() == len(column))
+
+
+def _refuse_duplicates(column: pa.Array) -> None:
+    counts = pc.value_counts(column)
+    times = counts.field("counts").to_numpy()
+    repeated = counts.field("values").filter(pa.array(times > 1))
+    surplus = int((times - 1).sum())
+    raise InputError(
+        f"Ids must be unique, but {len(repeated):,} ids occur more than once "
+        f"({surplus:,} rows too many): {listed(repeated[:6].to_pylist())}. "
+        "Keep one row for each input."
+    )

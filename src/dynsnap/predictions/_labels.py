@@ -1,0 +1,202 @@
+"""Labels, truths and slices as positions in a tuple of names."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dynsnap._types import AnyArray, Labels
+from dynsnap.errors import InputError, did_you_mean
+from dynsnap.predictions._text import check_name, listed, natural_order, positions_of, shown
+from dynsnap.predictions._validate import check_length
+
+MISSING = "(none)"  # the value of a slice for inputs that have none
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Slice:
+    """A column to break results down by.
+
+    Attributes:
+        values: Its distinct values, as text.
+        codes: For each input, the position of its value in `values`.
+    """
+
+    values: tuple[str, ...]
+    codes: Labels
+
+    def take(self, rows: Any) -> "Slice":
+        """The same column for some of the inputs."""
+        return Slice(self.values, self.codes[rows])
+
+
+def read_only(array: AnyArray) -> AnyArray:
+    """A view that cannot be written to; the caller's own array stays as it is."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def encoded(column: pa.Array) -> tuple[list[str], Labels]:
+    """The distinct values of a column as text, and for each row its place there (-1: missing).
+
+    Values of a dictionary that no row uses are left out. Missing is null, or empty text.
+    """
+    if not pa.types.is_dictionary(column.type):
+        column = column.dictionary_encode()
+    codes = np.asarray(column.indices.fill_null(-1)).astype(np.int32)
+    texts = _texts(column.dictionary)
+    used = np.bincount(codes[codes >= 0], minlength=len(texts)) > 0
+    names: list[str] = []
+    places = np.full(len(texts) + 1, -1, np.int32)  # the last one is for rows without a value
+    known: dict[str, int] = {}
+    for place in np.flatnonzero(used):
+        text = texts[place]
+        if text:
+            if text not in known:
+                known[text] = len(names)
+                names.append(text)
+            places[place] = known[text]
+    return names, places[codes]
+
+
+def positions_in(
+    names: list[str], codes: Labels, classes: Mapping[str, int], *, what: str
+) -> Labels:
+    """Positions in the class names, from the names that `encoded` found."""
+    unknown = [name for name in names if name not in classes]
+    if unknown:
+        raise InputError(
+            f"`{what}` names {listed(unknown)}, but that is none of the {len(classes):,} classes. "
+            f"{did_you_mean(unknown[0], classes)}"
+        )
+    lookup = np.array([classes[name] for name in names] + [-1], np.int32)
+    return lookup[codes]
+
+
+def refuse_missing(positions: Labels, *, what: str) -> None:
+    """Raise if any input has no value."""
+    missing = int((positions < 0).sum())
+    if missing:
+        way_out = f"Drop those rows, or leave `{what}` out altogether."
+        raise InputError(
+            f"`{what}` is missing for {missing:,} of {len(positions):,} rows. {way_out}"
+        )
+
+
+def as_positions(values: Any, *, what: str, rows: int, classes: tuple[str, ...]) -> Labels | None:
+    """Labels or truth, given as names or as positions, as positions; None if all are missing."""
+    column = _as_column(values, what=what)
+    if isinstance(column, np.ndarray):
+        check_length(what, column, rows=rows)
+        if column.dtype.kind not in "iu":
+            raise InputError(
+                f"`{what}` must be class names (text) or positions in `classes` (whole numbers), "
+                f"but is of the type {column.dtype}."
+            )
+        outside = (column < 0) | (column >= len(classes))
+        if outside.any():
+            raise InputError(
+                f"`{what}` must be positions from 0 to {len(classes) - 1}, one for each of the "
+                f"{len(classes)} classes, but {int(outside.sum()):,} are outside, such as "
+                f"{column[np.argmax(outside)]}. If they are class names, give them as text."
+            )
+        return column.astype(np.int32, copy=False)
+    if len(column) != rows:
+        raise InputError(
+            f"`{what}` must have one value for each of the {rows:,} ids, but has "
+            f"{len(column):,} values."
+        )
+    if pa.types.is_integer(column.type):
+        # Numbers with gaps: taken as names they would find no class, and hide what is wrong.
+        refuse_missing(np.where(column.is_null(), -1, 0), what=what)
+    names, codes = encoded(column)
+    if not names:
+        return None
+    return positions_in(names, codes, positions_of(classes), what=what)
+
+
+def as_slice(values: Any, *, name: str, rows: int) -> Slice:
+    """A column of any plain values as a slice."""
+    check_name(name, kind="slice name")
+    what = f"slices[{name!r}]"
+    if isinstance(values, Slice):
+        check_length(what, values.codes, rows=rows)
+        texts = tuple(
+            check_name(value, kind=f"value of slice {shown(name)}") for value in values.values
+        )
+        bad = (values.codes < 0) | (values.codes >= len(texts))
+        if values.codes.dtype.kind not in "iu" or bad.any() or len(set(texts)) < len(texts):
+            raise InputError(
+                f"`{what}` must have unique values, and codes that are positions in them."
+            )
+        return Slice(texts, read_only(values.codes.astype(np.int32, copy=False)))
+    column = _as_column(values, what=what)
+    array = pa.array(column) if isinstance(column, np.ndarray) else column
+    if len(array) != rows:
+        raise InputError(
+            f"`{what}` must have one value for each of the {rows:,} ids, but has {len(array):,}."
+        )
+    found, codes = encoded(array)
+    return as_coded_slice(found, codes, natural_order(found), name=name)
+
+
+def as_coded_slice(found: list[str], codes: Labels, values: tuple[str, ...], *, name: str) -> Slice:
+    """A slice over given values (in their order), with `MISSING` last where rows have none."""
+    for value in found:
+        check_name(value, kind=f"value of slice {shown(name)}")
+    if (codes < 0).any() and MISSING not in values:
+        values = (*values, MISSING)
+    places = positions_of(values)
+    # The last entry is for rows without a value, whose code is -1.
+    lookup = [places[value] for value in found] + [places.get(MISSING, -1)]
+    return Slice(values, read_only(np.array(lookup, np.int32)[codes]))
+
+
+def _texts(dictionary: pa.Array) -> list[str | None]:
+    """Distinct values as text; whole numbers in floats without their point."""
+    kind = dictionary.type
+    if pa.types.is_floating(kind):
+        numbers = dictionary.to_numpy(zero_copy_only=False)
+        return [None if np.isnan(number) else str(number).removesuffix(".0") for number in numbers]
+    try:
+        texts: list[str | None] = pc.cast(dictionary, pa.large_string()).to_pylist()
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, UnicodeDecodeError):
+        raise InputError(f"Values of the type {kind} cannot be read as names.") from None
+    return texts
+
+
+def _as_column(values: Any, *, what: str) -> Any:
+    """Whole numbers as a numpy array, everything else as an Arrow array."""
+    if isinstance(values, pa.ChunkedArray):
+        values = values.combine_chunks()
+    if not isinstance(values, pa.Array):
+        if isinstance(values, str | bytes):
+            raise InputError(f"`{what}` must be one per input, but is the text {shown(values)}.")
+        array: AnyArray | list[Any]
+        array = np.asarray(values) if hasattr(values, "__array__") else list(values)
+        if isinstance(array, np.ndarray):
+            if array.ndim != 1:
+                raise InputError(
+                    f"`{what}` must have one value per input, but has the shape {array.shape}."
+                )
+            if array.dtype.kind not in "OSUT":
+                return array
+            if array.dtype.kind == "S":
+                array = np.char.decode(array, "utf-8")
+            elif array.dtype.kind == "T":
+                array = array.astype(object)
+        try:
+            values = pa.array(array)
+        except (pa.ArrowException, OverflowError, UnicodeError, TypeError, ValueError):
+            raise InputError(
+                f"`{what}` must be all text or all whole numbers, but it is mixed or of a type "
+                "that cannot be stored."
+            ) from None
+    plain = pa.types.is_integer(values.type) or pa.types.is_floating(values.type)
+    if (plain or pa.types.is_boolean(values.type)) and not values.null_count:
+        return values.to_numpy(zero_copy_only=False)
+    return values

@@ -1,0 +1,68 @@
+"""How well the ids of several predictions cover each other."""
+
+from dataclasses import dataclass
+
+from dynsnap.predictions._text import listed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlignmentReport:
+    """What joining several predictions by id found.
+
+    Attributes:
+        names: What each generation is called.
+        rows: Inputs of each generation.
+        shared: Ids that all of them have, and that everything is compared on.
+        missing: For each generation, how many ids it lacks that another one has.
+        examples: For each generation, up to five of the ids that it lacks, as text.
+        same_order: Whether the shared ids come in one order everywhere.
+
+    Example:
+        >>> report = AlignmentReport(names=("old", "new"), rows=(4, 3), shared=3, missing=(0, 1),
+        ...                          examples=((), ("17",)), same_order=True)
+        >>> report.missing_share
+        0.25
+        >>> report.sentence()
+        'Compared on the 3 ids that all share, of 4 in all: new lacks 1 id ("17").'
+    """
+
+    names: tuple[str, ...]
+    rows: tuple[int, ...]
+    shared: int
+    missing: tuple[int, ...]
+    examples: tuple[tuple[str, ...], ...]
+    same_order: bool
+
+    @property
+    def total(self) -> int:
+        """Ids that at least one generation has."""
+        return self.rows[0] + self.missing[0]
+
+    @property
+    def partial(self) -> bool:
+        """Whether some id is missing somewhere."""
+        return any(self.missing)
+
+    @property
+    def missing_share(self) -> float:
+        """The largest share of all ids that one generation lacks; 0 when all cover the same."""
+        return max(self.missing) / self.total
+
+    def sentence(self) -> str:
+        """The finding for people."""
+        if not self.partial:
+            order = "in the same order" if self.same_order else "in another order"
+            return f"All {self.shared:,} ids are shared, {order}."
+        lacks = [
+            f"{name} lacks {count:,} {'id' if count == 1 else 'ids'} ({_some(count, examples)})"
+            for name, count, examples in zip(self.names, self.missing, self.examples, strict=True)
+            if count
+        ]
+        return (
+            f"Compared on the {self.shared:,} ids that all share, of {self.total:,} in all: "
+            f"{'; '.join(lacks)}."
+        )
+
+
+def _some(count: int, examples: tuple[str, ...]) -> str:
+    return listed(examples) if count <= len(examples) else f"such as {listed(examples)}"

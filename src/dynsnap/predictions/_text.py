@@ -1,0 +1,115 @@
+"""Names that people gave: which are refused, how they are shown, and in which order they come."""
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import TypeAlias
+
+from dynsnap.errors import InputError
+
+# Controls move a terminal's cursor or end a line; the two separators end a line as well. The same
+# class is written once for Python and once for pyarrow's regular expressions (RE2).
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+CONTROL_RE2 = r"[\p{Cc}\x{2028}\x{2029}]"
+_LINE = 60
+
+_NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?")
+_DIGITS = re.compile(r"([0-9]+)")
+
+_SortKey: TypeAlias = tuple[int, float, tuple[tuple[int, str], ...], str]
+
+
+def shown(text: object, *, limit: int = _LINE) -> str:
+    """Text as it may stand inside a message: on one line, not too long, controls escaped.
+
+    Example:
+        >>> shown("a\\nb")
+        '"a\\\\nb"'
+    """
+    plain = str(text)
+    if len(plain) > limit:
+        plain = plain[: limit - 1] + "…"
+    escaped = _CONTROL.sub(lambda hit: ascii(hit.group())[1:-1], plain)
+    return f'"{escaped.encode("utf-8", "backslashreplace").decode()}"'
+
+
+def listed(names: Iterable[object], *, most: int = 5) -> str:
+    """A few names for a message, and how many more there are.
+
+    Example:
+        >>> listed(["a", "b", "c"], most=2)
+        '"a", "b" and 1 more'
+    """
+    every = list(names)
+    text = ", ".join(shown(name) for name in every[:most])
+    return text if len(every) <= most else f"{text} and {len(every) - most} more"
+
+
+def check_name(name: object, *, kind: str) -> str:
+    """The name, if it is text that can be shown and stored.
+
+    Example:
+        >>> check_name("<b>cat</b>", kind="class name")
+        '<b>cat</b>'
+    """
+    if not isinstance(name, str):
+        raise InputError(
+            f"A {kind} must be text, but {shown(repr(name))} is of the type "
+            f"{type(name).__name__}. Convert it with str()."
+        )
+    if not name:
+        raise InputError(f"A {kind} is empty. Give every {kind} at least one character.")
+    if _CONTROL.search(name):
+        raise InputError(
+            f"The {kind} {shown(name)} holds control characters. Remove them (a line break or "
+            "an escape sequence in a name can forge what a terminal shows)."
+        )
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise InputError(
+            f"The {kind} {shown(name)} is not valid Unicode text. Decode it properly first."
+        ) from None
+    return str(name)  # numpy's str_ becomes a plain str
+
+
+def check_class_names(classes: Iterable[object]) -> tuple[str, ...]:
+    """Class names as a tuple: text, not empty, each once."""
+    if isinstance(classes, str):
+        raise InputError(
+            f"`classes` must be a sequence of names, but is the single text {shown(classes)}."
+        )
+    names = tuple(check_name(name, kind="class name") for name in classes)
+    if not names:
+        raise InputError("`classes` is empty. Name at least one class.")
+    if len(set(names)) < len(names):
+        twice = sorted({name for name in names if names.count(name) > 1})
+        raise InputError(f"Class names must be unique, but {listed(twice)} occurs more than once.")
+    return names
+
+
+def natural_order(names: Iterable[str]) -> tuple[str, ...]:
+    """Names in the order that people expect: numbers by their value, also within text.
+
+    Example:
+        >>> natural_order(["10", "9", "-1", "page 10", "page 9"])
+        ('-1', '9', '10', 'page 9', 'page 10')
+    """
+    return tuple(sorted(names, key=_sort_key))
+
+
+def _sort_key(name: str) -> _SortKey:
+    if _NUMBER.fullmatch(name):
+        return (0, float(name), (), name)
+    # Digits are compared by length, then as text: int() refuses very long ones.
+    pieces = _DIGITS.split(name)
+    parts = [
+        (len(stripped), stripped) if place % 2 else (0, piece)
+        for place, piece in enumerate(pieces)
+        for stripped in [piece.lstrip("0")]
+    ]
+    return (1, 0.0, tuple(parts), name)
+
+
+def positions_of(names: Sequence[str]) -> dict[str, int]:
+    """Where each name stands."""
+    return {name: place for place, name in enumerate(names)}

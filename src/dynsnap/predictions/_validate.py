@@ -1,0 +1,121 @@
+"""Checks on the numbers of predictions, in one pass however many rows there are."""
+
+from typing import Any
+
+import numpy as np
+
+from dynsnap._types import AnyArray, Floats, Labels, Scores
+from dynsnap.errors import InputError
+from dynsnap.predictions._ids import COMPILED_FROM
+from dynsnap.predictions._text import shown
+
+TOLERANCE = 0.01  # how far the sum of a row may be from one; rounding to a few digits fits in
+
+
+def as_scores(values: Any, *, rows: int, classes: tuple[str, ...]) -> Scores:
+    """Scores as a C-contiguous float32 or float64 array of (inputs, classes), checked."""
+    scores = as_float_rows(values)
+    if scores.shape != (rows, len(classes)):
+        raise InputError(
+            f"`scores` must be (inputs, classes) = ({rows}, {len(classes)}), "
+            f"but has the shape {scores.shape}."
+        )
+    check_scores(scores, classes=classes)
+    return scores
+
+
+def as_float_rows(values: Any) -> Scores:
+    """Numbers as float32 where they are float16 or float32, else float64; rows contiguous."""
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind not in "fiub":
+            raise TypeError
+    except (TypeError, ValueError):
+        raise InputError(
+            "`scores` must be numbers in (inputs, classes) with rows of one length."
+        ) from None
+    small = array.dtype.kind == "f" and array.dtype.itemsize <= 4
+    return np.ascontiguousarray(array, dtype=np.float32 if small else np.float64)
+
+
+def check_scores(scores: Scores, *, classes: tuple[str, ...]) -> None:
+    """Raise unless every row is a distribution: finite, not negative, summing to one."""
+    bad = _first_bad_row(scores)
+    if bad < 0:
+        return
+    row = scores[bad]
+    for what, columns in (("NaN or missing", np.isnan(row)), ("infinite", np.isinf(row))):
+        if columns.any():
+            name = shown(classes[int(np.argmax(columns))])
+            raise InputError(
+                f"Scores must be finite, but the score of class {name} in row {bad} (counted "
+                f"from 0) is {what}. Drop or repair such rows."
+            )
+    total = float(row.sum(dtype=np.float64))
+    if (row < 0).any():
+        column = int(np.argmin(row))
+        raise InputError(
+            f"Scores must not be negative, but the score of class {shown(classes[column])} in row "
+            f"{bad} (counted from 0) is {row[column]:.4g}. If they are logits, apply softmax first."
+        )
+    raise InputError(
+        f"The scores of an input must sum to one (within {TOLERANCE}), but those of row {bad} "
+        f"(counted from 0) sum to {total:.4g}. If they are logits, apply softmax first; "
+        "if a class is left out, add its column."
+    )
+
+
+def highest_class(scores: Scores) -> Labels:
+    """The class with the highest score of each row; ties go to the lowest class.
+
+    Example:
+        >>> highest_class(np.array([[0.2, 0.4, 0.4]]))
+        array([1], dtype=int32)
+    """
+    labels = np.empty(len(scores), np.int32)
+    if len(scores) >= COMPILED_FROM:
+        from dynsnap.predictions import _kernels
+
+        _kernels.highest(scores, labels)
+    else:
+        labels[:] = np.argmax(scores, axis=1)
+    return labels
+
+
+def as_weights(values: Any, *, rows: int) -> Floats:
+    """Weights as float64, one per input, none negative, not all zero."""
+    try:
+        weights = np.ascontiguousarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError("`weights` must be numbers, one per input.") from None
+    check_length("weights", weights, rows=rows)
+    good = (weights >= 0) & (weights < np.inf)  # false for NaN too
+    if not good.all():
+        row = int(np.argmin(good))
+        raise InputError(
+            f"Weights must be finite and not negative, but that of row {row} (counted from 0) "
+            f"is {weights[row]:.4g}."
+        )
+    if not weights.any():
+        raise InputError("All weights are zero. At least one input must count.")
+    return weights
+
+
+def check_length(what: str, array: AnyArray, *, rows: int) -> None:
+    """Raise unless there is one value per input."""
+    if array.shape != (rows,):
+        found = f"{len(array):,} values" if array.ndim == 1 else f"the shape {array.shape}"
+        raise InputError(
+            f"`{what}` must have one value for each of the {rows:,} ids, but has {found}."
+        )
+
+
+def _first_bad_row(scores: Scores) -> int:
+    if len(scores) >= COMPILED_FROM:
+        from dynsnap.predictions import _kernels
+
+        return int(_kernels.first_bad_row(scores, TOLERANCE))
+    with np.errstate(invalid="ignore", over="ignore"):
+        total = scores.sum(axis=1, dtype=np.float64)
+        good = (scores.min(axis=1) >= 0) & (np.abs(total - 1) <= TOLERANCE)
+    return -1 if good.all() else int(np.argmin(good))
