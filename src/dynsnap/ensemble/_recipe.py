@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from dynsnap.ensemble._plan import check_count
 from dynsnap.ensemble._schedule import Schedule
 from dynsnap.errors import PlanError
 
@@ -32,13 +33,16 @@ class Recipe:
     passes: int = 1
 
     def __post_init__(self) -> None:
-        if self.epochs < 1:
-            raise PlanError(f"`epochs` must be at least 1, got {self.epochs}.")
-        if not 1 <= self.snapshots <= self.epochs:
+        check_count("epochs", self.epochs)
+        check_count("snapshots", self.snapshots)
+        check_count("passes", self.passes)
+        if self.snapshots > self.epochs:
             raise PlanError(
                 f"`snapshots` must be between 1 and the {self.epochs} epochs of a round, "
                 f"got {self.snapshots}."
             )
+        if self.selection not in ("window", "top"):
+            raise PlanError(f'`selection` must be "window" or "top", got {self.selection!r}.')
         if self.schedule.kind == "cyclic" and self.selection == "top":
             raise PlanError(
                 "A cyclic schedule takes one snapshot per window: its top epochs all lie at the "
@@ -51,8 +55,6 @@ class Recipe:
             )
         if not 0 <= self.dropout < 1:
             raise PlanError(f"`dropout` must be at least 0 and below 1, got {self.dropout}.")
-        if self.passes < 1:
-            raise PlanError(f"`passes` must be at least 1, got {self.passes}.")
         if self.passes > 1 and self.dropout == 0:
             raise PlanError("Several passes are all alike without dropout: set `dropout`.")
         if self.selection == "window" and math.ceil(self.epochs / self.window) != self.snapshots:

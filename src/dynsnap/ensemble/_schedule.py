@@ -11,8 +11,8 @@ from dynsnap.errors import PlanError
 
 ScheduleKind: TypeAlias = Literal["cyclic", "step", "constant", "custom"]
 
-# The multipliers that the paper's scripts ran with, for 200 epochs: (first epoch index, multiplier).
-# The recurrence printed in the paper is not what was run.
+# The multipliers that the paper's scripts ran with, for 200 epochs: (first epoch index,
+# multiplier). The recurrence printed in the paper is not what was run.
 _STEPS = ((0, 1.0), (81, 0.1), (121, 0.01), (161, 0.001), (181, 0.0005))
 _STEPS_EPOCHS = 200
 

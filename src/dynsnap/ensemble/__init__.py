@@ -1,0 +1,62 @@
+"""Algorithm 1 and what surrounds it: pruning, combination, the paper's methods. Numpy only."""
+
+from dynsnap.ensemble._combine import COMBINATIONS, Combination, combine
+from dynsnap.ensemble._grow import (
+    Members,
+    grow,
+    grow_rounds,
+    members,
+    rounds_used,
+    train_rounds,
+    wanted,
+)
+from dynsnap.ensemble._methods import METHODS, Method, cost, method, methods
+from dynsnap.ensemble._plan import Beta, EnsemblePlan
+from dynsnap.ensemble._protocols import (
+    Checkpoints,
+    Engine,
+    Monitor,
+    Round,
+    RoundSpec,
+    RoundStore,
+    Trainer,
+    round_key,
+    serial,
+)
+from dynsnap.ensemble._prune import survivors
+from dynsnap.ensemble._recipe import Recipe, Selection
+from dynsnap.ensemble._schedule import Schedule, ScheduleKind
+
+__all__ = [
+    "COMBINATIONS",
+    "METHODS",
+    "Beta",
+    "Checkpoints",
+    "Combination",
+    "Engine",
+    "EnsemblePlan",
+    "Members",
+    "Method",
+    "Monitor",
+    "Recipe",
+    "Round",
+    "RoundSpec",
+    "RoundStore",
+    "Schedule",
+    "ScheduleKind",
+    "Selection",
+    "Trainer",
+    "combine",
+    "cost",
+    "grow",
+    "grow_rounds",
+    "members",
+    "method",
+    "methods",
+    "round_key",
+    "rounds_used",
+    "serial",
+    "survivors",
+    "train_rounds",
+    "wanted",
+]

@@ -1,0 +1,212 @@
+"""Dynamic snapshot ensembles: the paper's Algorithm 1, a wave of rounds at a time."""
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dynsnap._types import Accuracies, MemberScores, Positions
+from dynsnap.ensemble._plan import EnsemblePlan
+from dynsnap.ensemble._protocols import (
+    Engine,
+    Round,
+    RoundSpec,
+    RoundStore,
+    Trainer,
+    round_key,
+    serial,
+)
+from dynsnap.ensemble._prune import survivors
+from dynsnap.ensemble._recipe import Recipe
+from dynsnap.errors import InputError, PlanError, TrainingError
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Members:
+    """The learners that an ensemble is made of.
+
+    Attributes:
+        accuracy: Validation accuracy of each, the weight of the weighted combinations.
+        scores: Their scores on each evaluation set, by its name.
+        origin: Where each comes from: the position of its round among the rounds given, and its
+            position in that round.
+    """
+
+    accuracy: Accuracies
+    scores: Mapping[str, MemberScores]
+    origin: tuple[tuple[int, int], ...]
+
+    def __len__(self) -> int:
+        return len(self.origin)
+
+
+def members(plan: EnsemblePlan, rounds: Sequence[Round]) -> Members:
+    """The learners that these rounds give, in the order of the rounds, best first in each.
+
+    Rounds beyond those that fill the ensemble are not looked at, so ensembles of many sizes may
+    be cut from the same rounds.
+    """
+    if not rounds:
+        raise InputError("There are no members without rounds: train one first, with `grow`.")
+    kept: list[tuple[Round, int, Positions]] = []
+    missing = plan.size
+    for position, done in enumerate(rounds[: rounds_used(plan, rounds)]):
+        best = _kept(plan, done)[:missing]
+        kept.append((done, position, best))
+        missing -= len(best)
+    names = rounds[0].scores.keys()
+    for done, _, _ in kept:
+        if done.scores.keys() != names:
+            raise InputError(
+                f"{done.spec} has scores on {sorted(done.scores)}, but the first round on "
+                f"{sorted(names)}. Score all rounds on the same sets."
+            )
+    return Members(
+        accuracy=np.concatenate([done.accuracy[best] for done, _, best in kept]),
+        scores={
+            name: np.concatenate([done.scores[name][best] for done, _, best in kept])
+            for name in names
+        },
+        origin=tuple((position, int(j)) for _, position, best in kept for j in best),
+    )
+
+
+def wanted(plan: EnsemblePlan, rounds: Sequence[Round]) -> int:
+    """How many more rounds are certain to be needed; 0 when the ensemble is full.
+
+    A round adds at most `plan.most_per_round` members, so a one-at-a-time loop would need every
+    one of these too: training them side by side wastes nothing, a study may pool what all of its
+    ensembles want, and the ensemble does not depend on who trains it.
+
+    Example:
+        >>> wanted(EnsemblePlan(size=20, snapshots=10), [])
+        2
+    """
+    have = sum(_counts(plan, rounds))
+    return max(0, math.ceil((plan.size - have) / plan.most_per_round))
+
+
+def rounds_used(plan: EnsemblePlan, rounds: Sequence[Round]) -> int:
+    """How many of these rounds, from the first on, the ensemble takes members from.
+
+    Example:
+        >>> rounds_used(EnsemblePlan(), [])
+        0
+    """
+    have = [0, *itertools.accumulate(_counts(plan, rounds))]
+    return sum(count < plan.size for count in have[:-1])
+
+
+def grow(
+    plan: EnsemblePlan,
+    trainer: Trainer,
+    *,
+    recipe: Recipe,
+    generation: int,
+    replicate: int = 0,
+    seed: int = 0,
+    engine: Engine = serial,
+    store: RoundStore | None = None,
+) -> Members:
+    """Train rounds until `plan.size` snapshots have survived pruning: Algorithm 1.
+
+    Rounds that `store` holds are taken from there, and new ones are put there.
+    """
+    rounds = grow_rounds(
+        plan,
+        trainer,
+        recipe=recipe,
+        generation=generation,
+        replicate=replicate,
+        seed=seed,
+        engine=engine,
+        store=store,
+    )
+    return members(plan, rounds)
+
+
+def grow_rounds(
+    plan: EnsemblePlan,
+    trainer: Trainer,
+    *,
+    recipe: Recipe,
+    generation: int,
+    replicate: int = 0,
+    seed: int = 0,
+    engine: Engine = serial,
+    store: RoundStore | None = None,
+) -> tuple[Round, ...]:
+    """The rounds that fill the ensemble: `grow` for those who want weights or costs too."""
+    if plan.snapshots != recipe.members:
+        raise PlanError(
+            f"The plan counts on {plan.snapshots} snapshots from each round, but the recipe yields "
+            f"{recipe.members}. Make them equal."
+        )
+    rounds: list[Round] = []
+    while more := wanted(plan, rounds):
+        specs = [
+            RoundSpec(
+                recipe=recipe,
+                generation=generation,
+                replicate=replicate,
+                index=len(rounds) + offset,
+                seed=seed,
+            )
+            for offset in range(more)
+        ]
+        rounds.extend(train_rounds(specs, trainer, engine=engine, store=store))
+    return tuple(rounds)
+
+
+def train_rounds(
+    specs: Sequence[RoundSpec],
+    trainer: Trainer,
+    *,
+    engine: Engine = serial,
+    store: RoundStore | None = None,
+) -> list[Round]:
+    """These rounds in this order: from the store where it has them, else trained and stored.
+
+    Each is stored as soon as it is done, so that a killed run has lost only what was under way.
+    """
+    done: dict[RoundSpec, Round] = {}
+    if store is not None:
+        for spec in specs:
+            if (found := store.get(round_key(trainer, spec), spec)) is not None:
+                done[spec] = found
+    asked = [spec for spec in dict.fromkeys(specs) if spec not in done]
+    if asked:
+        for fresh in engine(trainer, asked):
+            if fresh.spec in done or fresh.spec not in asked:
+                raise TrainingError(f"The trainer gave {fresh.spec}, which was not asked for.")
+            if store is not None:
+                store.put(round_key(trainer, fresh.spec), fresh)
+            done[fresh.spec] = fresh
+    lacking = [str(spec) for spec in asked if spec not in done]
+    if lacking:
+        raise TrainingError(f"The trainer did not give {'; '.join(lacking)}.")
+    return [done[spec] for spec in specs]
+
+
+def _kept(plan: EnsemblePlan, done: Round) -> Positions:
+    return survivors(done.accuracy, beta=plan.beta)[: plan.top]
+
+
+def _counts(plan: EnsemblePlan, rounds: Sequence[Round]) -> list[int]:
+    """Members that each round gives, after making sure that the rounds belong together."""
+    names = {(s.recipe, s.generation, s.replicate, s.twin) for s in (done.spec for done in rounds)}
+    indices = [done.spec.index for done in rounds]
+    if len(names) > 1 or any(b <= a for a, b in itertools.pairwise(indices)):
+        raise InputError(
+            "Members come from rounds of one recipe, generation and replicate in the order of "
+            f"their index, but these were given: {'; '.join(str(done.spec) for done in rounds)}."
+        )
+    for done in rounds:
+        if done.spec.recipe.members != plan.snapshots:
+            raise PlanError(
+                f"The plan counts on {plan.snapshots} snapshots from each round, but {done.spec} "
+                f"has {done.spec.recipe.members}."
+            )
+    return [len(_kept(plan, done)) for done in rounds]

@@ -1,0 +1,198 @@
+"""The paper's six methods, as plans over shared rounds."""
+
+import functools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from dynsnap.ensemble._combine import COMBINATIONS, Combination
+from dynsnap.ensemble._plan import Beta, EnsemblePlan, check_count
+from dynsnap.ensemble._recipe import Recipe
+from dynsnap.ensemble._schedule import Schedule
+from dynsnap.errors import PlanError, did_you_mean
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Method:
+    """A way to make an ensemble: how its rounds train, which members it keeps, how they speak.
+
+    Attributes:
+        name: What to call it in tables and file names.
+        recipe: How its rounds are trained. Methods with equal recipes share their rounds.
+        plan: Which members it keeps of them.
+        combinations: How its members may be combined. They all agree where there is one member.
+    """
+
+    name: str
+    recipe: Recipe
+    plan: EnsemblePlan
+    combinations: tuple[Combination, ...] = COMBINATIONS
+
+    def __post_init__(self) -> None:
+        # A name becomes part of a file name.
+        if not self.name or not all(mark.isalnum() or mark in "-_.=" for mark in self.name):
+            raise PlanError(
+                "A method's name must be made of letters, digits, '-', '_', '.' and '=', "
+                f"got {self.name!r}."
+            )
+        if not self.combinations:
+            raise PlanError(f"{self.name}: name at least one of {', '.join(COMBINATIONS)}.")
+        for how in self.combinations:
+            if how not in COMBINATIONS:
+                raise PlanError(
+                    f"{self.name}: there is no combination {how!r}. "
+                    f"{did_you_mean(how, COMBINATIONS)}"
+                )
+        if self.plan.snapshots != self.recipe.members:
+            raise PlanError(
+                f"{self.name}: the plan counts on {self.plan.snapshots} snapshots from each round, "
+                f"but the recipe yields {self.recipe.members}. Make them equal."
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Settings:
+    epochs: int
+    members: int
+    snapshots: int
+    dropout: float
+    beta: Beta
+
+    @property
+    def plan(self) -> EnsemblePlan:
+        return EnsemblePlan(size=self.members, snapshots=self.snapshots, beta=self.beta)
+
+    @property
+    def whole_round(self) -> EnsemblePlan:
+        return EnsemblePlan(size=self.members, snapshots=self.members, beta=1.0)
+
+
+@functools.cache  # one object: the methods that share it share its rounds
+def _step(epochs: int, snapshots: int) -> Recipe:
+    return Recipe(schedule=Schedule("step"), epochs=epochs, snapshots=snapshots)
+
+
+def _single_base(name: str, of: _Settings) -> Method:
+    plan = replace(of.plan, size=1, beta=0.0, top=1)
+    return Method(name=name, recipe=_step(of.epochs, of.snapshots), plan=plan)
+
+
+def _ext_bagging(name: str, of: _Settings) -> Method:
+    plan = replace(of.plan, beta=0.0, top=1)
+    return Method(name=name, recipe=_step(of.epochs, of.snapshots), plan=plan)
+
+
+def _mc_dropout(name: str, of: _Settings) -> Method:
+    recipe = Recipe(
+        schedule=Schedule("step"),
+        epochs=of.epochs,
+        snapshots=1,
+        dropout=of.dropout,
+        passes=of.members,
+    )
+    return Method(name=name, recipe=recipe, plan=of.whole_round)
+
+
+def _snapshot(name: str, of: _Settings) -> Method:
+    recipe = Recipe(
+        schedule=Schedule("cyclic"),
+        epochs=2 * of.epochs,
+        snapshots=of.members,
+        selection="window",
+    )
+    return Method(name=name, recipe=recipe, plan=of.whole_round)
+
+
+def _dynsnap_cyc(name: str, of: _Settings) -> Method:
+    recipe = Recipe(
+        schedule=Schedule("cyclic"),
+        epochs=of.epochs,
+        snapshots=of.snapshots,
+        selection="window",
+    )
+    return Method(name=name, recipe=recipe, plan=of.plan)
+
+
+def _dynsnap_step(name: str, of: _Settings) -> Method:
+    return Method(name=name, recipe=_step(of.epochs, of.snapshots), plan=of.plan)
+
+
+_MAKERS: Mapping[str, Callable[[str, _Settings], Method]] = {
+    "singlebase": _single_base,
+    "extbagging": _ext_bagging,
+    "mcdropout": _mc_dropout,
+    "snapshot": _snapshot,
+    "dynsnap-cyc": _dynsnap_cyc,
+    "dynsnap-step": _dynsnap_step,
+}
+METHODS = tuple(_MAKERS)
+
+
+def method(
+    name: str,
+    *,
+    epochs: int,
+    members: int = 20,
+    snapshots: int = 10,
+    dropout: float = 0.1,
+    beta: Beta = "mean",
+) -> Method:
+    """One of the paper's six methods, by its name.
+
+    Args:
+        name: One of `METHODS`.
+        epochs: Epochs of one training, the paper's T: what a cost of one κ buys.
+        members: Learners in the ensemble (passes, for mcdropout); the paper's m.
+        snapshots: Learners saved by one round; the paper's N.
+        dropout: Share of units that mcdropout drops.
+        beta: Pruning of both DynSnaps.
+
+    Example:
+        >>> method("singlebase", epochs=200).plan
+        EnsemblePlan(size=1, snapshots=10, beta=0.0, top=1)
+    """
+    if name not in _MAKERS:
+        raise PlanError(f"There is no method {name!r}. {did_you_mean(name, _MAKERS)}")
+    settings = _Settings(
+        epochs=epochs, members=members, snapshots=snapshots, dropout=dropout, beta=beta
+    )
+    return _MAKERS[name](name, settings)
+
+
+def methods(
+    *,
+    epochs: int,
+    members: int = 20,
+    snapshots: int = 10,
+    dropout: float = 0.1,
+    beta: Beta = "mean",
+) -> Mapping[str, Method]:
+    """The paper's six methods by name: see `method` for the settings.
+
+    singlebase, extbagging and dynsnap-step have equal recipes, so the same rounds serve them all.
+
+    Example:
+        >>> list(methods(epochs=200))
+        ['singlebase', 'extbagging', 'mcdropout', 'snapshot', 'dynsnap-cyc', 'dynsnap-step']
+    """
+    return {
+        name: method(
+            name,
+            epochs=epochs,
+            members=members,
+            snapshots=snapshots,
+            dropout=dropout,
+            beta=beta,
+        )
+        for name in METHODS
+    }
+
+
+def cost(recipe: Recipe, *, rounds: int, epochs: int) -> float:
+    """What so many rounds cost in κ: trainings from scratch of `epochs` epochs, the paper's T.
+
+    Example:
+        >>> cost(method("snapshot", epochs=200).recipe, rounds=1, epochs=200)
+        2.0
+    """
+    check_count("epochs", epochs)
+    return rounds * recipe.epochs / epochs
