@@ -1,0 +1,228 @@
+"""Rounds of training on disk: a study that is stopped, however rudely, goes on where it was."""
+
+import hashlib
+import json
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from dynsnap import _files
+from dynsnap.ensemble import Round, RoundSpec
+from dynsnap.errors import FileError, InputError
+from dynsnap.store import _container, _rounds
+from dynsnap.store._container import DamagedError
+from dynsnap.store._lock import FolderLock
+
+_MARK = "dynsnap.json"
+_SUM = 64  # characters of a SHA-256 in front of a checkpoint
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoundEntry:
+    """A line of a run folder's contents.
+
+    Attributes:
+        facts: Everything its manifest says, empty where the round is damaged.
+        damage: Why it cannot be used, None for a sound round.
+    """
+
+    key: str
+    bytes: int
+    facts: dict[str, Any]
+    damage: str | None = None
+
+
+class RunFolder:
+    """Finished rounds under their keys, and the checkpoints of unfinished ones.
+
+    A round is one file, written aside, flushed and renamed, with a checksum for each of its parts:
+    a damaged one is named in a warning and counts as missing. Scores are mapped from the file when
+    they are looked at, so holding many rounds costs no memory.
+
+    One process writes to a folder at a time. The right to do so is taken by `with`, or by the
+    first write, and ends with the block, with `close`, or with the process.
+
+    Args:
+        path: The folder; made where it is missing.
+        weights: Keep the learners themselves and not only their scores. A stored round without
+            them then counts as missing.
+        half: Keep scores in half precision: half the space, three digits.
+        training_epochs: Epochs of one training from scratch, the unit of a round's cost κ.
+        device: What trains, for the record.
+
+    Example:
+        >>> import tempfile
+        >>> with RunFolder(Path(tempfile.mkdtemp()) / "run") as folder:
+        ...     len(list(folder.entries()))
+        0
+    """
+
+    def __init__(
+        self,
+        path: Path | str,
+        *,
+        weights: bool = True,
+        half: bool = False,
+        training_epochs: int | None = None,
+        device: str | None = None,
+    ) -> None:
+        self.path = Path(path)
+        self._weights = weights
+        self._half = half
+        self._training_epochs = training_epochs
+        self._device = device
+        self._lock = FolderLock(self.path)
+        self._check_mark()
+
+    def __enter__(self) -> "RunFolder":
+        self._open_for_writing()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let other processes write."""
+        self._lock.release()
+
+    def get(self, key: str, spec: RoundSpec, /) -> Round | None:
+        """The round stored under this key, or None where it is missing or damaged."""
+        path = self._round(key)
+        if not path.exists():
+            return None
+        try:
+            container = _container.read(path)
+            _rounds.check_format(container.facts, path)
+            done = _rounds.restored(container, spec)
+        except DamagedError as error:
+            warnings.warn(f"{error} It will be trained again ({spec}).", stacklevel=2)
+            return None
+        return None if self._weights and not done.weights else done
+
+    def put(self, key: str, done: Round, /) -> None:
+        """Keep a finished round, and forget its checkpoint."""
+        if self._weights and not done.weights:
+            raise InputError(
+                f"{done.spec} came without weights, and {self.path} is to keep them. "
+                "Let the trainer keep weights, or open the folder with `weights=False`."
+            )
+        self._open_for_writing()
+        _container.write(
+            self._round(key),
+            _rounds.parts(done, weights=self._weights, half=self._half),
+            _rounds.facts(key, done, training_epochs=self._training_epochs, device=self._device),
+        )
+        self._checkpoint(key).unlink(missing_ok=True)
+
+    def checkpoints(self, key: Callable[[RoundSpec], str]) -> "RoundCheckpoints":
+        """The states of unfinished rounds, under the keys that `key` gives them."""
+        return RoundCheckpoints(self, key)
+
+    def entries(self) -> Iterator[RoundEntry]:
+        """Every round in the folder, each looked at in full, damaged ones too."""
+        for path in sorted((self.path / "rounds").glob("[!.]*.npz")):
+            try:
+                container = _container.read(path)
+                _rounds.check_format(container.facts, path)
+                known, damage = dict(container.facts), None
+            except DamagedError as error:
+                known, damage = {}, str(error)
+            yield RoundEntry(key=path.stem, bytes=path.stat().st_size, facts=known, damage=damage)
+
+    def find(self, prefix: str) -> str:
+        """The one key that begins like this."""
+        found = [path.stem for path in (self.path / "rounds").glob("[!.]*.npz")]
+        matching = sorted(key for key in found if key.startswith(prefix))
+        if not matching or not prefix:
+            raise InputError(
+                f"No round in {self.path} has a key that begins with {prefix!r}. "
+                f"List them with `dynsnap runs {self.path}`."
+            )
+        if len(matching) > 1:
+            raise InputError(
+                f"{len(matching)} rounds in {self.path} have keys that begin with {prefix!r}: "
+                "give more of the key."
+            )
+        return matching[0]
+
+    def remove(self, key: str) -> None:
+        """Take a round and its checkpoint out of the folder."""
+        self._open_for_writing()
+        self._round(key).unlink(missing_ok=True)
+        self._checkpoint(key).unlink(missing_ok=True)
+
+    def _round(self, key: str) -> Path:
+        return self.path / "rounds" / f"{key}.npz"
+
+    def _checkpoint(self, key: str) -> Path:
+        return self.path / "checkpoints" / f"{key}.bin"
+
+    def _check_mark(self) -> None:
+        mark = self.path / _MARK
+        if not mark.exists():
+            return
+        try:
+            known = json.loads(mark.read_text())
+        except (OSError, ValueError) as error:
+            raise FileError(f"{mark} cannot be read: {error}. Is this a run folder?") from error
+        if not isinstance(known, dict) or known.get("kind") != "run":
+            raise FileError(f"{self.path} is not a run folder: {mark} says otherwise.")
+        _rounds.check_format(known, self.path)
+
+    def _open_for_writing(self) -> None:
+        if self._lock.held:
+            return
+        folders = (self.path / "rounds", self.path / "checkpoints")
+        try:
+            for folder in folders:
+                folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise FileError(
+                f"Cannot make the run folder {self.path}: {error.strerror}. Name another place."
+            ) from error
+        self._lock.acquire()
+        # Whoever was killed while writing has left a file aside; nobody else is writing now.
+        for folder in folders:
+            for leftover in folder.glob(".*"):
+                leftover.unlink(missing_ok=True)
+        mark = self.path / _MARK
+        if not mark.exists():
+            _files.write_text(mark, json.dumps({"kind": "run", "format": _rounds.FORMAT}) + "\n")
+
+
+class RoundCheckpoints:
+    """The states of unfinished rounds in a run folder; made by `RunFolder.checkpoints`."""
+
+    def __init__(self, folder: RunFolder, key: Callable[[RoundSpec], str]) -> None:
+        self._folder = folder
+        self._key = key
+
+    def load(self, spec: RoundSpec, /) -> bytes | None:
+        """The last state saved, or None where there is none or it is damaged."""
+        path = self._folder._checkpoint(self._key(spec))
+        if not path.exists():
+            return None
+        content = path.read_bytes()
+        state = content[_SUM:]
+        if hashlib.sha256(state).hexdigest().encode() != content[:_SUM]:
+            warnings.warn(f"{path} is damaged. {spec} starts over.", stacklevel=2)
+            return None
+        return state
+
+    def save(self, spec: RoundSpec, state: bytes, /) -> None:
+        """Replace the state of an unfinished round."""
+        self._folder._open_for_writing()
+        path = self._folder._checkpoint(self._key(spec))
+        _files.write_bytes(path, hashlib.sha256(state).hexdigest().encode() + state)
+
+    def drop(self, spec: RoundSpec, /) -> None:
+        """Forget an unfinished round."""
+        self._folder._checkpoint(self._key(spec)).unlink(missing_ok=True)
