@@ -1,0 +1,100 @@
+"""What the trainer asks of each library."""
+
+import hashlib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+
+from dynsnap._types import AnyArray, Floats, Labels, Scores
+from dynsnap.boost._watch import Watch
+from dynsnap.ensemble import Recipe
+from dynsnap.errors import PlanError
+
+Cut: TypeAlias = Callable[[int], bytes]  # the learner as it was after an epoch, serialised
+Predict: TypeAlias = Callable[[AnyArray], Scores]
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Task:
+    """One round to be trained.
+
+    Attributes:
+        labels: Positions among the classes that the round's training rows hold: 0 to k - 1, each
+            at least once.
+        validation: Inputs to score after every epoch.
+        seed: Of 31 bits, which every library takes.
+    """
+
+    recipe: Recipe
+    inputs: AnyArray
+    labels: Labels
+    validation: AnyArray
+    seed: int
+
+
+class Learner(Protocol):
+    """One library's classifier, before training."""
+
+    kind: str
+
+    @property
+    def version(self) -> str:
+        """The library's version."""
+        ...
+
+    def check(self, recipe: Recipe, /) -> None:
+        """Raise PlanError unless this learner can follow the recipe."""
+        ...
+
+    def fit(self, task: Task, watch: Watch, /) -> Cut: ...
+
+
+def rates(recipe: Recipe, base: float) -> Floats:
+    """The learning rate in each epoch; never quite zero, which some libraries refuse."""
+    factors = recipe.schedule.multipliers(recipe.epochs, window=recipe.window)
+    return np.maximum(base * factors, 1e-12)
+
+
+def two_columns(scores: Scores) -> Scores:
+    """Scores with a column per class, also where a library gives the second of two only."""
+    return np.column_stack([1 - scores, scores]) if scores.ndim == 1 else scores
+
+
+def refuse_unknown(name: str, value: object, known: Iterable[object], reason: str) -> None:
+    """Raise PlanError unless a parameter of the model is left out or one of those that work."""
+    if value is not None and value not in known:
+        raise PlanError(
+            f"The model's `{name}` must be one of {', '.join(map(str, known))}, got {value!r}: "
+            f"{reason}"
+        )
+
+
+def describe(model: Any) -> str:
+    """A model's class and parameters as text, the same in every process."""
+    params = {
+        key: _describe_value(value)
+        for key, value in model.get_params(deep=True).items()
+        # The round's seed replaces the model's, and the number of threads changes nothing.
+        if key.rpartition("__")[2] not in ("random_state", "n_jobs", "verbose", "verbosity")
+    }
+    return f"{_qualified(type(model))}({', '.join(f'{k}={v}' for k, v in sorted(params.items()))})"
+
+
+def _describe_value(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_describe_value, value))}]"
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{key!r}: {_describe_value(v)}' for key, v in value.items())}}}"
+    if isinstance(value, np.ndarray):
+        return f"{value.shape}{value.dtype}{hashlib.sha256(value.tobytes()).hexdigest()}"
+    if hasattr(value, "get_params") and not isinstance(value, type):
+        return describe(value)
+    if isinstance(value, type) or (callable(value) and hasattr(value, "__qualname__")):
+        return _qualified(value)
+    return repr(value)
+
+
+def _qualified(thing: Any) -> str:
+    return f"{thing.__module__}.{thing.__qualname__}"

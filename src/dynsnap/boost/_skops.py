@@ -1,0 +1,115 @@
+"""Scikit-learn classifiers as bytes, by skops: nothing in them is executed on loading."""
+
+import importlib
+import io
+import json
+import zipfile
+from typing import Any
+
+from dynsnap.errors import FileError, PlanError
+
+# Parts of scikit-learn's classifiers that are not estimators themselves.
+_PARTS = frozenset(
+    {
+        "sklearn.calibration._CalibratedClassifier",
+        "sklearn.calibration._SigmoidCalibration",
+        "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
+        "sklearn.neural_network._stochastic_optimizers.AdamOptimizer",
+        "sklearn.neural_network._stochastic_optimizers.SGDOptimizer",
+        "sklearn.tree._tree.Tree",
+    }
+)
+
+
+def dump(model: Any) -> bytes:
+    """A fitted classifier as bytes, the same for the same classifier."""
+    import skops.io
+
+    content = _canonical(skops.io.dumps(model))
+    if strangers := _strangers(content):
+        raise PlanError(
+            f"{type(model).__name__} cannot be stored safely: it holds {', '.join(strangers)}, "
+            "which would not be trusted on loading. Use scikit-learn's own parts."
+        )
+    return content
+
+
+def load(content: bytes) -> Any:
+    """A classifier from bytes, unless they hold a type that skops and scikit-learn do not know."""
+    import skops.io
+
+    try:
+        if strangers := _strangers(content):
+            raise FileError(
+                f"A stored classifier holds types that are not trusted: {', '.join(strangers)}. "
+                "It was not loaded. Train it again with scikit-learn's own parts."
+            )
+        return skops.io.loads(content, trusted=skops.io.get_untrusted_types(data=content))
+    except FileError:
+        raise
+    except Exception as error:  # a damaged file can fail anywhere in zip, json, numpy or skops
+        raise FileError(
+            f"A stored classifier cannot be read ({type(error).__name__}: {error}). "
+            "The file may be damaged, or come from another version of scikit-learn."
+        ) from error
+
+
+def _strangers(content: bytes) -> list[str]:
+    """Types in the content that skops does not know and that are no part of scikit-learn."""
+    import skops.io
+
+    return [name for name in skops.io.get_untrusted_types(data=content) if not _trusted(name)]
+
+
+def _trusted(name: str) -> bool:
+    # Only classes that scikit-learn itself defines: a function, or what one of its modules merely
+    # imports from elsewhere, could be made to do something on loading.
+    if name in _PARTS:
+        return True
+    module, _, attribute = name.rpartition(".")
+    if module.partition(".")[0] != "sklearn":
+        return False
+    from sklearn.base import BaseEstimator
+    from sklearn.gaussian_process.kernels import Kernel
+
+    try:
+        found = getattr(importlib.import_module(module), attribute, None)
+    except ImportError:
+        return False
+    return (
+        isinstance(found, type)
+        and issubclass(found, BaseEstimator | Kernel)
+        and found.__module__ == module
+    )
+
+
+def _canonical(content: bytes) -> bytes:
+    """The same archive without what differs between runs: memory addresses and the time of day."""
+    numbers: dict[str, int] = {}
+
+    def renumbered(node: Any) -> Any:
+        if isinstance(node, list):
+            return [renumbered(item) for item in node]
+        if not isinstance(node, dict):
+            return node
+        if "__id__" not in node:
+            return {key: renumbered(value) for key, value in node.items()}
+        number = numbers.setdefault(str(node["__id__"]), len(numbers))
+        fresh = {key: renumbered(value) for key, value in node.items()} | {"__id__": number}
+        if isinstance(file := node.get("file"), str):
+            fresh["file"] = renamed(file)
+        return fresh
+
+    def renamed(file: str) -> str:
+        stem, dot, suffix = file.partition(".")
+        return f"{numbers.setdefault(stem, len(numbers))}{dot}{suffix}"
+
+    with zipfile.ZipFile(io.BytesIO(content)) as old:
+        schema = renumbered(json.loads(old.read("schema.json")))
+        files = {renamed(name): old.read(name) for name in old.namelist() if name != "schema.json"}
+    files["schema.json"] = json.dumps(schema, separators=(",", ":")).encode()
+    fresh = io.BytesIO()
+    with zipfile.ZipFile(fresh, "w", zipfile.ZIP_DEFLATED) as new:
+        for name in sorted(files):
+            new.writestr(zipfile.ZipInfo(name), files[name], zipfile.ZIP_DEFLATED)
+    return fresh.getvalue()

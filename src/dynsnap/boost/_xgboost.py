@@ -1,0 +1,106 @@
+"""XGBoost: a snapshot is the booster cut to its first iterations, in XGBoost's own UBJSON."""
+
+from typing import Any
+
+import numpy as np
+
+from dynsnap._types import AnyArray, Labels, Scores
+from dynsnap.boost._learner import Cut, Predict, Task, rates, refuse_unknown, two_columns
+from dynsnap.boost._watch import Watch
+from dynsnap.ensemble import Recipe
+from dynsnap.errors import InputError, PlanError
+
+
+class XGBoostLearner:
+    """An `XGBClassifier`, trained by its own `fit`."""
+
+    kind = "xgboost"
+
+    def __init__(self, model: Any) -> None:
+        import xgboost
+
+        if isinstance(model, xgboost.XGBRFClassifier):
+            raise PlanError(
+                "XGBRFClassifier grows one forest and has no iterations to take snapshots of. "
+                "Use XGBClassifier, or scikit-learn's RandomForestClassifier."
+            )
+        params = model.get_params()
+        refuse_unknown(
+            "booster",
+            params.get("booster"),
+            ("gbtree",),
+            "the first iterations of a dart or linear booster are not what it was at that time.",
+        )
+        refuse_unknown(
+            "objective",
+            params.get("objective"),
+            ("binary:logistic", "multi:softprob"),
+            "members must give probabilities.",
+        )
+        self._model = model
+        self._rate = float(params.get("learning_rate") or params.get("eta") or 0.3)
+        self._module = xgboost
+
+    @property
+    def version(self) -> str:
+        return str(self._module.__version__)
+
+    def check(self, recipe: Recipe) -> None:
+        """Every recipe without dropout will do."""
+
+    def fit(self, task: Task, watch: Watch) -> Cut:
+        from sklearn.base import clone
+
+        # XGBoost keeps the margins of the evaluation set and adds each new tree to them, so that
+        # looking on after every iteration costs one pass over the trees, not one per iteration.
+        def look(_truth: Labels, scores: Scores) -> float:
+            watch.show(two_columns(scores))
+            return 0.0
+
+        schedule = rates(task.recipe, self._rate)
+
+        class Scheduler(self._module.callback.TrainingCallback):  # type: ignore[misc, name-defined]
+            # XGBoost's own LearningRateScheduler sets a rate after its iteration, one too late.
+            def before_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:
+                model.set_param("learning_rate", float(schedule[epoch]))
+                return False
+
+        model = clone(self._model).set_params(
+            n_estimators=task.recipe.epochs,
+            objective="binary:logistic",  # becomes multi:softprob with more than two classes
+            eval_metric=look,
+            disable_default_eval_metric=True,
+            early_stopping_rounds=None,
+            callbacks=[Scheduler()],
+            random_state=task.seed,
+            n_jobs=1,
+            verbosity=0,
+        )
+        # The labels are not looked at: a validation row may be of a class that was never seen.
+        unused = np.zeros(len(task.validation), dtype=np.int64)
+        model.fit(task.inputs, task.labels, eval_set=[(task.validation, unused)], verbose=False)
+        booster = model.get_booster()
+
+        def cut(epoch: int) -> bytes:
+            return bytes(booster[: epoch + 1].save_raw("ubj"))
+
+        return cut
+
+
+def load(payload: bytes) -> Predict:
+    """A stored booster, ready to score."""
+    import xgboost
+
+    booster = xgboost.Booster()
+    booster.load_model(bytearray(payload))
+
+    def predict(inputs: AnyArray) -> Scores:
+        # XGBoost itself takes columns that it does not find for missing values.
+        if inputs.shape[1:] != (booster.num_features(),):
+            raise InputError(
+                "A stored learner cannot score these inputs: it knows "
+                f"{booster.num_features()} features, but they have the shape {inputs.shape}."
+            )
+        return two_columns(booster.predict(xgboost.DMatrix(inputs)))
+
+    return predict

@@ -1,0 +1,74 @@
+import io
+import json
+import zipfile
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+
+from dynsnap.boost import _skops
+from dynsnap.errors import FileError, PlanError
+
+RNG = np.random.default_rng(0)
+INPUTS, LABELS = RNG.normal(size=(40, 3)), np.repeat([0, 1], 20)
+
+
+class Stranger(LogisticRegression):
+    """A type that is neither skops' nor scikit-learn's."""
+
+
+def test_the_same_classifier_is_the_same_bytes_and_predicts_alike():
+    make = lambda: make_pipeline(StandardScaler(), LogisticRegression()).fit(INPUTS, LABELS)  # noqa: E731
+    first, second = make(), make()
+    assert _skops.dump(first) == _skops.dump(second)
+    loaded = _skops.load(_skops.dump(first))
+    assert (loaded.predict_proba(INPUTS) == first.predict_proba(INPUTS)).all()
+
+
+def test_a_classifier_that_would_not_be_trusted_is_not_stored():
+    with pytest.raises(PlanError, match=r"Stranger cannot be stored safely.*test_skops\.Stranger"):
+        _skops.dump(Stranger().fit(INPUTS, LABELS))
+    model = make_pipeline(FunctionTransformer(np.testing.assert_equal), GaussianNB())
+    with pytest.raises(PlanError, match="cannot be stored safely"):
+        _skops.dump(model)
+
+
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [
+        ("os", "system"),
+        ("numpy.testing", "assert_equal"),
+        ("sklearn.utils.fixes", "parse_version"),
+        ("sklearn.externals.array_api_compat", "nonsense"),
+        ("sklearn.does_not_exist", "Model"),
+        ("tests.boost.test_skops", "Stranger"),
+    ],
+)
+def test_a_file_that_names_another_type_is_not_loaded(module, name):
+    content = _skops.dump(GaussianNB().fit(INPUTS, LABELS))
+    with pytest.raises(FileError, match=r"types that are not trusted: .*It was not loaded"):
+        _skops.load(forged(content, module, name))
+
+
+def forged(content, module, name):
+    """The same archive, with the classifier said to be something else."""
+    fresh = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(content)) as old, zipfile.ZipFile(fresh, "w") as new:
+        for entry in old.namelist():
+            data = old.read(entry)
+            if entry == "schema.json":
+                schema = json.loads(data)
+                schema["__module__"], schema["__class__"] = module, name
+                data = json.dumps(schema).encode()
+            new.writestr(entry, data)
+    return fresh.getvalue()
+
+
+def test_damage_is_named():
+    content = _skops.dump(GaussianNB().fit(INPUTS, LABELS))
+    for damaged in (b"", b"PK", content[:100], content[:-30]):
+        with pytest.raises(FileError, match="cannot be read"):
+            _skops.load(damaged)
