@@ -86,7 +86,7 @@ def test_a_method_alone_equals_the_one_among_six():
 
 
 def test_an_unknown_method_is_refused_with_a_suggestion():
-    with pytest.raises(PlanError, match="no method 'dynsnap-cic'. Did you mean \"dynsnap-cyc\""):
+    with pytest.raises(PlanError, match=r"no method 'dynsnap-cic'\. Did you mean .dynsnap-cyc."):
         method("dynsnap-cic", epochs=10)
 
 

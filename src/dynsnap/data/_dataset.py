@@ -1,0 +1,88 @@
+"""What a source gives, and the small things that all sources share."""
+
+import hashlib
+import importlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+
+from dynsnap._types import AnyArray, Labels
+from dynsnap.data._pool import Pool
+from dynsnap.errors import DataError
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class DataSet:
+    """A data set as its source has it.
+
+    Attributes:
+        train: Rows to learn from.
+        test: The official test set, where there is one.
+        notes: What the reader should know about how it was read, a sentence each.
+    """
+
+    train: Pool
+    test: Pool | None = None
+    notes: tuple[str, ...] = ()
+
+
+def class_order(names: Iterable[str]) -> tuple[str, ...]:
+    """Distinct class names in their order: by number where all are whole numbers, else by text.
+
+    Example:
+        >>> class_order(["10", "9", "9"])
+        ('9', '10')
+    """
+    found = set(names)
+    try:
+        return tuple(sorted(found, key=lambda name: (int(name), name)))
+    except ValueError:
+        return tuple(sorted(found))
+
+
+def positions(names: Sequence[str], classes: Sequence[str], *, what: str) -> Labels:
+    """Class names as positions in `classes`."""
+    place = {name: position for position, name in enumerate(classes)}
+    try:
+        return np.fromiter((place[name] for name in names), dtype=np.int64, count=len(names))
+    except KeyError as error:
+        raise DataError(
+            f"{what}: label {error.args[0]!r} is not one of the {len(classes)} classes."
+        ) from None
+
+
+def numbered(name: str, rows: int) -> AnyArray:
+    """Ids for rows that bring none: unique, also across pools of different names.
+
+    Example:
+        >>> numbered("test", 2).tolist()
+        ['test-0', 'test-1']
+    """
+    return np.char.add(f"{name}-", np.arange(rows).astype(str))
+
+
+def needs(module: str, *, extra: str, what: str) -> ModuleType:
+    """Import a library that only some sources need."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise DataError(
+            f"{what} needs {module.split('.')[0]}, which is not installed. "
+            f"Install it with: pip install 'dynsnap[{extra}]'"
+        ) from error
+
+
+def read_bytes(path: Path) -> bytes:
+    """The content of a file, or a clear reason why not."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise DataError(f"Cannot read {path}: {error.strerror or error}.") from error
+
+
+def md5(content: bytes) -> str:
+    """The md5 sum that data sets are published with; not a protection against forgery."""
+    return hashlib.md5(content, usedforsecurity=False).hexdigest()

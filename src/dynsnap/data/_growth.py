@@ -1,0 +1,190 @@
+"""Growing data: which rows each generation may learn from, and what is held out of all of them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from dynsnap import seeds
+from dynsnap._types import Flags, Floats, Positions
+from dynsnap.data._pool import Pool, Stream, rank_in_class
+from dynsnap.errors import DataError, PlanError, did_you_mean
+
+LateValidation: TypeAlias = Literal["never", "arrival", "always"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class GrowthPlan:
+    """How a pool is cut into generations D1 ⊆ D2 ⊆ ..., by the paper's protocol.
+
+    Generation i learns from the first `fractions[i]` of the rows that `shares` leaves of each
+    class, in file order, once the class has arrived, and from the validation rows. Held-out rows
+    (an official test set, or a seeded hold-out) are cut class by class into validation rows, which
+    every generation holds and every round draws anew, and the fixed test set.
+
+    Attributes:
+        fractions: For each generation, the share of its rows that a class has brought by then.
+        shares: For some classes, the share of their rows that is used at all; 1 for the others.
+            A class with the share 0 is left out of everything.
+        late: For some classes, the generation (from 1) that they arrive in; 1 for the others.
+        validation: Share of each class of the held-out rows that is validated on, the first in
+            file order; the rest is the test set.
+        late_validation: Whether rounds validate on late classes: "never", from their "arrival"
+            on, or "always" (their validation rows are then never trained on before).
+        late_in_test: Whether the test set holds the late classes. Either way the set "late" holds
+            all of their held-out rows that are not validated on.
+        holdout: Where there is no official test set: the share of each class to hold out.
+        seed: Draws that hold-out.
+
+    Example:
+        >>> GrowthPlan(fractions=(0.5, 1), late={"frog": 2}).generations
+        2
+    """
+
+    fractions: tuple[float, ...] = (0.8, 1.0, 1.0)
+    shares: Mapping[str, float] = field(default_factory=dict)
+    late: Mapping[str, int] = field(default_factory=dict)
+    validation: float = 0.5
+    late_validation: LateValidation = "never"
+    late_in_test: bool = False
+    holdout: float = 0.4
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "fractions", tuple(self.fractions))
+        if not self.fractions:
+            raise PlanError("`fractions` must name at least one generation.")
+        for fraction in self.fractions:
+            if not 0 < fraction <= 1:
+                raise PlanError(f"`fractions` must be above 0 and at most 1, got {fraction}.")
+        if list(self.fractions) != sorted(self.fractions):
+            raise PlanError(
+                f"`fractions` must not fall, got {self.fractions}: each generation holds all of "
+                "the one before."
+            )
+        for name, share in self.shares.items():
+            if not 0 <= share <= 1:
+                raise PlanError(f"The share of class {name!r} must be in [0, 1], got {share}.")
+        for name, arrival in self.late.items():
+            if arrival not in range(2, self.generations + 1):
+                raise PlanError(
+                    f"Late class {name!r} must arrive in one of generations 2 to "
+                    f"{self.generations}, got {arrival}."
+                )
+            if self.shares.get(name) == 0:
+                raise PlanError(f"Late class {name!r} has the share 0, so it would never arrive.")
+        for word in ("validation", "holdout"):
+            if not 0 < getattr(self, word) < 1:
+                raise PlanError(f"`{word}` must be above 0 and below 1, got {getattr(self, word)}.")
+        if self.late_validation not in ("never", "arrival", "always"):
+            raise PlanError(
+                '`late_validation` must be "never", "arrival" or "always", '
+                f"got {self.late_validation!r}."
+            )
+
+    @property
+    def generations(self) -> int:
+        """How many generations there are."""
+        return len(self.fractions)
+
+
+def grow(train: Pool, plan: GrowthPlan, *, test: Pool | None = None) -> Stream:
+    """Cut a pool into the generations of a plan, with fixed sets to evaluate on.
+
+    Without an official `test` pool, a hold-out stratified by class takes its place.
+
+    Example:
+        >>> pool = Pool(name="made", inputs=np.zeros((40, 2)), labels=np.arange(40) % 2,
+        ...             classes=("cat", "dog"), ids=np.arange(40))
+        >>> stream = grow(pool, GrowthPlan(fractions=(0.5, 1), late={"dog": 2}))
+        >>> [len(rows) for rows in stream.generations]
+        [10, 28]
+    """
+    for name in (*plan.shares, *plan.late):
+        if name not in train.classes:
+            raise PlanError(
+                f"The growth plan names class {name!r}, which {train.name} does not have. "
+                f"{did_you_mean(name, train.classes)}"
+            )
+    if test is None:
+        train, test = _hold_out(train, plan)
+    train.check_same_classes(test)
+    share = np.array([plan.shares.get(name, 1.0) for name in train.classes])
+    arrival = np.array([plan.late.get(name, 1) for name in train.classes])
+    held = _cut_held_out(test, plan, left_out=share == 0)
+    pool = train.join(test.take(held.validation))
+    # The held-out rows that are validated on follow the training rows.
+    validated = np.arange(len(train), len(pool))
+    labels, rank, sizes = train.labels, rank_in_class(train.labels), train.counts
+    generations, counts = [], []
+    for number, fraction in enumerate(plan.fractions, start=1):
+        here = arrival <= number
+        quota = np.where(here, np.rint(fraction * share * sizes), 0)
+        _check_quota(train, number, quota, expected=here & (share > 0))
+        seen = here | (plan.late_validation == "always")
+        extra = validated[seen[pool.labels[validated]]]
+        generations.append(np.concatenate([np.flatnonzero(rank < quota[labels]), extra]))
+        counts.append(np.bincount(pool.labels[extra], minlength=len(pool.classes)))
+    evaluation = {"test": test.take(held.test, name=f"{test.name} (test half)")}
+    if plan.late:
+        evaluation["late"] = test.take(held.late, name=f"{test.name} (late classes)")
+    return Stream(
+        pool=pool,
+        generations=tuple(generations),
+        validation=tuple(counts),
+        evaluation=evaluation,
+        late=tuple(name for name in train.classes if name in plan.late),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _HeldOut:
+    """Rows of the held-out pool, by what they are for."""
+
+    validation: Positions
+    test: Positions
+    late: Positions
+
+
+def _cut_held_out(test: Pool, plan: GrowthPlan, *, left_out: Flags) -> _HeldOut:
+    late = np.array([name in plan.late for name in test.classes])
+    validates = ~left_out & (~late | (plan.late_validation != "never"))
+    sizes = test.counts
+    quota = np.where(validates, np.rint(plan.validation * sizes), 0)
+    for name, wants, size, checked in zip(test.classes, quota, sizes, validates, strict=True):
+        if checked and not 0 < wants < size:
+            raise DataError(
+                f"{test.name}: class {name!r} has {size} held-out rows, too few to validate on "
+                f"{plan.validation:.3g} of them and test on the rest. Bring or hold out more."
+            )
+    first = rank_in_class(test.labels) < quota[test.labels]
+    tested = ~left_out & (~late | plan.late_in_test)
+    return _HeldOut(
+        validation=np.flatnonzero(first),
+        test=np.flatnonzero(~first & tested[test.labels]),
+        late=np.flatnonzero(~first & (late & ~left_out)[test.labels]),
+    )
+
+
+def _hold_out(pool: Pool, plan: GrowthPlan) -> tuple[Pool, Pool]:
+    """Set a share of each class aside, drawn at random; both parts stay in file order."""
+    order = seeds.generator(plan.seed, "holdout").permutation(len(pool))
+    rank = np.empty(len(pool), dtype=np.intp)
+    rank[order] = rank_in_class(pool.labels[order])
+    held = rank < np.rint(plan.holdout * pool.counts)[pool.labels]
+    return (
+        pool.take(np.flatnonzero(~held)),
+        pool.take(np.flatnonzero(held), name=f"{pool.name} (held out)"),
+    )
+
+
+def _check_quota(train: Pool, number: int, quota: Floats, *, expected: Flags) -> None:
+    for name, rows, size, due in zip(train.classes, quota, train.counts, expected, strict=True):
+        if due and not rows:
+            raise DataError(
+                f"{train.name}, generation {number}: class {name!r} gets none of its {size} rows "
+                "to train on. Bring more, or raise its share."
+            )
+    if not quota.any():
+        raise DataError(f"{train.name}, generation {number} is empty: all of its classes are late.")

@@ -1,0 +1,127 @@
+"""Rows for one round, and streams from generations that someone else has cut."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from dynsnap._types import AnyArray, Positions
+from dynsnap.data._pool import Pool, Stream, check_nested, rank_in_class
+from dynsnap.errors import DataError, InputError, PlanError
+
+
+def split(stream: Stream, generation: int, rng: np.random.Generator) -> tuple[Positions, Positions]:
+    """Rows to train on and rows to validate on, drawn anew from D_i with fixed class counts.
+
+    Both are sorted rows of `stream.pool`; `generation` counts from 1.
+
+    Example:
+        >>> pool = Pool(name="made", inputs=np.zeros((6, 1)), labels=np.array([0, 0, 0, 1, 1, 1]),
+        ...             classes=("cat", "dog"), ids=np.arange(6))
+        >>> stream = from_generations(pool, [np.arange(6)], test=pool, validation=0.34)
+        >>> train, validation = split(stream, 1, np.random.default_rng(0))
+        >>> pool.labels[validation]
+        array([0, 1])
+    """
+    if not 1 <= generation <= len(stream.generations):
+        raise InputError(
+            f"`generation` must be between 1 and {len(stream.generations)}, got {generation}."
+        )
+    rows, counts = stream.generations[generation - 1], stream.validation[generation - 1]
+    order = rng.permutation(len(rows))
+    labels = stream.pool.labels[rows]
+    drawn = np.empty(len(rows), dtype=bool)
+    drawn[order] = rank_in_class(labels[order]) < counts[labels[order]]
+    return rows[~drawn], rows[drawn]
+
+
+def from_generations(
+    pool: Pool,
+    generations: Sequence[AnyArray],
+    *,
+    test: Pool,
+    validation: float = 0.1,
+    late_in_test: bool = False,
+) -> Stream:
+    """A stream from generations that were cut elsewhere: each an array of rows, or a mask.
+
+    Every round validates on the share `validation` of each class of its generation, at least one
+    row. Classes that the first generation lacks are late: they form the evaluation set "late", and
+    are part of "test" only if `late_in_test`.
+
+    Example:
+        >>> pool = Pool(name="made", inputs=np.zeros((8, 1)), labels=np.arange(8) % 2,
+        ...             classes=("cat", "dog"), ids=np.arange(8))
+        >>> stream = from_generations(pool, [np.arange(4), np.arange(8)], test=pool)
+        >>> stream.validation[1]
+        array([1, 1])
+    """
+    if not 0 < validation < 1:
+        raise PlanError(f"`validation` must be above 0 and below 1, got {validation}.")
+    cuts = tuple(
+        np.flatnonzero(rows) if rows.dtype == bool and len(rows) == len(pool) else np.sort(rows)
+        for rows in map(np.asarray, generations)
+    )
+    check_nested(cuts, rows=len(pool), name=pool.name)
+    counts = []
+    for number, rows in enumerate(cuts, start=1):
+        have = np.bincount(pool.labels[rows], minlength=len(pool.classes))
+        if (alone := np.flatnonzero(have == 1)).size:
+            raise DataError(
+                f"{pool.name}, generation {number}: class {pool.classes[alone[0]]!r} has 1 row, "
+                "too few to train and validate on. Bring more, or leave it out for now."
+            )
+        counts.append(np.where(have, np.clip(np.rint(validation * have), 1, have - 1), 0))
+    late = np.bincount(pool.labels[cuts[0]], minlength=len(pool.classes)) == 0
+    late &= np.bincount(pool.labels[cuts[-1]], minlength=len(pool.classes)) > 0
+    evaluation = {"test": test}
+    if late.any() and test.classes == pool.classes:
+        arrives = late[test.labels]
+        if not late_in_test:
+            evaluation["test"] = test.take(np.flatnonzero(~arrives))
+        if arrives.any():
+            evaluation["late"] = test.take(
+                np.flatnonzero(arrives), name=f"{test.name} (late classes)"
+            )
+    return Stream(
+        pool=pool,
+        generations=cuts,
+        validation=tuple(count.astype(np.intp) for count in counts),
+        evaluation=evaluation,
+        late=tuple(np.array(pool.classes)[late].tolist()),
+    )
+
+
+def from_arrivals(
+    pool: Pool,
+    arrivals: AnyArray,
+    *,
+    test: Pool,
+    validation: float = 0.1,
+    late_in_test: bool = False,
+) -> Stream:
+    """A stream from the moment that each row arrived (a week, a date): one generation per moment.
+
+    Generation i holds every row of the i first moments, in their sorted order. See
+    `from_generations` for the rest.
+
+    Example:
+        >>> pool = Pool(name="made", inputs=np.zeros((8, 1)), labels=np.arange(8) % 2,
+        ...             classes=("cat", "dog"), ids=np.arange(8))
+        >>> weeks = np.array(["w1", "w1", "w1", "w1", "w2", "w2", "w3", "w3"])
+        >>> [len(rows) for rows in from_arrivals(pool, weeks, test=pool).generations]
+        [4, 6, 8]
+    """
+    arrivals = np.asarray(arrivals)
+    if arrivals.shape != (len(pool),):
+        raise DataError(
+            f"`arrivals` must be one moment for each of the {len(pool)} rows of {pool.name}, but "
+            f"has the shape {arrivals.shape}."
+        )
+    moments, arrived = np.unique(arrivals, return_inverse=True)
+    return from_generations(
+        pool,
+        [np.flatnonzero(arrived <= moment) for moment in range(len(moments))],
+        test=test,
+        validation=validation,
+        late_in_test=late_in_test,
+    )
