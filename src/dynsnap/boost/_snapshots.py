@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from dynsnap._types import AnyArray, MemberScores, Positions, Scores
+from dynsnap._types import AnyArray, Labels, MemberScores, Positions, Scores
 from dynsnap.boost import _lightgbm, _scikit, _xgboost
 from dynsnap.boost._learner import Learner, Predict
 from dynsnap.errors import DynSnapError, FileError, InputError
@@ -19,7 +19,7 @@ _LOADERS: Mapping[str, Callable[[bytes], Predict]] = {
 }
 
 
-def pack(payload: bytes, *, learner: Learner, seen: Positions) -> bytes:
+def pack(payload: bytes, *, learner: Learner, seen: Labels) -> bytes:
     """A learner with what is needed to read it, and the classes that its columns stand for."""
     head = {
         "format": FORMAT,

@@ -102,7 +102,7 @@ class BoostTrainer:
         return score(weights, inputs, classes=len(self._stream.pool.classes))
 
     def _train(self, spec: RoundSpec) -> Round:
-        from threadpoolctl import threadpool_limits
+        from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
         start = time.perf_counter()
         pool, name = self._stream.pool, spec.canonical()

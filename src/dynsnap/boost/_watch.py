@@ -38,7 +38,7 @@ class Watch:
     """
 
     def __init__(
-        self, spec: RoundSpec, *, truth: Labels, seen: Positions, monitor: Monitor | None
+        self, spec: RoundSpec, *, truth: Labels, seen: Labels, monitor: Monitor | None
     ) -> None:
         self._spec = spec
         self._truth = truth
