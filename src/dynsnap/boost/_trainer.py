@@ -14,10 +14,10 @@ from dynsnap.boost import _scikit
 from dynsnap.boost._learner import Learner, Task, describe
 from dynsnap.boost._lightgbm import LightGBMLearner
 from dynsnap.boost._snapshots import FORMAT, features, pack, score
-from dynsnap.boost._watch import Watch, chosen
+from dynsnap.boost._watch import Watch
 from dynsnap.boost._xgboost import XGBoostLearner
 from dynsnap.data import Stream, split
-from dynsnap.ensemble import Monitor, Recipe, Round, RoundSpec
+from dynsnap.ensemble import Monitor, Recipe, Round, RoundSpec, snapshot_epochs
 from dynsnap.errors import DynSnapError, PlanError, TrainingError
 
 
@@ -131,7 +131,7 @@ class BoostTrainer:
                 raise TrainingError(
                     f"{type(self._model).__name__} could not be trained in {spec}: {error}"
                 ) from error
-            epochs = chosen(spec.recipe, watch.curve)
+            epochs = snapshot_epochs(spec.recipe, watch.curve)
             weights = tuple(
                 pack(cut(epoch), learner=self._learner, seen=seen) for epoch in epochs.tolist()
             )

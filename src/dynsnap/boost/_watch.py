@@ -1,33 +1,10 @@
 """Follow the validation accuracy of one round, and say which epochs are worth a snapshot."""
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from dynsnap._types import Labels, Positions, Scores
-from dynsnap.ensemble import Monitor, Recipe, RoundSpec
+from dynsnap.ensemble import Monitor, RoundSpec, snapshot_epochs
 from dynsnap.errors import Interrupted, TrainingError
-
-
-def chosen(recipe: Recipe, curve: Sequence[float]) -> Positions:
-    """The epochs that a recipe keeps of a training, or of its beginning; first on ties.
-
-    Example:
-        >>> from dynsnap.ensemble import Schedule
-        >>> cyclic = Recipe(schedule=Schedule("cyclic"), epochs=4, snapshots=2, selection="window")
-        >>> chosen(cyclic, [0.5, 0.5, 0.6, 0.7])
-        array([0, 3])
-        >>> step = Recipe(schedule=Schedule("step"), epochs=4, snapshots=2)
-        >>> chosen(step, [0.5, 0.5, 0.6, 0.7])
-        array([3, 2])
-    """
-    accuracy = np.asarray(curve)
-    if recipe.selection == "top":
-        return np.argsort(-accuracy, kind="stable")[: recipe.snapshots]
-    starts = range(0, len(accuracy), recipe.window)
-    return np.array(
-        [start + np.argmax(accuracy[start : start + recipe.window]) for start in starts]
-    )
 
 
 class Watch:
@@ -65,4 +42,4 @@ class Watch:
                     f"Stopped in {self._spec}, after epoch {len(self.curve) - 1}. Finished rounds "
                     "are kept; this one starts over."
                 )
-        return chosen(self._spec.recipe, self.curve)
+        return snapshot_epochs(self._spec.recipe, self.curve)

@@ -26,6 +26,7 @@ from dynsnap.ensemble._protocols import (
 from dynsnap.ensemble._prune import survivors
 from dynsnap.ensemble._recipe import Recipe, Selection
 from dynsnap.ensemble._schedule import Schedule, ScheduleKind
+from dynsnap.ensemble._snapshots import snapshot_epochs
 
 __all__ = [
     "COMBINATIONS",
@@ -56,6 +57,7 @@ __all__ = [
     "round_key",
     "rounds_used",
     "serial",
+    "snapshot_epochs",
     "survivors",
     "train_rounds",
     "wanted",
