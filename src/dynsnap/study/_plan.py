@@ -1,0 +1,192 @@
+"""A study as a value: what to train on, what to train, and what to compare."""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from dynsnap.ensemble import COMBINATIONS, METHODS, Combination, Method
+from dynsnap.errors import FileError, PlanError, did_you_mean
+from dynsnap.study._sections import Section, resolve
+from dynsnap.study._variants import Defaults, Sweep, read_ablation, read_sweep
+
+Keep: TypeAlias = Literal["scores", "weights"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataPlan:
+    """Where a study's data comes from, and how it grows.
+
+    Attributes:
+        source: The name of a source of `dynsnap.data`.
+        path: Where its files are, None for a source that needs none.
+        options: Further settings of the source.
+        growth: Settings of `dynsnap.data.GrowthPlan` that differ from the source's own.
+    """
+
+    source: str = "digits"
+    path: Path | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    growth: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StudyPlan:
+    """An experiment: methods side by side on growing data.
+
+    Attributes:
+        name: What to call it.
+        data: What it trains on.
+        model: The model's `name` and its settings, which whoever trains understands.
+        training: Settings of the training beside its epochs, which whoever trains understands.
+        epochs: Epochs of one training from scratch: what a cost of one κ buys.
+        methods: What is compared; ablations are methods with names of their own.
+        combinations: How members are combined.
+        sweeps: Settings that are varied on top.
+        seed: The seed of everything.
+        replicates: Repetitions of the whole study, each with its own randomness.
+        keep: Whether stored rounds hold the learners themselves, or their scores only.
+        half: Whether stored scores are in half precision.
+    """
+
+    name: str
+    data: DataPlan
+    model: Mapping[str, Any]
+    training: Mapping[str, Any]
+    epochs: int
+    methods: tuple[Method, ...]
+    combinations: tuple[Combination, ...] = COMBINATIONS
+    sweeps: tuple[Sweep, ...] = ()
+    seed: int = 0
+    replicates: int = 1
+    keep: Keep = "scores"
+    half: bool = False
+
+    def __post_init__(self) -> None:
+        if self.replicates < 1:
+            raise PlanError(f"`replicates` must be at least 1, got {self.replicates}.")
+        if self.seed < 0:
+            raise PlanError(f"`seed` must not be negative, got {self.seed}.")
+        if self.keep not in ("scores", "weights"):
+            raise PlanError(f'`keep` must be "scores" or "weights", got {self.keep!r}.')
+        if not self.methods:
+            raise PlanError("A study needs at least one method.")
+        _check_distinct("method", [method.name for method in self.methods])
+        _check_distinct("sweep", [sweep.name for sweep in self.sweeps])
+        if not self.combinations:
+            raise PlanError(f"Name at least one combination: {', '.join(COMBINATIONS)}.")
+        for how in (*self.combinations, *(sweep.combination for sweep in self.sweeps)):
+            if how not in COMBINATIONS:
+                raise PlanError(
+                    f"There is no combination {how!r}. {did_you_mean(how, COMBINATIONS)}"
+                )
+        _check_distinct("combination", list(self.combinations))
+
+    def method(self, name: str) -> Method:
+        """The method of this name."""
+        for found in self.methods:
+            if found.name == name:
+                return found
+        known = [found.name for found in self.methods]
+        raise PlanError(f"{self.name} has no method {name!r}. {did_you_mean(name, known)}")
+
+
+def read_study(path: Path | str) -> StudyPlan:
+    """Read a study file.
+
+    Example:
+        >>> import tempfile
+        >>> file = Path(tempfile.mkdtemp()) / "tiny.toml"
+        >>> _ = file.write_text('''
+        ... [study]
+        ... name = "tiny"
+        ... [model]
+        ... name = "mlp"
+        ... ''')
+        >>> read_study(file).epochs
+        200
+    """
+    path = Path(path)
+    try:
+        content = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise FileError(f"Cannot read the study file {path}: {error}.") from error
+    try:
+        found = tomllib.loads(content)
+    except tomllib.TOMLDecodeError as error:
+        raise PlanError(f"{path} is not valid TOML: {error}.") from error
+    try:
+        return _study(found, path)
+    except PlanError as error:
+        raise PlanError(f"{path.name}: {error}") from error
+
+
+def _study(found: dict[str, Any], path: Path) -> StudyPlan:
+    whole = Section(found, "The file")
+    tables = {key: whole.take(key, dict, {}) for key in ("study", "data", "model", "training")}
+    methods = Section(whole.take("methods", dict, {}), "[methods]")
+    ablations, sweeps = whole.tables("ablation"), whole.tables("sweep")
+    whole.finish()
+    study = Section(tables["study"], "[study]")
+    training = Section(tables["training"], "[training]")
+    epochs = training.take("epochs", int, 200)
+    defaults, chosen, combinations = _methods(methods, epochs)
+    plan = StudyPlan(
+        name=study.take("name", str, path.stem),
+        seed=study.take("seed", int, 0),
+        replicates=study.take("replicates", int, 1),
+        keep=study.take("keep", str, "scores"),  # type: ignore[arg-type]  # checked by the plan
+        half=study.take("half_precision", bool, False),
+        data=_data(Section(tables["data"], "[data]"), path.parent),
+        model=tables["model"],
+        training=training.rest(),
+        epochs=epochs,
+        methods=(*chosen, *(read_ablation(section, defaults) for section in ablations)),
+        combinations=combinations,  # type: ignore[arg-type]  # checked by the plan
+        sweeps=tuple(read_sweep(section, defaults) for section in sweeps),
+    )
+    study.finish()
+    return plan
+
+
+def _data(section: Section, folder: Path) -> DataPlan:
+    source = section.take("source", str, "digits")
+    path = section.take("path", str, "")
+    growth = section.take("growth", dict, {})
+    return DataPlan(
+        source=source,
+        path=resolve(path, folder) if path else None,
+        options=section.rest(),
+        growth=growth,
+    )
+
+
+def _methods(section: Section, epochs: int) -> tuple[Defaults, tuple[Method, ...], tuple[str, ...]]:
+    """What all methods share, the methods asked for, and the combinations."""
+    names = section.take_texts("names", METHODS)
+    combinations = section.take_texts("combinations", COMBINATIONS)
+    shared = Defaults(
+        epochs=epochs,
+        members=section.take("members", int, 20),
+        snapshots=section.take("snapshots", int, 10),
+        beta=section.take_any("beta", "mean"),
+        dropout=section.take("dropout", float, 0.1),
+    )
+    own = {name: section.table(name) for name in METHODS}
+    section.finish()
+    _check_distinct("method", list(names))
+    chosen = tuple(
+        (shared.changed_by(own[name]) if name in own else shared).named(name) for name in names
+    )
+    for name, table in own.items():
+        if name not in names:
+            table.rest()  # settings of a method that is left out do no harm
+        table.finish()
+    return shared, chosen, combinations
+
+
+def _check_distinct(what: str, names: list[str]) -> None:
+    for name in names:
+        if names.count(name) > 1:
+            raise PlanError(f"The {what} {name!r} is named more than once.")

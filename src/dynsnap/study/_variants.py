@@ -1,0 +1,143 @@
+"""Methods beyond the six: a setting varied, or an idea taken away."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from dynsnap.ensemble import Combination, EnsemblePlan, Method, Recipe, Schedule, method
+from dynsnap.errors import PlanError, did_you_mean
+from dynsnap.study._sections import Section
+
+SWEPT = ("members", "beta", "snapshots", "window")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sweep:
+    """One setting of a method varied, all else equal.
+
+    Attributes:
+        over: The setting: "members" (the paper's m), "beta", "snapshots" (N) or "window" (T/N).
+        points: Each value, as text, with the method that it gives.
+        combination: How the members are combined.
+    """
+
+    name: str
+    over: str
+    points: tuple[tuple[str, Method], ...]
+    combination: Combination
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Defaults:
+    """What the methods of a study have in common.
+
+    Attributes:
+        epochs: Epochs of one training, the paper's T.
+        members: The paper's m.
+        snapshots: The paper's N.
+        beta: The paper's β, or "mean" for its β*.
+        dropout: Share of units that mcdropout drops.
+    """
+
+    epochs: int = 200
+    members: int = 20
+    snapshots: int = 10
+    beta: Any = "mean"
+    dropout: float = 0.1
+
+    def changed_by(self, section: Section) -> "Defaults":
+        """The same with what a table of the file says otherwise."""
+        return Defaults(
+            epochs=section.take("epochs", int, self.epochs),
+            members=section.take("members", int, self.members),
+            snapshots=section.take("snapshots", int, self.snapshots),
+            beta=section.take_any("beta", self.beta),
+            dropout=section.take("dropout", float, self.dropout),
+        )
+
+    def named(self, name: str) -> Method:
+        """One of the paper's six methods with these settings."""
+        return method(
+            name,
+            epochs=self.epochs,
+            members=self.members,
+            snapshots=self.snapshots,
+            beta=self.beta,
+            dropout=self.dropout,
+        )
+
+
+def read_ablation(section: Section, defaults: Defaults) -> Method:
+    """DynSnap with an idea taken away or changed, from an `[[ablation]]` table."""
+    name = section.take("name", str)
+    schedule = section.take("schedule", str, "cyclic")
+    settings = defaults.changed_by(section)
+    section.finish()
+    return _dynsnap(name, schedule, settings)
+
+
+def read_sweep(section: Section, defaults: Defaults) -> Sweep:
+    """One setting varied, from a `[[sweep]]` table.
+
+    A `window` fixes T/N: the epochs then follow from the snapshots. `members = "snapshots"` keeps
+    as many members as a round has snapshots, whatever their number.
+    """
+    over = section.take("over", str)
+    if over not in SWEPT:
+        raise PlanError(f"{section.where}: `over` cannot be {over!r}. {did_you_mean(over, SWEPT)}")
+    values = section.take("values", list)
+    name = section.take("name", str, over)
+    combination = section.take("combination", str, "average")
+    schedule = {"dynsnap-cyc": "cyclic", "dynsnap-step": "step"}
+    base = section.take("method", str, "dynsnap-cyc")
+    if base not in schedule:
+        raise PlanError(
+            f"{section.where}: a sweep is over a DynSnap, `method` cannot be {base!r}. "
+            f"{did_you_mean(base, schedule)}"
+        )
+    fixed = {
+        key: section.take_any(key)
+        for key in ("epochs", "members", "snapshots", "beta", "window")
+        if key != over
+    }
+    section.finish()
+    points = []
+    for value in values:
+        label = f"{value:g}" if isinstance(value, float) else str(value)
+        settings = _settled({**fixed, over: value}, defaults, section.where)
+        points.append((label, _dynsnap(f"{name}={label}", schedule[base], settings)))
+    if not points:
+        raise PlanError(f"{section.where}: `values` is empty: give the values to try.")
+    return Sweep(name=name, over=over, points=tuple(points), combination=combination)  # type: ignore[arg-type]
+
+
+def _settled(asked: dict[str, Any], defaults: Defaults, where: str) -> Defaults:
+    known = {key: value for key, value in asked.items() if value is not None}
+    window = known.pop("window", None)
+    if known.get("members") == "snapshots":
+        known["members"] = known.get("snapshots", defaults.snapshots)
+    if window is not None and "epochs" in known:
+        raise PlanError(f"{where}: give `window` or `epochs`: one follows from the other.")
+    section = Section(known, where)
+    settled = defaults.changed_by(section)
+    if window is None:
+        return settled
+    epochs = settled.snapshots * Section({"window": window}, where).take("window", int)
+    return Defaults(
+        epochs=epochs,
+        members=settled.members,
+        snapshots=settled.snapshots,
+        beta=settled.beta,
+    )
+
+
+def _dynsnap(name: str, schedule: str, settings: Defaults) -> Method:
+    return Method(
+        name=name,
+        recipe=Recipe(
+            schedule=Schedule(schedule),  # type: ignore[arg-type]  # checks itself
+            epochs=settings.epochs,
+            snapshots=settings.snapshots,
+            selection="window" if schedule == "cyclic" else "top",
+        ),
+        plan=EnsemblePlan(size=settings.members, snapshots=settings.snapshots, beta=settings.beta),
+    )

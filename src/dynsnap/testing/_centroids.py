@@ -1,0 +1,152 @@
+"""The smallest learner that keeps the whole contract of a trainer."""
+
+import json
+import time
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+
+import numpy as np
+
+from dynsnap import seeds
+from dynsnap._types import AnyArray, Floats, MemberScores, Scores
+from dynsnap.data import Stream, split
+from dynsnap.ensemble import Checkpoints, Monitor, Round, RoundSpec
+from dynsnap.errors import Interrupted, PlanError
+from dynsnap.testing._rounds import expected_epochs
+
+
+class CentroidTrainer:
+    """Moves one centroid per class towards the rows of its class; the nearest centroid wins.
+
+    Weak, quick and of numpy alone: it stands in for a real trainer where a study, a store or an
+    engine is tested, and shows in one screen what a trainer has to do.
+
+    Args:
+        stream: The growing data, with inputs of numbers.
+        monitor: Is told about every epoch, and may stop the training.
+        checkpoints: Where a stopped round leaves its state.
+        keep_weights: Whether rounds carry their learners, or scores only.
+        rate: How far a centroid moves in one epoch, at most.
+    """
+
+    def __init__(
+        self,
+        stream: Stream,
+        *,
+        monitor: Monitor | None = None,
+        checkpoints: Checkpoints | None = None,
+        keep_weights: bool = True,
+        rate: float = 0.5,
+    ) -> None:
+        self._stream = stream
+        self._monitor = monitor
+        self._checkpoints = checkpoints
+        self._keep_weights = keep_weights
+        self._rate = rate
+        flat = _flat(stream.pool.inputs)
+        self._scale = float(flat.std()) or 1.0
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Text that changes whenever the data or a setting would change a round."""
+        return f"centroids/1/{self._rate}/{self._stream.fingerprint}"
+
+    def train(self, specs: Sequence[RoundSpec], /) -> Iterator[Round]:
+        """The rounds, one after another."""
+        return map(self._train, specs)
+
+    def score(self, weights: Sequence[bytes], inputs: AnyArray, /) -> MemberScores:
+        """Scores of stored learners, pass by pass where dropout is left on."""
+        rows: list[Scores] = []
+        for content in weights:
+            learner = json.loads(content)
+            centroids = np.array(learner["centroids"])
+            for attempt in range(learner["passes"]):
+                kept = np.ones(centroids.shape[1])
+                if learner["passes"] > 1:
+                    noise = seeds.generator(learner["noise"], "pass", attempt)
+                    kept = (noise.random(centroids.shape[1]) >= learner["dropout"]).astype(float)
+                rows.append(self._nearest(centroids, inputs, kept))
+        return np.stack(rows)
+
+    def _train(self, spec: RoundSpec) -> Round:
+        if spec.parent is not None:
+            raise PlanError(f"A centroid trainer always starts afresh, but {spec} has a parent.")
+        start, name, pool = time.perf_counter(), spec.canonical(), self._stream.pool
+        rows, validation = split(
+            self._stream, spec.generation, seeds.generator(spec.seed, name, "split")
+        )
+        path, curve = self._begin(spec)
+        rates = self._rate * spec.recipe.schedule.multipliers(
+            spec.recipe.epochs, window=spec.recipe.window
+        )
+        for epoch in range(len(curve), spec.recipe.epochs):
+            rng = seeds.generator(spec.seed, name, "epoch", epoch)
+            centroids = self._moved(path[-1], rng.choice(rows, len(rows)), rates[epoch])
+            path.append(centroids)
+            seen = self._nearest(centroids, pool.inputs[validation], np.ones(centroids.shape[1]))
+            curve.append(float(np.mean(seen.argmax(axis=1) == pool.labels[validation])))
+            self._tell(spec, path, curve)
+        epochs = expected_epochs(spec.recipe, np.array(curve))
+        # `path` begins with the centroids before the first epoch.
+        weights = tuple(self._pack(spec, path[epoch + 1]) for epoch in epochs)
+        if self._checkpoints is not None:
+            self._checkpoints.drop(spec)
+        return Round(
+            spec=spec,
+            accuracy=np.repeat(np.array(curve)[epochs], spec.recipe.passes),
+            epochs=np.repeat(epochs, spec.recipe.passes),
+            scores={
+                held: self.score(weights, rows.inputs)
+                for held, rows in self._stream.evaluation.items()
+            },
+            curve=np.array(curve),
+            weights=weights if self._keep_weights else (),
+            seconds=time.perf_counter() - start,
+        )
+
+    def _begin(self, spec: RoundSpec) -> tuple[list[Floats], list[float]]:
+        state = self._checkpoints.load(spec) if self._checkpoints is not None else None
+        if state is not None:
+            known = json.loads(state)
+            return [np.array(centroids) for centroids in known["path"]], known["curve"]
+        rng = seeds.generator(spec.seed, spec.canonical(), "start")
+        flat = _flat(self._stream.pool.inputs)
+        shape = (len(self._stream.pool.classes), flat.shape[1])
+        return [flat.mean() + self._scale * rng.standard_normal(shape)], []
+
+    def _tell(self, spec: RoundSpec, path: list[Floats], curve: list[float]) -> None:
+        if self._monitor is None:
+            return
+        self._monitor.epoch_done(spec, len(curve) - 1, curve[-1])
+        if self._monitor.stopping():
+            if self._checkpoints is not None:
+                state = {"path": [centroids.tolist() for centroids in path], "curve": curve}
+                self._checkpoints.save(spec, json.dumps(state).encode())
+            raise Interrupted(f"Stopped in {spec}, after epoch {len(curve) - 1}.")
+
+    def _moved(self, centroids: Floats, rows: AnyArray, rate: float) -> Floats:
+        inputs, labels = _flat(self._stream.pool.inputs[rows]), self._stream.pool.labels[rows]
+        moved = centroids.copy()
+        for label in np.unique(labels):
+            moved[label] += rate * (inputs[labels == label].mean(axis=0) - centroids[label])
+        return moved
+
+    def _nearest(self, centroids: Floats, inputs: AnyArray, kept: Floats) -> Scores:
+        apart = (_flat(inputs)[:, np.newaxis] - centroids) / self._scale
+        closeness = -((apart**2) * kept).mean(axis=2) * 8
+        raised = np.exp(closeness - closeness.max(axis=1, keepdims=True))
+        return np.asarray(raised / raised.sum(axis=1, keepdims=True))
+
+    def _pack(self, spec: RoundSpec, centroids: Floats) -> bytes:
+        learner = {
+            "centroids": centroids.tolist(),
+            "dropout": spec.recipe.dropout,
+            "passes": spec.recipe.passes,
+            "noise": seeds.number(spec.seed, spec.canonical(), "noise"),
+        }
+        return json.dumps(learner).encode()
+
+
+def _flat(inputs: AnyArray) -> Floats:
+    return np.asarray(inputs, np.float64).reshape(len(inputs), -1)
