@@ -96,7 +96,7 @@ class CommandGroup(click.Group):
         except click.Abort:
             _leave("Stopped.", STOPPED)
         except MemoryError:
-            _leave("There is not enough memory for this. Close other programs, or use fewer inputs.")
+            _leave("There is not enough memory for this. Use fewer inputs, or another machine.")
         except OSError as error:
             place = error.filename or "the standard output"
             reason = error.strerror or str(error)

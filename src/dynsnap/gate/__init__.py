@@ -1,0 +1,19 @@
+"""May this retrain ship? Rules, and what holding two generations against them gives."""
+
+from dynsnap.gate._json import to_json
+from dynsnap.gate._judge import RuleOutcome, Status, Verdict, judge
+from dynsnap.gate._read import inline_rule, read_rules
+from dynsnap.gate._rule import EVERY, Rule, top_k
+
+__all__ = [
+    "EVERY",
+    "Rule",
+    "RuleOutcome",
+    "Status",
+    "Verdict",
+    "inline_rule",
+    "judge",
+    "read_rules",
+    "to_json",
+    "top_k",
+]

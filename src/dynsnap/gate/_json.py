@@ -1,0 +1,60 @@
+"""A verdict as JSON, in a versioned shape that docs/gate.md describes."""
+
+import math
+from typing import Any
+
+from dynsnap.gate._judge import RuleOutcome, Verdict
+from dynsnap.gate._rule import Rule
+
+FORMAT = "dynsnap.gate/1"
+
+
+def to_json(verdict: Verdict) -> dict[str, Any]:
+    """A verdict as plain values that `json.dumps` takes; what is undefined or infinite is null."""
+    return {
+        "format": FORMAT,
+        "passed": verdict.passed,
+        "old": verdict.old,
+        "new": verdict.new,
+        "inputs": verdict.inputs,
+        "outcomes": [_outcome(outcome) for outcome in verdict.outcomes],
+        "notes": list(verdict.notes),
+    }
+
+
+def _outcome(outcome: RuleOutcome) -> dict[str, Any]:
+    estimate = outcome.estimate
+    return {
+        "rule": _rule(outcome.rule),
+        "part": outcome.part,
+        "inputs": outcome.inputs,
+        "status": outcome.status,
+        "value": _finite(estimate.value) if estimate else None,
+        "low": _finite(estimate.low) if estimate else None,
+        "high": _finite(estimate.high) if estimate else None,
+        "judged": _finite(outcome.judged),
+        "noise_floor": _finite(outcome.noise_floor),
+        "reason": outcome.reason,
+    }
+
+
+def _rule(rule: Rule) -> dict[str, Any]:
+    slice_ = None
+    if rule.slice is not None:
+        slice_ = {"column": rule.slice[0], "value": rule.slice[1]}
+    return {
+        "name": rule.title,
+        "metric": rule.metric,
+        "at_least": rule.at_least,
+        "at_most": rule.at_most,
+        "on": rule.on,
+        "confidence": rule.confidence,
+        "class": rule.class_name,
+        "slice": slice_,
+        "min_count": rule.min_count,
+    }
+
+
+def _finite(value: float | None) -> float | None:
+    # JSON has no word for NaN or infinity.
+    return value if value is not None and math.isfinite(value) else None

@@ -1,0 +1,259 @@
+"""May this retrain ship? A comparison held against rules."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from dynsnap.comparison import Comparison, Estimate, Estimates, GroupResult
+from dynsnap.errors import ComparisonError, PlanError, did_you_mean
+from dynsnap.gate._rule import EVERY, Rule
+from dynsnap.metrics import metric
+
+Status: TypeAlias = Literal["passed", "failed", "not judged"]
+
+# Sums of shares carry rounding errors far below any share of inputs; 0.85 must pass 0.85.
+_ROUNDING = 1e-12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleOutcome:
+    """What one rule found on one part of the inputs.
+
+    Attributes:
+        part: "all inputs", "class frog" or "region = north".
+        inputs: How many inputs the part holds.
+        estimate: The metric there, with its interval; None where it is undefined.
+        judged: The number that was held against the threshold.
+        reason: Why nothing was judged; empty otherwise.
+        noise_floor: The same metric between OLD and its twin, where one was given.
+    """
+
+    rule: Rule
+    part: str
+    inputs: int
+    status: Status
+    estimate: Estimate | None = None
+    judged: float | None = None
+    reason: str = ""
+    noise_floor: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """The outcomes of all rules, in the order of the rules."""
+
+    old: str
+    new: str
+    inputs: int
+    outcomes: tuple[RuleOutcome, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def passed(self) -> bool:
+        """Whether no rule failed."""
+        return not self.failed
+
+    @property
+    def failed(self) -> tuple[RuleOutcome, ...]:
+        """The outcomes that stand in the way."""
+        return tuple(outcome for outcome in self.outcomes if outcome.status == "failed")
+
+
+def judge(
+    comparison: Comparison | Sequence[Comparison],
+    rules: Sequence[Rule],
+    *,
+    allow_missing: float = 0.0,
+) -> Verdict:
+    """Hold an old and a new generation against rules.
+
+    A gate never passes because something was missing. Where a rule cannot be judged (its metric
+    needs scores or truth that the files lack, its class or slice does not exist or holds fewer
+    than `min_count` inputs, ids are missing on one side), this raises. Only under a rule for
+    *every* class or slice are parts that are too small left out, and the verdict names them.
+
+    Args:
+        comparison: Two generations side by side. Rules that ask for intervals of several levels
+            need one comparison for each level.
+        rules: What to hold them against.
+        allow_missing: The share of a generation's ids that the other one may lack.
+
+    Example:
+        >>> import dynsnap
+        >>> old = dynsnap.Predictions(ids=[1, 2, 3, 4], classes=["cat", "dog"],
+        ...                           labels=["cat", "dog", "dog", "cat"],
+        ...                           truth=["cat", "dog", "cat", "cat"])
+        >>> new = dynsnap.Predictions(ids=[1, 2, 3, 4], classes=["cat", "dog"],
+        ...                           labels=["cat", "cat", "cat", "cat"],
+        ...                           truth=["cat", "dog", "cat", "cat"])
+        >>> verdict = judge(dynsnap.compare(old, new), [Rule(metric="lost", at_most=0.1)])
+        >>> verdict.passed, verdict.outcomes[0].judged
+        (False, 0.25)
+    """
+    if not rules:
+        raise PlanError("There is no rule to judge by. Give at least one.")
+    if not 0 <= allow_missing <= 1:
+        raise PlanError(f"`allow_missing` must be a share between 0 and 1, got {allow_missing:g}.")
+    levels = [comparison] if isinstance(comparison, Comparison) else list(comparison)
+    first = levels[0]
+    if len(first.pairs) != 1:
+        raise ComparisonError(
+            f"A gate judges two generations, old and new; this comparison has "
+            f"{len(first.generations)}."
+        )
+    _refuse_missing_ids(first, allow_missing)
+    outcomes = [outcome for rule in rules for outcome in _outcomes(_level(levels, rule), rule)]
+    pair = first.pairs[0]
+    return Verdict(
+        old=pair.old,
+        new=pair.new,
+        inputs=first.inputs,
+        outcomes=tuple(outcomes),
+        notes=first.notes,
+    )
+
+
+def _level(levels: Sequence[Comparison], rule: Rule) -> Comparison:
+    for comparison in levels:
+        if rule.on == "value" or comparison.confidence == rule.confidence:
+            return comparison
+    found = ", ".join(f"{comparison.confidence:g}" for comparison in levels)
+    raise PlanError(
+        f"Rule {rule.title!r} asks for intervals at {rule.confidence:g} confidence, but the "
+        f"comparison has them at {found}. Compare again with confidence={rule.confidence:g}."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """The inputs that a rule is about, and what was measured there."""
+
+    words: str
+    inputs: int
+    metrics: Estimates
+    noise_floor: Estimates | None = None
+
+
+def _outcomes(comparison: Comparison, rule: Rule) -> list[RuleOutcome]:
+    parts = list(_parts(comparison, rule))
+    every = rule.partial and EVERY in (rule.class_name, rule.slice and rule.slice[1])
+    outcomes = [_outcome(comparison, rule, part, lenient=every) for part in parts]
+    if all(outcome.status == "not judged" for outcome in outcomes):
+        reasons = "; ".join(f"{outcome.part}: {outcome.reason}" for outcome in outcomes[:3])
+        raise ComparisonError(
+            f"Rule {rule.title!r} could be judged nowhere ({reasons or 'there are no inputs'})."
+        )
+    return outcomes
+
+
+def _outcome(comparison: Comparison, rule: Rule, part: _Part, *, lenient: bool) -> RuleOutcome:
+    if part.inputs < rule.min_count:
+        return _unjudged(rule, part, f"{part.inputs} inputs, fewer than {rule.min_count}", lenient)
+    estimate = _estimate(comparison, rule, part)
+    judged = estimate.value
+    if rule.on == "bound" and not math.isnan(judged):
+        bound = estimate.low if rule.at_least is not None else estimate.high
+        if bound is None or math.isnan(bound):
+            return _unjudged(rule, part, f"{rule.metric} has no interval there", lenient)
+        judged = bound
+    if math.isnan(judged):
+        return _unjudged(rule, part, f"{rule.metric} is undefined there (0/0)", lenient)
+    if rule.at_least is not None:
+        passed = judged >= rule.at_least - _ROUNDING
+    else:
+        passed = judged <= rule.threshold + _ROUNDING
+    floor = (part.noise_floor or {}).get(rule.metric)
+    return RuleOutcome(
+        rule=rule,
+        part=part.words,
+        inputs=part.inputs,
+        status="passed" if passed else "failed",
+        estimate=estimate,
+        judged=judged,
+        noise_floor=None if floor is None else floor.value,
+    )
+
+
+def _unjudged(rule: Rule, part: _Part, reason: str, lenient: bool) -> RuleOutcome:
+    if not lenient:
+        raise ComparisonError(f"Rule {rule.title!r} cannot be judged on {part.words}: {reason}.")
+    return RuleOutcome(
+        rule=rule, part=part.words, inputs=part.inputs, status="not judged", reason=reason
+    )
+
+
+def _estimate(comparison: Comparison, rule: Rule, part: _Part) -> Estimate:
+    if rule.metric in part.metrics:
+        return part.metrics[rule.metric]
+    needs = metric(rule.metric).needs
+    if "truth" in needs and not comparison.has_truth:
+        why = "it needs the truth, which these files do not hold"
+    elif "scores" in needs and not comparison.has_scores:
+        why = "it needs scores, which these files do not hold"
+    else:
+        why = f"it is not measured on {part.words}"
+    raise ComparisonError(f"Rule {rule.title!r} cannot be judged: {why}.")
+
+
+def _parts(comparison: Comparison, rule: Rule) -> Iterator[_Part]:
+    pair = comparison.pairs[0]
+    if rule.class_name is not None:
+        yield from _classes(comparison, rule, rule.class_name)
+    elif rule.slice is not None:
+        yield from _slices(comparison, rule, *rule.slice)
+    else:
+        scope = metric(rule.metric).scope
+        new = comparison.generations[-1]
+        found = {"generation": new.metrics, "pair": pair.metrics, "many": comparison.agreement}
+        yield _Part("all inputs", comparison.inputs, found[scope], pair.noise_floor)
+
+
+def _classes(comparison: Comparison, rule: Rule, wanted: str) -> Iterator[_Part]:
+    if not comparison.has_truth:
+        raise ComparisonError(
+            f"Rule {rule.title!r} is about true classes, but these files do not hold the truth."
+        )
+    groups = {group.name: group for group in comparison.pairs[0].groups if group.kind == "class"}
+    if wanted != EVERY and wanted not in comparison.classes:
+        raise ComparisonError(
+            f"Rule {rule.title!r} is about a class that these files do not have. "
+            f"{did_you_mean(wanted, comparison.classes)}"
+        )
+    for name in comparison.classes if wanted == EVERY else [wanted]:
+        yield _group(f"class {name}", groups.get(name))
+
+
+def _slices(comparison: Comparison, rule: Rule, column: str, wanted: str) -> Iterator[_Part]:
+    if column not in comparison.slices:
+        raise ComparisonError(
+            f"Rule {rule.title!r} is about the column {column!r}, which these files do not have "
+            f"as a slice. {did_you_mean(column, comparison.slices)}"
+        )
+    values = comparison.slices[column]
+    if wanted != EVERY and wanted not in values:
+        raise ComparisonError(
+            f"Rule {rule.title!r} is about a value that {column!r} does not take. "
+            f"{did_you_mean(wanted, values)}"
+        )
+    groups = {
+        group.name: group
+        for group in comparison.pairs[0].groups
+        if group.kind == "slice" and group.column == column
+    }
+    for value in values if wanted == EVERY else [wanted]:
+        yield _group(f"{column} = {value}", groups.get(value))
+
+
+def _group(words: str, group: GroupResult | None) -> _Part:
+    # A class of the file's that no input has is a part of no inputs, not a part left out.
+    return _Part(words, group.inputs, group.metrics) if group else _Part(words, 0, {})
+
+
+def _refuse_missing_ids(comparison: Comparison, allowed: float) -> None:
+    report = comparison.alignment
+    if report.missing_share > allowed:
+        raise ComparisonError(
+            f"{report.sentence()} That is {report.missing_share:.4g} of them, and at most "
+            f"{allowed:g} may be missing (--allow-missing). Predict the same inputs twice."
+        )

@@ -1,0 +1,113 @@
+"""Rules from a TOML file or from the command line."""
+
+import tomllib
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from dynsnap.errors import FileError, PlanError, did_you_mean
+from dynsnap.gate._rule import EVERY, Rule
+
+_KEYS: Mapping[str, tuple[type, ...]] = {
+    "metric": (str,),
+    "at_least": (float, int),
+    "at_most": (float, int),
+    "on": (str,),
+    "confidence": (float, int),
+    "class": (str, int),
+    "slice": (dict,),
+    "min_count": (int,),
+    "name": (str,),
+}
+_WORDS = {str: "a text", int: "a whole number", float: "a number", dict: "a table"}
+
+
+def read_rules(path: str | Path) -> tuple[Rule, ...]:
+    """The rules of a TOML file: one `[[rule]]` table each.
+
+    Example:
+        >>> import tempfile
+        >>> file = Path(tempfile.mkdtemp()) / "gate.toml"
+        >>> _ = file.write_text('''
+        ... [[rule]]
+        ... metric = "correct_consistency"
+        ... at_least = 0.85
+        ... ''')
+        >>> read_rules(file)[0].title
+        'correct_consistency ≥ 0.85'
+    """
+    path = Path(path)
+    try:
+        with path.open("rb") as file:
+            document = tomllib.load(file)
+    except OSError as error:
+        reason = error.strerror or error
+        raise FileError(f"Cannot read the rules {path}: {reason}. Name a TOML file.") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise PlanError(f"The rules {path} are not valid TOML: {error}.") from error
+    _refuse_unknown(document, {"rule"}, str(path))
+    tables = document.get("rule", [])
+    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+        raise PlanError(f"The rules {path} must be tables: write each under a [[rule]] heading.")
+    if not tables:
+        raise PlanError(f"The rules {path} hold no rule. Write one under a [[rule]] heading.")
+    return tuple(_rule(table, f"rule {number} in {path}") for number, table in enumerate(tables, 1))
+
+
+def inline_rule(text: str, *, side: Literal["at_least", "at_most"]) -> Rule:
+    """A rule written as `metric=number`.
+
+    Example:
+        >>> inline_rule("lost=0.02", side="at_most").title
+        'lost ≤ 0.02'
+    """
+    option = "--" + side.replace("_", "-")
+    name, _, number = text.partition("=")
+    try:
+        threshold = float(number)
+    except ValueError:
+        raise PlanError(
+            f"{option} takes metric=number, such as {option} correct_consistency=0.85, "
+            f"got {text!r}."
+        ) from None
+    if side == "at_least":
+        return Rule(metric=name.strip(), at_least=threshold)
+    return Rule(metric=name.strip(), at_most=threshold)
+
+
+def _rule(table: Mapping[str, Any], where: str) -> Rule:
+    _refuse_unknown(table, _KEYS, where)
+    for key, value in table.items():
+        # TOML's true is a Python int, and no key here is a switch.
+        if not isinstance(value, _KEYS[key]) or isinstance(value, bool):
+            raise PlanError(f"`{key}` of {where} must be {_WORDS[_KEYS[key][0]]}, got {value!r}.")
+    if "metric" not in table:
+        raise PlanError(f'{where} names no metric. Add one, such as metric = "lost".')
+    fields = {key: value for key, value in table.items() if key not in ("class", "slice")}
+    # To ask for a confidence is to ask for the interval.
+    fields.setdefault("on", "bound" if "confidence" in table else "value")
+    if "class" in table:
+        fields["class_name"] = str(table["class"])
+    if "slice" in table:
+        fields["slice"] = _slice(table["slice"], where)
+    try:
+        return Rule(**fields)
+    except PlanError as error:
+        raise PlanError(f"In {where}: {error}") from error
+
+
+def _slice(table: Mapping[str, Any], where: str) -> tuple[str, str]:
+    _refuse_unknown(table, {"column", "value"}, f"the slice of {where}")
+    column, value = table.get("column"), table.get("value", EVERY)
+    if not isinstance(column, str) or not isinstance(value, str | int) or isinstance(value, bool):
+        raise PlanError(
+            f'The slice of {where} must be like {{column = "region", value = "north"}}, '
+            f"got {dict(table)!r}."
+        )
+    return column, str(value)
+
+
+def _refuse_unknown(table: Mapping[str, Any], known: Collection[str], where: str) -> None:
+    for key in table:
+        if key not in known:
+            raise PlanError(f"Unknown key {key!r} in {where}. {did_you_mean(key, known)}")

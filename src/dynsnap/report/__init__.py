@@ -1,0 +1,36 @@
+"""What was found, for people: text for the terminal, Markdown, JUnit XML."""
+
+from dynsnap.report._blocks import (
+    Block,
+    Bullets,
+    Cell,
+    Column,
+    Document,
+    Heading,
+    Paragraph,
+    Table,
+    Tone,
+)
+from dynsnap.report._comparison import BREAKDOWNS, comparison_report
+from dynsnap.report._gate import gate_report, junit
+from dynsnap.report._markdown import markdown
+from dynsnap.report._text import PIPE_WIDTH, text
+
+__all__ = [
+    "BREAKDOWNS",
+    "PIPE_WIDTH",
+    "Block",
+    "Bullets",
+    "Cell",
+    "Column",
+    "Document",
+    "Heading",
+    "Paragraph",
+    "Table",
+    "Tone",
+    "comparison_report",
+    "gate_report",
+    "junit",
+    "markdown",
+    "text",
+]

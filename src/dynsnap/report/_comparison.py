@@ -1,0 +1,290 @@
+"""A comparison as a report: the four cases first, then everything else, worst first."""
+
+from collections.abc import Collection, Iterator, Sequence
+
+from dynsnap.comparison import Comparison, Estimate, Estimates, Flow, GroupResult, PairResult
+from dynsnap.metrics import metric
+from dynsnap.report._blocks import (
+    Block,
+    Bullets,
+    Cell,
+    Column,
+    Document,
+    Heading,
+    Paragraph,
+    Table,
+    Tone,
+    count,
+    interval,
+    number,
+    p_value,
+)
+
+BREAKDOWNS = ("class", "slice")
+
+_HEADLINE = ("kept", "gained", "lost", "never", "consistency", "correct_consistency")
+_CASES = {
+    "kept": "right before, right now",
+    "gained": "wrong before, right now",
+    "lost": "right before, wrong now",
+    "never": "wrong before, wrong now",
+}
+_MATRICES = ("consistency", "correct_consistency")
+_BREAKDOWN_METRICS = ("lost", "gained", "consistency", "correct_consistency")
+
+
+def comparison_report(
+    comparison: Comparison, *, by: Collection[str] = BREAKDOWNS, limit: int = 10
+) -> Document:
+    """Everything that a comparison found, most important first.
+
+    Args:
+        comparison: What `dynsnap.compare` returned.
+        by: Which breakdowns to show, "class" and "slice". With more than two generations they
+            are those of the last retrain.
+        limit: The most rows in a breakdown, worst first; 0 for all.
+    """
+    return tuple(_blocks(comparison, by, limit))
+
+
+def _blocks(comparison: Comparison, by: Collection[str], limit: int) -> Iterator[Block]:
+    several = len(comparison.pairs) > 1
+    last = comparison.pairs[-1]
+    yield Heading(" → ".join(generation.name for generation in comparison.generations))
+    yield Paragraph(_setting(comparison), "quiet")
+    if comparison.alignment.partial:
+        yield Paragraph(comparison.alignment.sentence(), "bad")
+    yield from _headline(comparison)
+    for pair in comparison.pairs:
+        if pair.noise_floor is not None:
+            yield _noise_floor(pair, pair.noise_floor)
+    alone = {generation.name: generation.metrics for generation in comparison.generations}
+    if any(alone.values()):
+        yield _side_by_side("Each generation", alone)
+    yield _side_by_side("Each pair", {_arrow(pair): pair.metrics for pair in comparison.pairs})
+    if several:
+        yield from (_matrix(comparison, name) for name in _MATRICES if name in last.metrics)
+        yield _side_by_side("Averages over generations and over pairs", {"": comparison.averages})
+    if comparison.agreement:
+        yield _side_by_side("All generations at once", {"": comparison.agreement})
+    where = f", {_arrow(last)}" if several else ""
+    for kind, title in (("class", "Classes"), ("slice", "Slices")):
+        groups = [group for group in last.groups if group.kind == kind]
+        if groups and kind in by:
+            yield _worst(f"{title}{where}, worst first", groups, limit, comparison.weighted)
+    if groups := [group for group in last.groups if group.kind == "frequency"]:
+        yield _groups(f"Majority and minority classes{where}", groups, comparison.weighted)
+    if changes := [flow for flow in last.flows if flow.old != flow.new]:
+        yield _changes(f"Most frequent changes{where}", changes, limit)
+    if comparison.notes:
+        yield Bullets("Notes", comparison.notes)
+
+
+def _setting(comparison: Comparison) -> str:
+    weighted = ", weighted" if comparison.weighted else ""
+    return (
+        f"{count(comparison.inputs)} inputs, {count(len(comparison.classes))} classes{weighted}; "
+        f"intervals at {comparison.confidence:g} confidence from "
+        f"{count(comparison.resamples)} resamples"
+    )
+
+
+def _arrow(pair: PairResult) -> str:
+    return f"{pair.old} → {pair.new}"
+
+
+def _headline(comparison: Comparison) -> Iterator[Block]:
+    if len(comparison.pairs) > 1:
+        names = [name for name in _HEADLINE if name in comparison.pairs[0].metrics]
+        yield Table(
+            title="Retrains at a glance",
+            columns=(Column(""), *(Column(_symbol(name), numeric=True) for name in names)),
+            rows=(
+                *(_glance(_arrow(pair), pair.metrics, names) for pair in comparison.pairs),
+                _glance("mean", comparison.averages, names),
+            ),
+        )
+        return
+    pair = comparison.pairs[0]
+    rows = [
+        _headline_row(name, estimate, pair)
+        for name in _HEADLINE
+        if (estimate := pair.metrics.get(name)) is not None
+    ]
+    rows += [
+        _estimate_row(f"accuracy of {generation.name}", "ACC", estimate)
+        for generation in comparison.generations
+        if (estimate := generation.metrics.get("accuracy")) is not None
+    ]
+    yield Table(
+        title="",
+        columns=(
+            Column(""),
+            Column(""),
+            Column("value", numeric=True),
+            Column("interval"),
+            Column("inputs", numeric=True),
+            Column(""),
+        ),
+        rows=tuple(rows),
+        keys=2,
+    )
+    if pair.mcnemar is not None:
+        yield Paragraph(
+            f"McNemar's exact test of lost against gained: p = {p_value(pair.mcnemar)}", "quiet"
+        )
+
+
+def _headline_row(name: str, estimate: Estimate, pair: PairResult) -> tuple[Cell, ...]:
+    row = _estimate_row(name, metric(name).symbol, estimate)
+    if name in _CASES and pair.transitions is not None:
+        inputs = getattr(pair.transitions, name)
+        return (*row[:4], Cell(count(inputs)), Cell(_CASES[name], "quiet"))
+    return row
+
+
+def _estimate_row(name: str, symbol: str, estimate: Estimate) -> tuple[Cell, ...]:
+    tone = "bad" if name == "lost" and estimate.value > 0 else "strong"
+    return (
+        Cell(name),
+        Cell(symbol, "quiet"),
+        Cell(number(estimate.value), tone),
+        Cell(interval(estimate), "quiet"),
+        Cell(""),
+        Cell(""),
+    )
+
+
+def _glance(title: str, metrics: Estimates, names: Sequence[str]) -> tuple[Cell, ...]:
+    tone = "strong" if title == "mean" else "plain"
+    return (Cell(title, tone), *(Cell(_value(metrics, name), tone) for name in names))
+
+
+def _value(metrics: Estimates, name: str) -> str:
+    return number(metrics[name].value if name in metrics else None)
+
+
+def _symbol(name: str) -> str:
+    return name if name in _CASES else metric(name).symbol
+
+
+def _noise_floor(pair: PairResult, floor: Estimates) -> Table:
+    rows = []
+    for name, estimate in floor.items():
+        found = pair.metrics.get(name)
+        if found is None:
+            continue
+        difference = found.value - estimate.value
+        rows.append(
+            (
+                Cell(name),
+                Cell(number(found.value), "strong"),
+                Cell(interval(found), "quiet"),
+                Cell(number(estimate.value)),
+                Cell(interval(estimate), "quiet"),
+                Cell(f"{difference:+.4f}"),
+            )
+        )
+    return Table(
+        title=f"Beside the noise floor, {_arrow(pair)}",
+        columns=(
+            Column(""),
+            Column("retrain", numeric=True),
+            Column("interval"),
+            Column("same data", numeric=True),
+            Column("interval"),
+            Column("difference", numeric=True),
+        ),
+        rows=tuple(rows),
+        footer="Same data: what training again on the same data changes, without any new data.",
+    )
+
+
+def _side_by_side(title: str, results: dict[str, Estimates]) -> Table:
+    names = list(dict.fromkeys(name for metrics in results.values() for name in metrics))
+    heads = [Column(""), Column("")]
+    for name in results:
+        heads += [Column(name or "value", numeric=True), Column("interval")]
+    rows = []
+    for name in names:
+        row = [Cell(name), Cell(metric(name).symbol, "quiet")]
+        for metrics in results.values():
+            row += [Cell(_value(metrics, name)), Cell(interval(metrics.get(name)), "quiet")]
+        rows.append(tuple(row))
+    return Table(title=title, columns=tuple(heads), rows=tuple(rows), keys=2, unit=2)
+
+
+def _matrix(comparison: Comparison, name: str) -> Table:
+    names = [generation.name for generation in comparison.generations]
+    entry = metric(name)
+    values = comparison.matrix(name)
+    return Table(
+        title=f"{entry.name} ({entry.symbol}) of every two generations",
+        columns=(Column(""), *(Column(head, numeric=True) for head in names)),
+        rows=tuple(
+            (Cell(names[i]), *(Cell(number(value)) for value in row))
+            for i, row in enumerate(values.tolist())
+        ),
+    )
+
+
+def _worst(title: str, groups: list[GroupResult], limit: int, weighted: bool) -> Table:
+    shown = sorted(groups, key=_badness)[: limit or None]
+    rest = len(groups) - len(shown)
+    return _groups(title, shown, weighted, footer=f"and {count(rest)} more" if rest else "")
+
+
+def _groups(title: str, groups: list[GroupResult], weighted: bool, footer: str = "") -> Table:
+    names = [name for name in _BREAKDOWN_METRICS if name in groups[0].metrics]
+    columns = [Column(""), Column("inputs", numeric=True)]
+    if weighted:
+        columns.append(Column("weight", numeric=True))
+    columns += [Column(_symbol(name), numeric=True) for name in names]
+    columns.append(Column("p", numeric=True))
+    rows = []
+    for group in groups:
+        row = [Cell(_group_name(group)), Cell(count(group.inputs))]
+        if weighted:
+            row.append(Cell(count(group.weight)))
+        row += [Cell(_value(group.metrics, name)) for name in names]
+        row.append(Cell(p_value(group.changed), "quiet"))
+        rows.append(tuple(row))
+    return Table(title=title, columns=tuple(columns), rows=tuple(rows), footer=footer)
+
+
+def _badness(group: GroupResult) -> tuple[float, float, float]:
+    """Most lost first; without truth, least consistent first. Large groups before small ones."""
+    metrics = group.metrics
+    lost = metrics["lost"].value if "lost" in metrics else 0.0
+    consistency = metrics["consistency"].value if "consistency" in metrics else 0.0
+    return -lost, consistency, -group.weight
+
+
+def _group_name(group: GroupResult) -> str:
+    return f"{group.column} = {group.name}" if group.kind == "slice" else group.name
+
+
+def _changes(title: str, flows: Sequence[Flow], limit: int) -> Table:
+    shown = flows[: limit or None]
+    rest = len(flows) - len(shown)
+    with_truth = any(flow.truth is not None for flow in shown)
+    columns = [Column("old label"), Column("new label"), Column("inputs", numeric=True)]
+    if with_truth:
+        columns.insert(2, Column("truth"))
+    rows = []
+    for flow in shown:
+        row = [Cell(flow.old, _right(flow, flow.old)), Cell(flow.new, _right(flow, flow.new))]
+        if with_truth:
+            row.append(Cell(flow.truth or "", "quiet"))
+        rows.append((*row, Cell(count(flow.inputs))))
+    return Table(
+        title=title,
+        columns=tuple(columns),
+        rows=tuple(rows),
+        keys=2,
+        footer=f"and {count(rest)} other kinds of change" if rest else "",
+    )
+
+
+def _right(flow: Flow, label: str) -> Tone:
+    return "good" if label == flow.truth else "plain"

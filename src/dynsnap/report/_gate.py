@@ -1,0 +1,137 @@
+"""A gate's verdict as a report, and as JUnit XML for the machines that collect test results."""
+
+import itertools
+from collections.abc import Iterator
+from xml.etree import ElementTree
+
+from dynsnap.errors import one_line
+from dynsnap.gate import RuleOutcome, Verdict
+from dynsnap.report._blocks import (
+    Block,
+    Bullets,
+    Cell,
+    Column,
+    Document,
+    Heading,
+    Paragraph,
+    Table,
+    Tone,
+    count,
+    interval,
+    number,
+)
+
+_COLUMNS = (
+    Column(""),
+    Column("rule"),
+    Column("metric"),
+    Column("of"),
+    Column("inputs", numeric=True),
+    Column("value", numeric=True),
+    Column("interval"),
+    Column("asked for"),
+    Column("same data", numeric=True),
+)
+_TONES: dict[str, Tone] = {"passed": "good", "failed": "bad", "not judged": "quiet"}
+
+
+def gate_report(verdict: Verdict) -> Document:
+    """A verdict: what was decided, then every rule, failures first."""
+    return tuple(_blocks(verdict))
+
+
+def _blocks(verdict: Verdict) -> Iterator[Block]:
+    yield Heading(f"{'PASS' if verdict.passed else 'FAIL'}: {verdict.old} → {verdict.new}")
+    yield Paragraph(_summary(verdict), "plain" if verdict.passed else "bad")
+    # Failures first; the order of the rules otherwise.
+    outcomes = sorted(verdict.outcomes, key=lambda outcome: outcome.status != "failed")
+    rows = [_row(outcome) for outcome in outcomes]
+    used = [any(row[place].text for row in rows) for place in range(len(_COLUMNS))]
+    yield Table(
+        title="",
+        columns=tuple(itertools.compress(_COLUMNS, used)),
+        rows=tuple(tuple(itertools.compress(row, used)) for row in rows),
+        keys=2,
+    )
+    unjudged = [outcome for outcome in outcomes if outcome.status == "not judged"]
+    if unjudged:
+        yield Bullets("Not judged", tuple(sentence(outcome) for outcome in unjudged))
+    if verdict.notes:
+        yield Bullets("Notes", verdict.notes)
+
+
+def _summary(verdict: Verdict) -> str:
+    judged = [outcome for outcome in verdict.outcomes if outcome.status != "not judged"]
+    failed = len(verdict.failed)
+    left_out = len(verdict.outcomes) - len(judged)
+    more = f", {count(left_out)} not judged" if left_out else ""
+    return (
+        f"{count(failed)} of {count(len(judged))} checks failed{more}, "
+        f"on {count(verdict.inputs)} inputs."
+    )
+
+
+def _row(outcome: RuleOutcome) -> tuple[Cell, ...]:
+    rule, estimate = outcome.rule, outcome.estimate
+    on_bound = rule.on == "bound"
+    sign = "≥" if rule.at_least is not None else "≤"
+    level = f" at {rule.confidence:g}" if on_bound else ""
+    return (
+        Cell(outcome.status, _TONES[outcome.status]),
+        Cell(rule.name),
+        Cell(rule.metric),
+        Cell(outcome.part),
+        Cell(count(outcome.inputs)),
+        # The number that is held against the threshold stands out.
+        Cell(number(estimate.value if estimate else None), "quiet" if on_bound else "strong"),
+        Cell(interval(estimate), "strong" if on_bound else "quiet"),
+        Cell(f"{sign} {rule.threshold:g}{level}"),
+        Cell("" if outcome.noise_floor is None else number(outcome.noise_floor), "quiet"),
+    )
+
+
+def junit(verdict: Verdict) -> bytes:
+    """A verdict as JUnit XML: one test case for each rule and part of the inputs."""
+    unjudged = sum(outcome.status == "not judged" for outcome in verdict.outcomes)
+    suite = ElementTree.Element(
+        "testsuite",
+        name=one_line(f"dynsnap gate: {verdict.old} → {verdict.new}"),
+        tests=str(len(verdict.outcomes)),
+        failures=str(len(verdict.failed)),
+        errors="0",
+        skipped=str(unjudged),
+    )
+    for outcome in verdict.outcomes:
+        case = ElementTree.SubElement(
+            suite,
+            "testcase",
+            classname="dynsnap.gate",
+            name=one_line(f"{outcome.rule.title} ({outcome.part})"),
+        )
+        told = one_line(sentence(outcome))
+        if outcome.status == "failed":
+            failure = ElementTree.SubElement(case, "failure", message=told, type="threshold")
+            failure.text = told
+        elif outcome.status == "not judged":
+            ElementTree.SubElement(case, "skipped", message=told)
+        else:
+            ElementTree.SubElement(case, "system-out").text = told
+    root = ElementTree.Element("testsuites")
+    root.append(suite)
+    ElementTree.indent(root)
+    return ElementTree.tostring(root, encoding="utf-8", xml_declaration=True) + b"\n"
+
+
+def sentence(outcome: RuleOutcome) -> str:
+    """An outcome in one sentence."""
+    if outcome.status == "not judged":
+        return f"{outcome.rule.metric} of {outcome.part}: {outcome.reason}."
+    rule, estimate = outcome.rule, outcome.estimate
+    found = number(estimate.value if estimate else None)
+    limits = f" (interval {interval(estimate)})" if interval(estimate) else ""
+    asked = "at least" if rule.at_least is not None else "at most"
+    which = ", with the worse end of the interval" if rule.on == "bound" else ""
+    return (
+        f"{rule.metric} of {outcome.part} is {found}{limits}, "
+        f"asked for {asked} {rule.threshold:g}{which}."
+    )

@@ -1,0 +1,127 @@
+"""Reports for the terminal: coloured there, plain and of one width in a pipe."""
+
+import io
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from dynsnap.errors import one_line
+from dynsnap.report._blocks import Block, Bullets, Cell, Document, Heading, Paragraph, Table, Tone
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.text import Text
+
+PIPE_WIDTH = 100
+
+_STYLES: dict[Tone, str] = {
+    "plain": "",
+    "good": "green",
+    "bad": "bold red",
+    "quiet": "dim",
+    "strong": "bold",
+}
+_GAP = 2  # between columns
+
+
+def text(document: Document, *, width: int = PIPE_WIDTH, colour: bool = False) -> str:
+    """A report as text, without trailing blanks.
+
+    Example:
+        >>> print(text((Heading("old → new"), Paragraph("Nothing changed."))))
+        old → new
+        Nothing changed.
+    """
+    from rich.console import Console
+
+    page = io.StringIO()
+    console = Console(
+        file=page,
+        width=width,
+        force_terminal=colour,
+        color_system="standard" if colour else None,
+        legacy_windows=False,
+        highlight=False,
+        emoji=False,
+        markup=False,
+    )
+    for block in document:
+        for part in _parts(block, width):
+            console.print(part)
+    return "\n".join(line.rstrip() for line in page.getvalue().splitlines()).rstrip("\n")
+
+
+def _parts(block: Block, width: int) -> "Iterator[RenderableType]":
+    if isinstance(block, Heading):
+        yield _words(block.text, "strong")
+    elif isinstance(block, Paragraph):
+        yield _words(block.text, block.tone)
+    elif isinstance(block, Bullets):
+        from rich.padding import Padding
+
+        yield ""
+        yield _words(block.title, "strong")
+        for item in block.items:
+            yield Padding(_words(f"· {item}", "plain"), (0, 0, 0, 2))
+    else:
+        yield ""
+        if block.title:
+            yield _words(block.title, "strong")
+        for number, columns in enumerate(_fitting(block, width)):
+            if number:
+                yield ""
+            yield _table(block, columns)
+        if block.footer:
+            yield _words(f"  {block.footer}", "quiet")
+
+
+def _words(raw: str, tone: Tone) -> "Text":
+    from rich.text import Text
+
+    return Text(one_line(raw), style=_STYLES[tone])
+
+
+def _fitting(table: Table, width: int) -> list[list[int]]:
+    """The columns of each part that the table has to be cut into."""
+    from rich.cells import cell_len
+
+    def needed(position: int) -> int:
+        texts = [table.columns[position].title, *(row[position].text for row in table.rows)]
+        return max(cell_len(one_line(words)) for words in texts) + _GAP
+
+    keys = list(range(table.keys))
+    room = width - sum(needed(position) for position in keys) + _GAP  # none after the last
+    parts: list[list[int]] = [[]]
+    used = 0
+    for start in range(table.keys, len(table.columns), table.unit):
+        together = range(start, min(start + table.unit, len(table.columns)))
+        size = sum(needed(position) for position in together)
+        if parts[-1] and used + size > room:
+            parts.append([])
+            used = 0
+        parts[-1].extend(together)
+        used += size
+    return [keys + part for part in parts]
+
+
+def _table(table: Table, positions: list[int]) -> "RenderableType":
+    from rich.box import Box
+    from rich.table import Table as RichTable
+
+    # A rule under the head and nothing else.
+    rule = Box("    \n    \n ── \n    \n    \n    \n    \n    \n")
+    drawn = RichTable(box=rule, show_edge=False, pad_edge=False, padding=(0, _GAP - 1, 0, 0))
+    for position in positions:
+        column = table.columns[position]
+        drawn.add_column(
+            _words(column.title, "quiet"),
+            justify="right" if column.numeric else "left",
+            overflow="fold",
+            no_wrap=False,
+        )
+    for row in table.rows:
+        drawn.add_row(*(_cell(row[position]) for position in positions))
+    return drawn
+
+
+def _cell(cell: Cell) -> "Text":
+    return _words(cell.text, cell.tone)

@@ -1,0 +1,157 @@
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from dynsnap import __version__
+from dynsnap.cli import cli
+from dynsnap.cli._group import COMMANDS, CommandGroup
+from dynsnap.errors import ComparisonError, DynSnapError, FileError, InputError, PlanError
+
+DYNSNAP = Path(sys.executable).with_name("dynsnap")
+HEAVY = ("torch", "sklearn", "pandas", "numba", "ray", "matplotlib", "duckdb", "plotly")
+
+
+def failing(error):
+    """A command line whose only command raises."""
+    group = CommandGroup("dynsnap")
+
+    @group.command()
+    def work():
+        raise error
+
+    return CliRunner().invoke(group, ["work"])
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (PlanError("No such metric."), 2),
+        (click.UsageError("No such thing."), 2),
+        (InputError("Scores are negative."), 3),
+        (FileError("The file is cut short."), 3),
+        (ComparisonError("Other truths."), 3),
+        (DynSnapError("Anything else."), 3),
+        (MemoryError(), 3),
+        (OSError(28, "No space left on device"), 3),
+        (PermissionError(13, "Permission denied", "out.json"), 3),
+        (KeyboardInterrupt(), 130),
+        (BrokenPipeError(32, "Broken pipe"), 141),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else "",
+)
+def test_each_kind_of_error_has_its_exit_code_and_no_traceback(error, code):
+    result = failing(error)
+    assert result.exit_code == code
+    assert "Traceback" not in result.output
+    assert isinstance(result.exception, SystemExit)
+
+
+def test_an_error_is_one_line_on_stderr_whatever_is_in_it():
+    result = failing(FileError("Cannot read a\nb\x1b[31m\u202e: it is damaged."))
+    assert result.stdout == ""
+    assert result.stderr == "dynsnap: Cannot read a\\nb\\x1b[31m\\u202e: it is damaged.\n"
+
+
+def test_a_full_disk_behind_an_output_is_named():
+    assert "Cannot use out.json: No space" in failing(OSError(28, "No space", "out.json")).stderr
+
+
+def test_an_error_that_nobody_foresaw_is_not_hidden():
+    assert isinstance(failing(ZeroDivisionError("a bug")).exception, ZeroDivisionError)
+
+
+def test_a_misspelt_command_gets_a_suggestion():
+    result = CliRunner().invoke(cli, ["comprae"])
+    assert result.exit_code == 2
+    assert result.stderr.count("\n") == 1
+    assert "There is no command 'comprae'. Did you mean \"compare\"?" in result.stderr
+
+
+def test_a_misspelt_option_gets_a_suggestion_and_the_place_for_help():
+    result = CliRunner().invoke(cli, ["--verison"], prog_name="dynsnap")
+    assert result.exit_code == 2
+    assert "'--version'" in result.stderr
+    assert "See `dynsnap --help`." in result.stderr
+
+
+@pytest.mark.parametrize("arguments", [[], ["-h"], ["--help"]])
+def test_help_lists_every_command(arguments):
+    result = CliRunner().invoke(cli, arguments)
+    assert result.exit_code == 0
+    assert len(COMMANDS) >= 3
+    for name, (_, about) in COMMANDS.items():
+        assert name in result.stdout
+        assert about.split()[0] in result.stdout
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_explains_itself(name):
+    result = CliRunner().invoke(cli, [name, "--help"])
+    assert result.exit_code == 0
+    assert "Usage:" in result.stdout
+    assert "For example:" in result.stdout
+
+
+def test_the_version_is_the_packages():
+    result = CliRunner().invoke(cli, ["--version"])
+    assert result.stdout == f"dynsnap {__version__}\n"
+
+
+def loaded_after(code):
+    """Which modules a fresh interpreter has loaded after running some code."""
+    program = f"import sys\n{code}\nprint('\\n'.join(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return {name.partition(".")[0] for name in done.stdout.splitlines()}
+
+
+def test_importing_dynsnap_loads_nothing_heavy():
+    assert not loaded_after("import dynsnap") & {*HEAVY, "numpy", "pyarrow", "click", "rich"}
+
+
+def test_using_the_core_loads_nothing_heavy():
+    code = "import dynsnap\nfrom dynsnap import metrics, predictions, comparison, gate, theory"
+    assert not loaded_after(code) & {*HEAVY, "click"}
+
+
+def test_help_imports_no_numpy_and_no_command():
+    code = "\n".join(
+        [
+            "from dynsnap.cli import cli",
+            "try: cli.main(['--help'], prog_name='dynsnap')",
+            "except SystemExit as end: assert end.code == 0, end.code",
+        ]
+    )
+    loaded = loaded_after(code)
+    assert "click" in loaded
+    assert not loaded & {*HEAVY, "numpy", "pyarrow", "rich"}
+
+
+def test_the_installed_command_runs_and_fails_in_one_line():
+    done = subprocess.run([DYNSNAP, "gaet"], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stderr.startswith("dynsnap: There is no command 'gaet'.")
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full on this system")
+def test_a_full_device_behind_standard_output_is_one_line_too():
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run([DYNSNAP, "--help"], stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 3
+    assert done.stderr.startswith("dynsnap: Cannot use the standard output")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_terminal_without_unicode_is_no_crash():
+    done = subprocess.run(
+        [DYNSNAP, "compare", "→.csv", "b.csv"],
+        capture_output=True,
+        env={"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "1"},
+    )
+    assert done.returncode == 3
+    assert b"Traceback" not in done.stderr

@@ -1,0 +1,172 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from dynsnap.gate import Rule, judge
+from dynsnap.report import (
+    Bullets,
+    Cell,
+    Column,
+    Heading,
+    Paragraph,
+    Table,
+    comparison_report,
+    gate_report,
+    text,
+)
+from tests.gate import made
+
+names = st.text(st.characters(exclude_categories=("Cc", "Cs", "Zl", "Zp")), min_size=1, max_size=12)
+
+
+def table(*rows, keys=1, unit=1, footer=""):
+    heads = tuple(Column(head, numeric=bool(place)) for place, head in enumerate(rows[0]))
+    cells = tuple(tuple(Cell(value) for value in row) for row in rows[1:])
+    return Table(title="A title", columns=heads, rows=cells, keys=keys, unit=unit, footer=footer)
+
+
+def test_numbers_line_up_under_their_head():
+    drawn = text((table(["", "lost", "gained"], ["cat", "0.1", "10.25"], ["a frog", "1.25", "3"]),))
+    assert drawn.splitlines() == [
+        "",
+        "A title",
+        "        lost  gained",
+        "────────────────────",
+        "cat      0.1   10.25",
+        "a frog  1.25       3",
+    ]
+
+
+@given(st.lists(names, min_size=2, max_size=9), st.integers(40, 120))
+def test_a_table_that_is_too_wide_is_cut_and_loses_nothing(heads, width):
+    rows = [["key", *heads], ["row", *("0.1234" for _ in heads)]]
+    drawn = text((table(*rows),), width=width)
+    assert drawn.count("0.1234") == len(heads)
+    assert all(cell_len(line) <= width for line in drawn.splitlines())
+
+
+def test_columns_that_belong_together_are_not_cut_apart():
+    rows = [["key", *["value", "interval"] * 3], ["row", *["0.5000", "0.4000–0.6000"] * 3]]
+    drawn = text((table(*rows, unit=2),), width=50)
+    assert drawn.count("row  0.5000  0.4000–0.6000") == 2
+
+
+@pytest.mark.parametrize("hostile", ["[bold red]x[/]", ":smile:", "[link=http://a]x", "\\[x]", "|"])
+def test_markup_in_a_name_is_shown_and_not_obeyed(hostile):
+    document = (
+        Heading(hostile),
+        Paragraph(hostile),
+        Bullets(hostile, (hostile,)),
+        table([hostile, "n"], [hostile, "1"], footer=hostile),
+    )
+    assert text(document).count(hostile) == 7
+    assert text(document, colour=True).count(hostile) == 7
+
+
+def test_control_characters_never_reach_the_terminal():
+    drawn = text((Paragraph("a\x1b[31mb\nc\u202e"),))
+    assert drawn == r"a\x1b[31mb\nc\u202e"
+
+
+def test_colour_is_only_where_it_is_asked_for():
+    document = (Heading("old → new"), Paragraph("Careful.", "bad"))
+    assert "\x1b" not in text(document)
+    assert "\x1b[1;31mCareful." in text(document, colour=True)
+
+
+def test_two_generations_read_from_the_four_cases_down():
+    groups = (
+        made.group("cat", lost=0.1, gained=0.0, consistency=0.9),
+        made.group("frog", lost=0.3, gained=0.0, consistency=0.5),
+        made.group("north", kind="slice", column="region", lost=0.2),
+        made.group("majority", kind="frequency", column="frequency"),
+    )
+    pair = made.pair(groups=groups, noise_floor=made.estimates(churn=0.1, lost=0.02))
+    drawn = text(comparison_report(made.comparison(pair, notes=("Ties go to the first.",))))
+    in_order = [
+        "old → new",
+        "100 inputs, 2 classes; intervals at 0.95 confidence from 1,000 resamples",
+        "lost                 CtoI     0.0500  0.0000–0.1000       5  right before, wrong now",
+        "correct_consistency  ACC-CON  0.7000",
+        "accuracy of new      ACC      0.8500",
+        "McNemar's exact test of lost against gained: p = 0.0413",
+        "Beside the noise floor",
+        "churn   0.2000  0.1500–0.2500     0.1000  0.0500–0.1500      +0.1000",
+        "Each generation",
+        "Each pair",
+        "All generations at once",
+        "Classes, worst first",
+        "frog      50  0.3000",
+        "cat       50  0.1000",
+        "Slices, worst first",
+        "region = north",
+        "Majority and minority classes",
+        "Most frequent changes",
+        "frog       cat        frog        4",
+        "Ties go to the first.",
+    ]
+    places = [drawn.find(line) for line in in_order]
+    assert -1 not in places, in_order[places.index(-1)]
+    assert places == sorted(places)
+
+
+def three_generations():
+    pairs = [made.pair(old, new) for old, new in [("g1", "g2"), ("g1", "g3"), ("g2", "g3")]]
+    return made.comparison(*pairs, names=("g1", "g2", "g3"))
+
+
+def test_three_generations_have_matrices_and_averages():
+    drawn = text(comparison_report(three_generations()))
+    assert "g1 → g2 → g3" in drawn
+    assert "g3  0.7000  0.7000  0.9500" in drawn  # its accuracy on the diagonal
+    assert "Averages over generations and over pairs" in drawn
+    assert "Most frequent changes, g2 → g3" in drawn
+
+
+def test_long_breakdowns_are_cut_with_a_count_of_the_rest():
+    groups = tuple(made.group(f"class {number:02}", lost=number / 100) for number in range(30))
+    comparison = made.comparison(made.pair(groups=groups))
+    drawn = text(comparison_report(comparison, limit=4))
+    assert [line[:8] for line in drawn.splitlines() if line.startswith("class ")] == [
+        "class 29",
+        "class 28",
+        "class 27",
+        "class 26",
+    ]
+    assert "and 26 more" in drawn
+    assert text(comparison_report(comparison, limit=0)).count("\nclass ") == 30
+    assert "\nclass " not in text(comparison_report(comparison, by=("slice",)))
+
+
+def test_partial_overlap_is_said_aloud():
+    drawn = text(comparison_report(made.comparison(missing=(0, 25))), colour=True)
+    assert "\x1b[1;31mCompared on the 100 ids that all share, of 125 in all: new lacks 25 ids" in (
+        drawn
+    )
+
+
+def test_without_truth_there_is_still_a_report():
+    pair = made.PairResult(old="old", new="new", metrics=made.estimates(consistency=0.8, churn=0.2))
+    bare = tuple(made.GenerationResult(name=name, metrics={}) for name in ("old", "new"))
+    comparison = made.comparison(pair, generations=bare, has_truth=False, agreement={})
+    drawn = text(comparison_report(comparison))
+    assert "consistency  CON  0.8000" in drawn
+    assert "Each generation" not in drawn
+    assert "lost" not in drawn
+
+
+def test_a_verdict_puts_failures_first():
+    pair = made.pair(groups=(made.group("cat", lost=0.0),), noise_floor=made.estimates(lost=0.03))
+    rules = [
+        Rule(metric="accuracy", at_least=0.8, on="bound", confidence=0.95),
+        Rule(metric="lost", at_most=0.01, name="no more than before"),
+        Rule(metric="lost", at_most=0.01, class_name="*"),
+    ]
+    drawn = text(gate_report(judge(made.comparison(pair), rules)))
+    lines = [line for line in drawn.splitlines() if line]
+    assert lines[:2] == ["FAIL: old → new", "1 of 3 checks failed, 1 not judged, on 100 inputs."]
+    assert [line.split()[0] for line in lines[4:8]] == ["failed", "passed", "passed", "not"]
+    assert "≥ 0.8 at 0.95" in lines[5]
+    assert "no more than before" in lines[4]
+    assert "lost of class frog: 0 inputs, fewer than 1." in drawn
