@@ -5,7 +5,7 @@ boosting), or the learner after an epoch (scikit-learn's MLP and SGD classifiers
 scikit-learn classifier gives one learner per round.
 """
 
-from dynsnap.boost._snapshots import score
+from dynsnap.boost._snapshots import opened, score
 from dynsnap.boost._trainer import BoostTrainer
 
-__all__ = ["BoostTrainer", "score"]
+__all__ = ["BoostTrainer", "opened", "score"]

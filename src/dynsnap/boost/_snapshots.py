@@ -43,9 +43,26 @@ def score(weights: Sequence[bytes], inputs: AnyArray, *, classes: int) -> Member
         >>> score([], np.zeros((2, 3)), classes=4).shape
         (0, 2, 4)
     """
-    flat = features(inputs)
-    rows = [_score_one(content, flat, classes) for content in weights]
-    return np.stack(rows) if rows else np.zeros((0, len(inputs), classes), dtype=np.float32)
+    return opened(weights, classes=classes)(inputs)
+
+
+def opened(weights: Sequence[bytes], *, classes: int) -> Callable[[AnyArray], MemberScores]:
+    """Stored learners, read once to `score` many times.
+
+    Example:
+        >>> opened([], classes=4)(np.zeros((2, 3))).shape
+        (0, 2, 4)
+    """
+    learners = [_unpack(content, classes) for content in weights]
+
+    def score_all(inputs: AnyArray) -> MemberScores:
+        flat = features(inputs)
+        scores = np.zeros((len(learners), len(inputs), classes), dtype=np.float32)
+        for member, (predict, seen) in zip(scores, learners, strict=True):
+            member[:, seen] = _predicted(predict, flat, len(seen))
+        return scores
+
+    return score_all
 
 
 def features(inputs: AnyArray) -> AnyArray:
@@ -53,29 +70,22 @@ def features(inputs: AnyArray) -> AnyArray:
     return inputs.reshape(len(inputs), -1) if inputs.ndim > 2 else inputs
 
 
-def _score_one(content: bytes, inputs: AnyArray, classes: int) -> Scores:
-    predict, seen = _unpack(content)
-    if len(seen) and seen[-1] >= classes:
-        raise InputError(
-            f"A stored learner knows {seen[-1] + 1} classes or more, but {classes} are asked for."
-        )
+def _predicted(predict: Predict, inputs: AnyArray, columns: int) -> Scores:
     try:
         found = predict(inputs)
     except DynSnapError:
         raise
     except Exception as error:  # whatever the library has to say about these inputs
         raise InputError(f"A stored learner cannot score these inputs: {error}") from error
-    if found.shape != (len(inputs), len(seen)):
+    if found.shape != (len(inputs), columns):
         raise FileError(
             f"A stored learner gave scores of the shape {found.shape} for {len(inputs)} inputs "
-            f"and {len(seen)} classes: its header and its content do not belong together."
+            f"and {columns} classes: its header and its content do not belong together."
         )
-    scores = np.zeros((len(inputs), classes), dtype=np.float32)
-    scores[:, seen] = found
-    return scores
+    return found
 
 
-def _unpack(content: bytes) -> tuple[Predict, Positions]:
+def _unpack(content: bytes, classes: int) -> tuple[Predict, Positions]:
     line, _, payload = content.partition(b"\n")
     try:
         head = json.loads(line)
@@ -90,6 +100,10 @@ def _unpack(content: bytes) -> tuple[Predict, Positions]:
         raise FileError(
             f"A stored learner is of format {version}, kind {kind!r}; this dynsnap reads format "
             f"{FORMAT}, {', '.join(_LOADERS)}. Update dynsnap to read it."
+        )
+    if len(seen) and seen[-1] >= classes:
+        raise InputError(
+            f"A stored learner knows {seen[-1] + 1} classes or more, but {classes} are asked for."
         )
     # Before the library sees it: LightGBM takes the whole process down over a text cut short.
     if hashlib.sha256(payload).hexdigest() != expected:
