@@ -1,7 +1,20 @@
 """Predictions: ids, classes, scores or labels, truth; read, written, and joined by id."""
 
+from dynsnap.predictions._align import Aligned, align
 from dynsnap.predictions._labels import Slice
 from dynsnap.predictions._predictions import Predictions
+from dynsnap.predictions._read import read
 from dynsnap.predictions._report import AlignmentReport
+from dynsnap.predictions._schema import ColumnNames
+from dynsnap.predictions._write import write
 
-__all__ = ["AlignmentReport", "Predictions", "Slice"]
+__all__ = [
+    "Aligned",
+    "AlignmentReport",
+    "ColumnNames",
+    "Predictions",
+    "Slice",
+    "align",
+    "read",
+    "write",
+]

@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 
 from dynsnap._types import AnyArray
 from dynsnap.errors import InputError
+from dynsnap.predictions._kinds import is_text
 from dynsnap.predictions._text import CONTROL_RE2, listed, shown
 
 COMPILED_FROM = 100_000  # rows; below this, loading numba takes longer than it saves
@@ -27,8 +28,8 @@ def as_id_column(values: Any) -> pa.Array:
             column = pa.concat_arrays(column.chunks) if column.num_chunks else column.chunk(0)
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
-    if pa.types.is_null(column.type) and len(column):
-        raise InputError("All ids are missing. Give every input an id.")
+    if pa.types.is_null(column.type):  # nothing at all, or nothing but gaps
+        column = column.cast(pa.int64())
     if column.null_count:
         raise InputError(
             f"{column.null_count:,} of {len(column):,} ids are missing. Give every input an id."
@@ -38,22 +39,23 @@ def as_id_column(values: Any) -> pa.Array:
             return pc.cast(column, pa.int64())
         except pa.ArrowInvalid:  # unsigned and beyond int64, as hashes are
             return pc.cast(column, pa.large_string())
-    if _is_text(column.type):
-        return pc.cast(column, pa.large_string())
+    if is_text(column.type):
+        try:
+            return pc.cast(column, pa.large_string())
+        except pa.ArrowInvalid:
+            raise InputError("Ids must be valid UTF-8 text. Decode them properly first.") from None
     raise InputError(
         f"Ids must be whole numbers or text, but are of the type {column.type}. "
         "Convert them with str() or int()."
     )
 
 
-def check_ids(column: pa.Array) -> None:
-    """Raise unless the ids can be shown and occur once each."""
-    if pa.types.is_large_string(column.type):
+def check_ids(column: pa.Array, *, unique: bool = True) -> None:
+    """Raise unless the ids can be shown and, if `unique`, occur once each."""
+    text = pa.types.is_large_string(column.type)
+    if text:
         _check_text(column)
-        unique = _texts_differ(column)
-    else:
-        unique = _numbers_differ(column.to_numpy())
-    if not unique:
+    if unique and not (_texts_differ(column) if text else _numbers_differ(column.to_numpy())):
         _refuse_duplicates(column)
 
 
@@ -89,14 +91,6 @@ def _as_arrow(values: Any) -> Any:
             "Ids must be all whole numbers or all valid text, but they are mixed or of a type "
             "that cannot be stored. Convert them with str()."
         ) from None
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(
-        pa.types.is_string(kind)
-        or pa.types.is_large_string(kind)
-        or getattr(pa.types, "is_string_view", lambda _: False)(kind)
-    )
 
 
 def _check_text(column: pa.Array) -> None:

@@ -41,9 +41,13 @@ def highest(scores: Scores, labels: Labels) -> None:
     rows, classes = scores.shape
     for row in range(rows):
         best = 0
+        most = scores[row, 0]
         for column in range(1, classes):
-            if scores[row, column] > scores[row, best]:
-                best = column
+            # Two selections rather than a branch: nobody can predict which score is higher.
+            value = scores[row, column]
+            better = value > most
+            best = column if better else best
+            most = value if better else most
         labels[row] = best
 
 

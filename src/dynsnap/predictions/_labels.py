@@ -1,6 +1,6 @@
 """Labels, truths and slices as positions in a tuple of names."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +10,15 @@ import pyarrow.compute as pc
 
 from dynsnap._types import AnyArray, Labels
 from dynsnap.errors import InputError, did_you_mean
-from dynsnap.predictions._text import check_name, listed, natural_order, positions_of, shown
+from dynsnap.predictions._kinds import is_view
+from dynsnap.predictions._text import (
+    check_name,
+    listed,
+    natural_order,
+    on_one_line,
+    positions_of,
+    shown,
+)
 from dynsnap.predictions._validate import check_length
 
 MISSING = "(none)"  # the value of a slice for inputs that have none
@@ -46,35 +54,38 @@ def encoded(column: pa.Array) -> tuple[list[str], Labels]:
     Values of a dictionary that no row uses are left out. Missing is null, or empty text.
     """
     if not pa.types.is_dictionary(column.type):
+        column = column.cast(pa.large_string()) if is_view(column.type) else column
         column = column.dictionary_encode()
     codes = np.asarray(column.indices.fill_null(-1)).astype(np.int32)
-    texts = _texts(column.dictionary)
-    used = np.bincount(codes[codes >= 0], minlength=len(texts)) > 0
-    names: list[str] = []
-    places = np.full(len(texts) + 1, -1, np.int32)  # the last one is for rows without a value
-    known: dict[str, int] = {}
-    for place in np.flatnonzero(used):
-        text = texts[place]
+    used = np.flatnonzero(np.bincount(codes[codes >= 0], minlength=len(column.dictionary)))
+    names: dict[str, int] = {}
+    # A dictionary may hold one text twice. The last place is for rows without a value.
+    places = np.full(len(column.dictionary) + 1, -1, np.int32)
+    for place, text in zip(used, _texts(column.dictionary.take(pa.array(used))), strict=True):
         if text:
-            if text not in known:
-                known[text] = len(names)
-                names.append(text)
-            places[place] = known[text]
-    return names, places[codes]
+            places[place] = names.setdefault(text, len(names))
+    return list(names), places[codes]
 
 
 def positions_in(
     names: list[str], codes: Labels, classes: Mapping[str, int], *, what: str
 ) -> Labels:
     """Positions in the class names, from the names that `encoded` found."""
-    unknown = [name for name in names if name not in classes]
-    if unknown:
-        raise InputError(
-            f"`{what}` names {listed(unknown)}, but that is none of the {len(classes):,} classes. "
-            f"{did_you_mean(unknown[0], classes)}"
-        )
+    refuse_unknown(names, classes, what=what)
     lookup = np.array([classes[name] for name in names] + [-1], np.int32)
     return lookup[codes]
+
+
+def refuse_unknown(names: Iterable[str], classes: Collection[str], *, what: str) -> None:
+    """Raise if a name is not one of the classes."""
+    known = set(classes)
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        near = on_one_line(did_you_mean(unknown[0], classes))
+        raise InputError(
+            f"`{what}` names {listed(unknown)}, but that is none of the {len(classes):,} classes. "
+            f"{near}"
+        )
 
 
 def refuse_missing(positions: Labels, *, what: str) -> None:

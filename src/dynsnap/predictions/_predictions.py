@@ -116,8 +116,8 @@ class Predictions:
 
     def names_of(self, positions: Any) -> AnyArray:
         """The class names at these positions, as an object array of text."""
-        names: AnyArray = np.array(self.classes, dtype=object)
-        return names[np.asarray(positions)]
+        named: AnyArray = np.array(self.classes, dtype=object)[np.asarray(positions)]
+        return named
 
     def take(self, rows: Any) -> "Predictions":
         """The predictions of some inputs, each at most once: positions in any order, or a mask.

@@ -18,18 +18,23 @@ _DIGITS = re.compile(r"([0-9]+)")
 _SortKey: TypeAlias = tuple[int, float, tuple[tuple[int, str], ...], str]
 
 
-def shown(text: object, *, limit: int = _LINE) -> str:
-    """Text as it may stand inside a message: on one line, not too long, controls escaped.
+def shown(text: object) -> str:
+    """A name as it may stand inside a message: quoted, on one line, not too long.
 
     Example:
         >>> shown("a\\nb")
         '"a\\\\nb"'
     """
+    return f'"{on_one_line(text, limit=_LINE)}"'
+
+
+def on_one_line(text: object, *, limit: int = 300) -> str:
+    """Text on one line, not too long, with what a terminal would obey escaped."""
     plain = str(text)
     if len(plain) > limit:
         plain = plain[: limit - 1] + "…"
     escaped = _CONTROL.sub(lambda hit: ascii(hit.group())[1:-1], plain)
-    return f'"{escaped.encode("utf-8", "backslashreplace").decode()}"'
+    return escaped.encode("utf-8", "backslashreplace").decode()
 
 
 def listed(names: Iterable[object], *, most: int = 5) -> str:

@@ -89,6 +89,12 @@ def as_weights(values: Any, *, rows: int) -> Floats:
     except (TypeError, ValueError):
         raise InputError("`weights` must be numbers, one per input.") from None
     check_length("weights", weights, rows=rows)
+    check_weights(weights)
+    return weights
+
+
+def check_weights(weights: Floats, *, some: bool = True) -> None:
+    """Raise unless every weight is finite and not negative and, if `some`, not all are zero."""
     good = (weights >= 0) & (weights < np.inf)  # false for NaN too
     if not good.all():
         row = int(np.argmin(good))
@@ -96,9 +102,8 @@ def as_weights(values: Any, *, rows: int) -> Floats:
             f"Weights must be finite and not negative, but that of row {row} (counted from 0) "
             f"is {weights[row]:.4g}."
         )
-    if not weights.any():
+    if some and not weights.any():
         raise InputError("All weights are zero. At least one input must count.")
-    return weights
 
 
 def check_length(what: str, array: AnyArray, *, rows: int) -> None:

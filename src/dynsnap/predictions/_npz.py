@@ -1,0 +1,101 @@
+"""NPZ archives: plain arrays in a zip file. A pickle in one is never loaded."""
+
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from dynsnap._types import AnyArray
+from dynsnap.errors import InputError
+from dynsnap.predictions._labels import as_positions
+from dynsnap.predictions._schema import ColumnNames, metadata_of
+from dynsnap.predictions._text import check_class_names, shown
+
+CLASSES = "classes"  # the array that holds the class names
+
+
+def read_table(path: Path, columns: ColumnNames) -> pa.Table:
+    """The arrays of an archive as a table.
+
+    Whole numbers in `label` and `truth` are positions in `classes` where the archive has that
+    array, and otherwise class names: 3 is the class "3", as in every other format.
+    """
+    arrays = _load(path)
+    names = arrays.pop(CLASSES, None)
+    classes = None if names is None else check_class_names(np.atleast_1d(names).tolist())
+    if columns.id not in arrays:
+        # What is wrong is said where columns are interpreted, by names alone.
+        return pa.table({name: pa.nulls(0) for name in arrays})
+    rows = len(np.atleast_1d(arrays[columns.id]))
+    table: dict[str, pa.Array] = {}
+    for name, array in arrays.items():
+        special = name in columns.reserved or name.startswith(columns.score_prefix)
+        if name == columns.scores and array.ndim > 1:
+            table[name] = _lists(array, name=name, rows=rows)
+        elif array.shape != (rows,):
+            if special:
+                raise InputError(
+                    f"The array {shown(name)} must have one value for each of the {rows:,} ids, "
+                    f"but has the shape {array.shape}."
+                )
+            table[name] = pa.nulls(rows)  # not a column, and named among those left out
+        elif classes and name in (columns.label, columns.truth) and array.dtype.kind in "iu":
+            places = as_positions(array, what=name, rows=rows, classes=classes)
+            table[name] = pa.DictionaryArray.from_arrays(pa.array(places), pa.array(classes))
+        else:
+            table[name] = _column(array, name=name, needed=special)
+    return pa.table(table, metadata=None if classes is None else metadata_of(classes))
+
+
+def write_arrays(path: Path, arrays: Mapping[str, AnyArray]) -> None:
+    """Write an archive. (`np.savez` would take some names for its own options.)"""
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, array, allow_pickle=False)
+
+
+def _load(path: Path) -> dict[str, AnyArray]:
+    try:
+        archive = np.load(path, allow_pickle=False)
+        if not isinstance(archive, np.lib.npyio.NpzFile):
+            raise InputError("This is a single array, not an archive. Write it with `numpy.savez`.")
+        with archive:
+            return {name: archive[name] for name in archive.files}
+    except ValueError as error:
+        if "pickle" not in str(error):
+            raise
+        raise InputError(
+            "The file holds pickled Python objects, which are never loaded, or is no NPZ archive. "
+            "Save plain arrays: text with `.astype(str)`."
+        ) from error
+
+
+def _lists(array: AnyArray, *, name: str, rows: int) -> pa.Array:
+    if array.ndim == 3:
+        raise InputError(
+            f"The array {shown(name)} has three axes, as the scores of an ensemble's members do. "
+            "Combine them into (inputs, classes) first, or look at them with `dynsnap audit`."
+        )
+    if array.ndim != 2 or len(array) != rows or not array.shape[1]:
+        raise InputError(
+            f"The array {shown(name)} must be (inputs, classes) with {rows:,} inputs, "
+            f"but has the shape {array.shape}."
+        )
+    flat = _column(np.ascontiguousarray(array).reshape(-1), name=name, needed=True)
+    return pa.FixedSizeListArray.from_arrays(flat, array.shape[1])
+
+
+def _column(array: AnyArray, *, name: str, needed: bool) -> pa.Array:
+    try:
+        if array.dtype.kind == "S":
+            array = np.char.decode(array, "utf-8")
+        return pa.array(np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("=")))
+    except (pa.ArrowException, ValueError, TypeError):
+        if needed:
+            raise InputError(
+                f"The array {shown(name)} is of the type {array.dtype}, which cannot be read."
+            ) from None
+        return pa.nulls(len(array))

@@ -1,0 +1,155 @@
+"""Files as batches of rows, whatever their format."""
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dynsnap.errors import FileError
+from dynsnap.predictions._schema import ColumnNames
+from dynsnap.predictions._text import on_one_line, shown
+from dynsnap.predictions._vocabulary import Batches
+
+Format: TypeAlias = Literal["Parquet", "Arrow", "CSV", "NPZ"]
+
+_FORMATS: dict[str, Format] = {
+    ".parquet": "Parquet",
+    ".pq": "Parquet",
+    ".arrow": "Arrow",
+    ".feather": "Arrow",
+    ".ipc": "Arrow",
+    ".csv": "CSV",
+    ".csv.gz": "CSV",
+    ".npz": "NPZ",
+}
+BATCH = 65_536  # rows
+_CSV_BLOCK = 16 << 20  # bytes: a line must fit in, also one of many thousand scores
+_ARROW_MAGIC = b"ARROW1"
+
+
+def format_of(path: Path) -> Format:
+    """The format that the end of a file's name stands for.
+
+    Example:
+        >>> format_of(Path("old.feather"))
+        'Arrow'
+    """
+    for suffix, found in _FORMATS.items():
+        if path.name.lower().endswith(suffix):
+            return found
+    raise FileError(
+        f"{on_one_line(path)}: the ending {shown(path.suffix)} does not tell the format. "
+        f"Use one of {', '.join(_FORMATS)}."
+    )
+
+
+@contextlib.contextmanager
+def opened(path: Path, columns: ColumnNames) -> Iterator[Batches]:
+    """A file of any format as batches of rows, closed in the end.
+
+    What comes out of it was checked to be sound as Arrow data: damaged offsets or text that is
+    not UTF-8 do not get past here.
+    """
+    kind = format_of(path)
+    if kind == "Parquet":
+        import pyarrow.parquet as pq
+
+        with pq.ParquetFile(path) as file:
+            yield _ParquetBatches(file)
+    elif kind == "Arrow":
+        with pa.memory_map(str(path)) as mapped:
+            yield _ArrowBatches(mapped)
+    elif kind == "CSV":
+        yield TableBatches(_read_csv(path, columns))
+    else:
+        from dynsnap.predictions._npz import read_table
+
+        yield TableBatches(read_table(path, columns))
+
+
+@dataclass(frozen=True, slots=True)
+class TableBatches:
+    """A table in memory as batches of rows."""
+
+    table: pa.Table
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self.table.schema
+
+    def batches(self, columns: Sequence[str], /) -> Iterator[pa.RecordBatch]:
+        return iter(self.table.select(list(columns)).to_batches())
+
+
+class _ParquetBatches:
+    def __init__(self, file: "pa.parquet.ParquetFile") -> None:
+        self._file = file
+        self.schema = file.schema_arrow
+
+    def batches(self, columns: Sequence[str], /) -> Iterator[pa.RecordBatch]:
+        for batch in self._file.iter_batches(batch_size=BATCH, columns=list(columns)):
+            yield _sound(batch, columns)
+
+
+class _ArrowBatches:
+    """An Arrow file or an Arrow stream, mapped into memory and not copied."""
+
+    def __init__(self, mapped: pa.MemoryMappedFile) -> None:
+        self._mapped = mapped
+        self._is_file = mapped.read(len(_ARROW_MAGIC)) == _ARROW_MAGIC
+        self.schema = self._open().schema
+
+    def _open(self) -> "pa.RecordBatchFileReader | pa.RecordBatchStreamReader":
+        self._mapped.seek(0)
+        return pa.ipc.open_file(self._mapped) if self._is_file else pa.ipc.open_stream(self._mapped)
+
+    def batches(self, columns: Sequence[str], /) -> Iterator[pa.RecordBatch]:
+        reader = self._open()
+        if self._is_file:
+            found = (reader.get_batch(place) for place in range(reader.num_record_batches))
+        else:
+            found = iter(reader)
+        for batch in found:
+            yield _sound(batch, columns)
+
+
+def _sound(batch: pa.RecordBatch, columns: Sequence[str]) -> pa.RecordBatch:
+    chosen = batch.select(list(columns))
+    chosen.validate(full=True)
+    return chosen
+
+
+def _read_csv(path: Path, columns: ColumnNames) -> pa.Table:
+    """A CSV file. Text stays as it is written: "007" is not 7, and "NA" may be a class."""
+    from pyarrow import csv
+
+    compression = "gzip" if path.name.lower().endswith(".gz") else None
+    read_options = csv.ReadOptions(block_size=_CSV_BLOCK)
+    parse_options = csv.ParseOptions(newlines_in_values=True)
+    with pa.input_stream(str(path), compression=compression) as stream:
+        names = csv.open_csv(stream, read_options, parse_options).schema.names
+
+    def type_of(name: str) -> pa.DataType:
+        number = name == columns.weight or name.startswith(columns.score_prefix)
+        return pa.float64() if number else pa.string()
+
+    convert_options = csv.ConvertOptions(column_types={name: type_of(name) for name in names})
+    with pa.input_stream(str(path), compression=compression) as stream:
+        table = csv.read_csv(stream, read_options, parse_options, convert_options)
+    if names.count(columns.id) != 1:
+        return table  # what is wrong is said where columns are interpreted
+    ids = _whole_numbers(table.column(columns.id))
+    return table.set_column(names.index(columns.id), columns.id, ids)
+
+
+def _whole_numbers(ids: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Ids as numbers, if all of them are whole numbers written in the usual way."""
+    try:
+        numbers = pc.cast(ids, pa.int64())
+    except pa.ArrowInvalid:
+        return ids
+    return numbers if pc.cast(numbers, pa.string()).equals(ids) else ids

@@ -1,0 +1,186 @@
+"""From the columns of a file to predictions, a batch of rows at a time.
+
+The layout (which column is what) and the vocabulary (the names that the file uses) must be known
+first; then each batch stands on its own.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dynsnap._types import AnyArray, Floats, Labels, Scores
+from dynsnap.errors import InputError
+from dynsnap.predictions._ids import as_id_column, as_text, check_ids
+from dynsnap.predictions._labels import (
+    Slice,
+    as_coded_slice,
+    encoded,
+    positions_in,
+    refuse_missing,
+)
+from dynsnap.predictions._predictions import Predictions, trusted
+from dynsnap.predictions._schema import Layout
+from dynsnap.predictions._text import positions_of, shown
+from dynsnap.predictions._validate import as_float_rows, check_scores, check_weights, highest_class
+from dynsnap.predictions._vocabulary import Vocabulary
+
+_BLOCK = 8_192  # rows: their scores stay in the cache while columns are turned into rows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Part:
+    """Some rows of a file, brought into form but not yet checked (-1: a label is missing)."""
+
+    id_column: pa.Array
+    labels: Labels | None
+    truth: Labels | None
+    scores: Scores | None
+    weights: Floats | None
+    slices: Mapping[str, Slice] = field(default_factory=dict)
+
+
+def part_of(batch: pa.RecordBatch, layout: Layout, vocabulary: Vocabulary) -> Part:
+    """The rows of one batch, with labels, truth and slices as positions in the vocabulary."""
+    classes = positions_of(vocabulary.classes)
+
+    def positions(column: str | None, what: str) -> Labels | None:
+        if column is None:
+            return None
+        return positions_in(*encoded(batch.column(column)), classes, what=what)
+
+    return Part(
+        id_column=as_id_column(batch.column(layout.id)),
+        labels=positions(layout.label, "label"),
+        truth=positions(layout.truth, "truth") if vocabulary.has_truth else None,
+        scores=_scores(batch, layout, vocabulary) if layout.has_scores else None,
+        weights=None if layout.weight is None else _weights(batch.column(layout.weight)),
+        slices={
+            name: as_coded_slice(*encoded(batch.column(name)), values, name=name)
+            for name, values in vocabulary.slices.items()
+        },
+    )
+
+
+def joined(parts: Iterable[Part]) -> Part:
+    """Parts one below the other."""
+    every = [part for part in parts if len(part.id_column)]
+    if not every:
+        raise InputError("There are no rows.")
+    if len(every) == 1:
+        return every[0]
+    first = every[0]
+    columns: dict[str, Any] = {
+        name: None
+        if getattr(first, name) is None
+        else np.concatenate([getattr(part, name) for part in every])
+        for name in ("labels", "truth", "weights")
+    }
+    columns["slices"] = {
+        name: Slice(column.values, np.concatenate([part.slices[name].codes for part in every]))
+        for name, column in first.slices.items()
+    }
+    columns["id_column"] = _below_each_other([part.id_column for part in every])
+    blocks = [part.scores for part in every if part.scores is not None]
+    del every, first  # so that the blocks are the only hold on the scores
+    return Part(**columns, scores=_stacked(blocks) if blocks else None)
+
+
+def checked(part: Part, vocabulary: Vocabulary, *, whole: bool = True) -> Predictions:
+    """Predictions from a part, checked as the constructor checks.
+
+    Args:
+        whole: Whether the part is a whole file. What can only be said of all rows (no id occurs
+            twice, not every weight is zero) is checked only then.
+    """
+    check_ids(part.id_column, unique=whole)
+    labels = part.labels
+    if part.scores is not None:
+        check_scores(part.scores, classes=vocabulary.classes)
+        labels = highest_class(part.scores) if labels is None else labels
+    assert labels is not None  # a layout has labels or scores
+    refuse_missing(labels, what="label")
+    if part.truth is not None:
+        refuse_missing(part.truth, what="truth")
+    if part.weights is not None:
+        check_weights(part.weights, some=whole)
+    return trusted(
+        id_column=part.id_column,
+        classes=vocabulary.classes,
+        labels=labels,
+        scores=part.scores,
+        truth=part.truth,
+        slices=part.slices,
+        weights=part.weights,
+        notes=vocabulary.notes,
+    )
+
+
+def _scores(batch: pa.RecordBatch, layout: Layout, vocabulary: Vocabulary) -> Scores:
+    """The scores of a batch; classes that only the truth names come last and get zeros."""
+    width, scored = len(vocabulary.classes), vocabulary.scored
+    if layout.score_list is not None:
+        given = _listed_scores(batch.column(layout.score_list), scored, name=layout.score_list)
+        if scored == width:
+            return given
+        wide = np.zeros((len(given), width), given.dtype)
+        wide[:, :scored] = given
+        return wide
+    columns = [_numbers(batch.column(name)) for name in layout.score_columns]
+    small = all(column.dtype.kind == "f" and column.dtype.itemsize <= 4 for column in columns)
+    rows = batch.num_rows
+    scores = np.zeros((rows, width), np.float32 if small else np.float64)
+    for start in range(0, rows, _BLOCK):
+        block = slice(start, start + _BLOCK)
+        for place, column in enumerate(columns):
+            scores[block, place] = column[block]
+    return scores
+
+
+def _listed_scores(column: pa.Array, scored: int, *, name: str) -> Scores:
+    if column.null_count:
+        raise InputError(
+            f"{shown(name)} is missing for {column.null_count:,} rows. Drop those rows."
+        )
+    sizes = np.asarray(pc.list_value_length(column))
+    wrong = sizes != scored
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise InputError(
+            f"{shown(name)} must hold {scored:,} scores per row, one for each class, "
+            f"but holds {sizes[row]:,} in row {row} (counted from 0)."
+        )
+    return as_float_rows(_numbers(column.flatten()).reshape(len(column), scored))
+
+
+def _numbers(column: pa.Array) -> AnyArray:
+    """Numbers as numpy, without a copy where possible; missing ones are NaN."""
+    if pa.types.is_decimal(column.type):
+        column = column.cast(pa.float64())
+    numbers: AnyArray = column.to_numpy(zero_copy_only=False)
+    return numbers
+
+
+def _weights(column: pa.Array) -> Floats:
+    return np.asarray(_numbers(column), np.float64)
+
+
+def _below_each_other(columns: list[pa.Array]) -> pa.Array:
+    if len({column.type for column in columns}) > 1:  # some unsigned ids fitted, some did not
+        columns = [as_text(column) for column in columns]
+    return pa.concat_arrays(columns)
+
+
+def _stacked(blocks: list[Scores]) -> Scores:
+    """Blocks of rows in one array. Each is let go once it is copied: memory is not needed twice."""
+    rows = sum(len(block) for block in blocks)
+    whole = np.empty((rows, blocks[0].shape[1]), blocks[0].dtype)
+    stop = rows
+    while blocks:
+        block = blocks.pop()
+        whole[stop - len(block) : stop] = block
+        stop -= len(block)
+    return whole

@@ -1,0 +1,147 @@
+"""What must be known of a whole file before any batch of it can be read: its names.
+
+Class names and the values of slices are counted over all rows, so the columns that hold them are
+looked through once, a batch at a time.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dynsnap.errors import InputError
+from dynsnap.predictions._labels import MISSING, encoded, refuse_unknown
+from dynsnap.predictions._schema import Layout
+from dynsnap.predictions._text import check_class_names, check_name, listed, natural_order, shown
+
+MOST_SLICE_VALUES = 50
+_GLANCE = 16_384  # rows: enough to see that a column has too many values
+
+
+class Batches(Protocol):
+    """A file as batches of rows, as often as they are asked for."""
+
+    @property
+    def schema(self) -> pa.Schema: ...
+
+    def batches(self, columns: Sequence[str], /) -> Iterator[pa.RecordBatch]: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Vocabulary:
+    """The names that a file uses.
+
+    Attributes:
+        classes: Class names; those with scores first, in the order of the scores.
+        scored: How many of them have scores; the others are named by the truth alone.
+        slices: The values of each slice column.
+        has_truth: Whether any input has a true class.
+        notes: What was left out or made up, a sentence each.
+    """
+
+    classes: tuple[str, ...]
+    scored: int
+    slices: Mapping[str, tuple[str, ...]]
+    has_truth: bool
+    notes: tuple[str, ...] = ()
+
+
+def vocabulary_of(source: Batches, layout: Layout) -> Vocabulary:
+    """Look through the columns of names, and give up early on those with too many values."""
+    notes: list[str] = []
+    known = layout.classes or ()
+    if layout.score_list is not None and not known:
+        known = tuple(str(place) for place in range(_list_size(source, layout.score_list)))
+        notes.append(
+            "Classes are called by their positions (0, 1, ...): the file has no class names for "
+            f"{shown(layout.score_list)}."
+        )
+    said = _names_in(source, layout.label)
+    true = _names_in(source, layout.truth)
+    if layout.has_scores:
+        refuse_unknown(said, known, what="label")
+        new = natural_order(true - set(known))
+        if new:
+            notes.append(
+                f"Truth names {len(new):,} classes that the model has no score for: {listed(new)}."
+            )
+    else:
+        new = natural_order((said | true) - set(known))
+    if not known and not new:
+        raise InputError("There is no class: no row has a label.")
+    slices, ignored = _slices_in(source, layout)
+    if ignored:
+        notes.append(
+            f"Columns that are not slices (more than {MOST_SLICE_VALUES} values, or none that "
+            f"can be shown) were ignored: {listed(ignored)}."
+        )
+    return Vocabulary(
+        classes=check_class_names((*known, *new)),
+        scored=len(known) if layout.has_scores else 0,
+        slices=slices,
+        has_truth=bool(true),
+        notes=tuple(notes),
+    )
+
+
+def _list_size(source: Batches, column: str) -> int:
+    kind = source.schema.field(column).type
+    if pa.types.is_fixed_size_list(kind):
+        return int(kind.list_size)
+    for batch in source.batches([column]):
+        sizes = pc.list_value_length(batch.column(column)).drop_null()
+        if len(sizes):
+            return int(sizes[0].as_py())
+    return 0
+
+
+def _names_in(source: Batches, column: str | None) -> set[str]:
+    if column is None:
+        return set()
+    names: set[str] = set()
+    for batch in source.batches([column]):
+        names.update(encoded(batch.column(column))[0])
+    kind = source.schema.field(column).type
+    if pa.types.is_floating(kind) and not all(name.lstrip("-").isdigit() for name in names):
+        raise InputError(
+            f"The column {shown(column)} must hold class names, but holds numbers that are not "
+            f"whole, such as {listed(sorted(names), most=2)}."
+        )
+    return names
+
+
+def _slices_in(source: Batches, layout: Layout) -> tuple[dict[str, tuple[str, ...]], list[str]]:
+    slices: dict[str, tuple[str, ...]] = {}
+    ignored = list(layout.unusable)
+    for column in layout.others:
+        try:
+            check_name(column, kind="slice name")
+            values = _values_in(source, column)
+        except InputError:  # a name or a value that cannot be shown
+            values = ()
+        if values:
+            slices[column] = values
+        else:
+            ignored.append(column)
+    return slices, ignored
+
+
+def _values_in(source: Batches, column: str) -> tuple[str, ...]:
+    """The values of a slice, with the one for missing values last; empty if it is not one."""
+    values: set[str] = set()
+    gaps = False
+    for batch in source.batches([column]):
+        whole = batch.column(column)
+        for start in range(0, len(whole), _GLANCE):
+            names, codes = encoded(whole.slice(start, _GLANCE))
+            for name in names:
+                check_name(name, kind="value")
+            values.update(names)
+            gaps = gaps or bool((codes < 0).any())
+            if len(values) > MOST_SLICE_VALUES:
+                return ()
+    if gaps and values:
+        return (*natural_order(values - {MISSING}), MISSING)
+    return natural_order(values)
