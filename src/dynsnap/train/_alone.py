@@ -1,0 +1,184 @@
+"""One round after another, for any module, optimiser and loss, on any device."""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import torch
+from torch import Tensor, nn
+
+from dynsnap.errors import TrainingError
+from dynsnap.train._lane import Lane
+from dynsnap.train._optimizers import make_optimizer
+from dynsnap.train._prepare import State
+from dynsnap.train._workshop import Workshop, batches
+
+Loss: TypeAlias = Callable[[Tensor, Tensor], Tensor]
+
+_EVALUATED_AT_ONCE = 512
+
+
+@dataclass(eq=False, kw_only=True)
+class _Work:
+    """What training a lane takes beside the lane itself."""
+
+    module: nn.Module
+    optimizer: torch.optim.Optimizer
+    rates: list[float]  # of the optimiser's groups, before the schedule
+    bound: State
+    order: Tensor
+    random: Tensor  # state of torch's own generator, from which dropout layers draw
+    generator: torch.Generator  # for augmentation
+    loss: Tensor  # summed over the epoch
+
+
+class AloneStepper:
+    """Steps one lane at a time through the module's own forward and torch's autograd."""
+
+    width = 1
+
+    def __init__(self, workshop: Workshop, *, loss: Loss) -> None:
+        self._shop = workshop
+        self._loss = loss
+        self._work: dict[Lane, _Work] = {}
+
+    def admit(self, lane: Lane, state: State | None, /) -> None:
+        shop = self._shop
+        module = shop.build(lane.spec).to(shop.device)
+        optimizer = make_optimizer(shop.optimizer, module, shop.learning_rate)
+        work = _Work(
+            module=module,
+            optimizer=optimizer,
+            rates=[float(group["lr"]) for group in optimizer.param_groups],
+            bound=shop.bind(lane),
+            order=torch.empty(0),
+            random=torch.empty(0),
+            generator=torch.Generator(shop.device),
+            loss=torch.zeros((), device=shop.device),
+        )
+        if state is not None:
+            _restore(work, state)
+        self._work[lane] = work
+
+    def advance(self, lanes: Sequence[Lane], steps: int, /) -> None:
+        for lane in lanes:
+            work = self._work[lane]
+            with _own_random(self._shop.device):
+                if lane.step == 0:
+                    self._begin(lane, work)
+                else:
+                    _set_random(self._shop.device, work.random)
+                self._train(work, work.order[lane.step : lane.step + steps])
+                work.random = _get_random(self._shop.device)
+
+    def _begin(self, lane: Lane, work: _Work) -> None:
+        """Everything that an epoch draws from starts at the epoch's own seeds."""
+        work.order = torch.from_numpy(lane.order()).to(self._shop.device)
+        work.generator.manual_seed(lane.seed("augment"))
+        torch.manual_seed(lane.seed("noise"))
+        multiplier = lane.multipliers[lane.epoch]
+        for group, rate in zip(work.optimizer.param_groups, work.rates, strict=True):
+            group["lr"] = rate * multiplier
+        work.loss.zero_()
+
+    def _train(self, work: _Work, order: Tensor) -> None:
+        shop, module, optimizer = self._shop, work.module, work.optimizer
+        module.train()
+        for rows in order:
+            inputs = shop.prepare.apply(shop.inputs.take(rows), work.bound)
+            if shop.augment is not None:
+                inputs = shop.augment(inputs, work.generator)
+            with shop.autocast():
+                loss = self._loss(module(inputs), shop.labels[rows])
+            optimizer.zero_grad(set_to_none=True)
+            loss.backward()  # type: ignore[no-untyped-call]
+            optimizer.step()
+            work.loss += loss.detach()
+
+    def validate(self, lanes: Sequence[Lane], /) -> list[float]:
+        return [self._validate(lane, self._work[lane]) for lane in lanes]
+
+    def _validate(self, lane: Lane, work: _Work) -> float:
+        shop = self._shop
+        work.module.eval()
+        right = torch.zeros((), dtype=torch.int64, device=shop.device)
+        health = work.loss.clone()
+        with torch.inference_mode(), shop.autocast():
+            for rows in batches(lane.validation, _EVALUATED_AT_ONCE, shop.device):
+                logits = work.module(shop.prepare.apply(shop.inputs.take(rows), work.bound))
+                right += (logits.argmax(dim=1) == shop.labels[rows]).sum()
+                health += logits.sum()
+        if not torch.isfinite(health):
+            return float("nan")
+        return int(right) / len(lane.validation)
+
+    def weights(self, lane: Lane, /) -> State:
+        return _copies(self._work[lane].module.state_dict())
+
+    def state(self, lane: Lane, /) -> State:
+        work = self._work[lane]
+        tensors, plain = _flatten(work.optimizer)
+        text = torch.frombuffer(bytearray(json.dumps(plain).encode()), dtype=torch.uint8)
+        module = {f"module.{name}": value for name, value in self.weights(lane).items()}
+        return {**module, **_copies(tensors), "optimizer": text}
+
+    def release(self, lane: Lane, /) -> None:
+        del self._work[lane]
+
+
+def _copies(tensors: State) -> State:
+    return {name: value.detach().to("cpu", copy=True) for name, value in tensors.items()}
+
+
+def _flatten(optimizer: torch.optim.Optimizer) -> tuple[State, dict[str, Any]]:
+    """An optimiser's state as named tensors and plain values."""
+    state = optimizer.state_dict()
+    tensors: State = {}
+    values: list[tuple[int, str, Any]] = []
+    for index, entries in state["state"].items():
+        for name, value in entries.items():
+            if isinstance(value, Tensor):
+                tensors[f"slot.{index}.{name}"] = value
+            elif value is None or isinstance(value, bool | int | float | str):
+                values.append((index, name, value))
+            else:
+                raise TrainingError(
+                    f"{type(optimizer).__name__} keeps a {type(value).__name__} in its state, "
+                    "which cannot be saved. Train without `checkpoints`, or use another optimiser."
+                )
+    return tensors, {"values": values, "groups": state["param_groups"]}
+
+
+def _restore(work: _Work, state: State) -> None:
+    plain = json.loads(state["optimizer"].numpy().tobytes())
+    slots: dict[int, dict[str, Any]] = {}
+    module: State = {}
+    for key, value in state.items():
+        kind, _, rest = key.partition(".")
+        if kind == "module":
+            module[rest] = value
+        elif kind == "slot":
+            index, _, name = rest.partition(".")
+            slots.setdefault(int(index), {})[name] = value
+    for index, name, value in plain["values"]:
+        slots.setdefault(int(index), {})[name] = value
+    work.module.load_state_dict(module)
+    work.optimizer.load_state_dict({"state": slots, "param_groups": plain["groups"]})
+
+
+def _own_random(device: torch.device) -> Any:
+    """Leave torch's generators as they were found."""
+    kinds = [torch.cuda.current_device()] if device.type == "cuda" else []
+    return torch.random.fork_rng(devices=kinds)
+
+
+def _get_random(device: torch.device) -> Tensor:
+    return torch.cuda.get_rng_state() if device.type == "cuda" else torch.get_rng_state()
+
+
+def _set_random(device: torch.device, state: Tensor) -> None:
+    if device.type == "cuda":
+        torch.cuda.set_rng_state(state)
+    else:
+        torch.set_rng_state(state)

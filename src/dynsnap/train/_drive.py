@@ -1,0 +1,121 @@
+"""Drives lanes to their ends: validation, snapshots, checkpoints, and stopping when asked to."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from dynsnap.ensemble import Checkpoints, Monitor, RoundSpec
+from dynsnap.errors import FileError, Interrupted
+from dynsnap.train._devices import log
+from dynsnap.train._lane import Lane
+from dynsnap.train._lockstep import Lockstep, Stepper
+from dynsnap.train._prepare import State
+from dynsnap.train._weights import pack, unpack
+
+
+@dataclass(eq=False, kw_only=True)
+class Saver:
+    """Saves unfinished lanes at the ends of epochs, and brings them back.
+
+    Attributes:
+        checkpoints: Where to; None saves nothing.
+        every: Least seconds between two checkpoints of one lane; 0 saves after every epoch.
+        owner: The trainer's fingerprint: another trainer's checkpoint is no use.
+    """
+
+    checkpoints: Checkpoints | None
+    every: float
+    owner: str
+
+    def __post_init__(self) -> None:
+        self._last: dict[RoundSpec, float] = {}
+
+    def restore(self, lane: Lane) -> State | None:
+        """Set a lane to where its checkpoint has left it, and say the stepper's state there."""
+        self._last[lane.spec] = time.monotonic()
+        content = self.checkpoints.load(lane.spec) if self.checkpoints else None
+        if content is None:
+            return None
+        try:
+            groups, header = unpack(content, what=f"The checkpoint of {lane.spec}")
+            if header["spec"] != lane.spec.canonical() or header["owner"] != self.owner:
+                raise FileError(f"The checkpoint of {lane.spec} was made by another training.")
+            curve, epochs, seconds = header["curve"], header["kept"], header["seconds"]
+            kept = {epoch: groups[f"kept{epoch}"] for epoch in epochs}
+            state = groups["state"]
+        except (FileError, KeyError) as error:
+            # Nothing but time is lost, so this is no reason to stop.
+            log.warning("%s Starting that round over.", error)
+            return None
+        lane.epoch, lane.curve, lane.kept, lane.seconds = len(curve), curve, kept, seconds
+        return state
+
+    def due(self, lane: Lane) -> bool:
+        """Whether it is time to save."""
+        if self.checkpoints is None:
+            return False
+        return time.monotonic() - self._last[lane.spec] >= self.every
+
+    def save(self, lane: Lane, state: State) -> None:
+        """Save a lane that stands at the end of an epoch."""
+        if self.checkpoints is None:
+            return
+        header = {
+            "spec": lane.spec.canonical(),
+            "owner": self.owner,
+            "curve": lane.curve,
+            "kept": list(lane.kept),
+            "seconds": lane.seconds,
+        }
+        kept = {f"kept{epoch}": weights for epoch, weights in lane.kept.items()}
+        self.checkpoints.save(lane.spec, pack({"state": state, **kept}, header))
+        self._last[lane.spec] = time.monotonic()
+
+    def drop(self, spec: RoundSpec) -> None:
+        """A round is safe with the caller: its checkpoint is not needed any more."""
+        if self.checkpoints is not None:
+            self.checkpoints.drop(spec)
+
+
+def drive(
+    lockstep: Lockstep, stepper: Stepper, *, saver: Saver, monitor: Monitor | None
+) -> Iterator[Lane]:
+    """Train the rounds of a lockstep and hand out each when its last epoch is done.
+
+    Raises:
+        Interrupted: The monitor asked to stop. Every unfinished round has been saved at the end of
+            the epoch that it was in.
+        TrainingError: A round has diverged.
+    """
+    stopping = False
+    while lockstep.waiting or lockstep.live:
+        for lane in lockstep.admit():
+            stepper.admit(lane, saver.restore(lane))
+        lanes, steps = lockstep.stretch()
+        if stopping and not lanes:
+            kept = "Unfinished rounds were saved" if saver.checkpoints else "Finished ones are kept"
+            raise Interrupted(f"Training stopped as asked. {kept}; run the same again to go on.")
+        start = time.perf_counter()
+        stepper.advance(lanes, steps)
+        ended = lockstep.advance(lanes, steps)
+        accuracies = stepper.validate(ended)
+        share = (time.perf_counter() - start) / max(1, len(lanes))
+        for lane in lanes:
+            lane.seconds += share
+        for lane, accuracy in zip(ended, accuracies, strict=True):
+            if lane.record(accuracy):
+                lane.keep(stepper.weights(lane))
+            if monitor is not None:
+                monitor.epoch_done(lane.spec, lane.epoch - 1, accuracy)
+                stopping = stopping or monitor.stopping()
+        if stopping:
+            lockstep.stop()
+        for lane in ended:
+            if not lane.finished and (stopping or saver.due(lane)):
+                saver.save(lane, stepper.state(lane))
+        for lane in [lane for lane in lockstep.live if lane.finished]:
+            stepper.release(lane)
+            lockstep.leave(lane)
+            yield lane
+            # Not before the caller has come back for more, and so has the round in safety.
+            saver.drop(lane.spec)

@@ -1,0 +1,231 @@
+"""Scores of learners: stacked where they are small and dense, one after another elsewhere."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from dynsnap import seeds
+from dynsnap._types import AnyArray, MemberScores
+from dynsnap.errors import FileError, InputError
+from dynsnap.train._chain import Chain, chain
+from dynsnap.train._devices import choose_device, one_thread
+from dynsnap.train._factory import Blueprint, is_dropout
+from dynsnap.train._preparations import from_header
+from dynsnap.train._prepare import Encoded, Preparation, State
+from dynsnap.train._stack import Stack, drop, flatten
+from dynsnap.train._weights import Learner
+from dynsnap.train._workshop import load
+
+# How inputs are cut up can show in the last bits of a product, so it never varies.
+_STACKED_AT_ONCE = 256
+_ALONE_AT_ONCE = 512
+
+
+class Predictor:
+    """Stored learners, ready to score inputs.
+
+    A learner that was trained for several passes with dropout on gives one member for each.
+
+    Args:
+        weights: Learners as a round stores them.
+        model: The factory that they were trained with.
+        prepare: The preparation that they were trained with; needed only if it was the caller's.
+        device: Where to compute.
+    """
+
+    def __init__(
+        self,
+        weights: Sequence[bytes],
+        *,
+        model: Callable[..., nn.Module],
+        prepare: Preparation | None = None,
+        device: str = "auto",
+    ) -> None:
+        if not weights:
+            raise InputError("There is nothing to predict with: no learners were given.")
+        learners = [Learner.from_bytes(content) for content in weights]
+        kinds = {(one.classes, str(one.offers), str(one.prepare)) for one in learners}
+        if len(kinds) > 1:
+            raise FileError(
+                "The learners do not belong together: they differ in classes, inputs or "
+                "preparation. Predict with the learners of one study."
+            )
+        self._scoring = Scoring(
+            learners,
+            factory=model,
+            prepare=prepare or from_header(learners[0].prepare),
+            device=choose_device(device),
+        )
+
+    @property
+    def members(self) -> int:
+        """How many rows of scores each input gets."""
+        return self._scoring.members
+
+    def __call__(self, inputs: AnyArray, /) -> MemberScores:
+        """Scores (members, inputs, classes) for inputs in the form that the pool has."""
+        return self._scoring(inputs)
+
+
+class Scoring:
+    """Learners of one task, with the modules to run them."""
+
+    def __init__(
+        self,
+        learners: Sequence[Learner],
+        *,
+        factory: Callable[..., nn.Module],
+        prepare: Preparation,
+        device: torch.device,
+    ) -> None:
+        first = learners[0]
+        self.members = sum(one.passes for one in learners)
+        self._classes = first.classes
+        self._offers = dict(first.offers)
+        self._prepare = prepare
+        self._device = device
+        blueprint = Blueprint(factory=factory, classes=first.classes, offers=first.offers)
+        starts = np.cumsum([0, *(one.passes for one in learners)])
+        self._groups: list[tuple[list[int], _Group]] = []
+        for dropout, passes in dict.fromkeys((one.dropout, one.passes) for one in learners):
+            alike = [
+                (one, start)
+                for one, start in zip(learners, starts[:-1].tolist(), strict=True)
+                if (one.dropout, one.passes) == (dropout, passes)
+            ]
+            rows = [start + index for _, start in alike for index in range(passes)]
+            group = _group([one for one, _ in alike], blueprint, prepare, device)
+            self._groups.append((rows, group))
+
+    def __call__(self, inputs: AnyArray) -> MemberScores:
+        encoded = self._prepare.encode(inputs).to(self._device)
+        found = {**self._prepare.offers(encoded)}
+        if len(inputs) and found != self._offers:
+            raise InputError(
+                f"The learners were trained on {_words(self._offers)}, but these inputs have "
+                f"{_words(found)}."
+            )
+        scores = np.empty((self.members, len(inputs), self._classes), np.float32)
+        for rows, group in self._groups:
+            scores[rows] = group.scores(encoded).float().cpu().numpy()
+        return scores
+
+
+class _Group(Protocol):
+    """Learners of one structure."""
+
+    def scores(self, encoded: Encoded, /) -> Tensor:
+        """(learners · passes, inputs, classes)."""
+        ...
+
+
+class _StackedGroup:
+    """Small dense learners, all at once."""
+
+    def __init__(self, learners: Sequence[Learner], layers: Chain, prepare: Preparation) -> None:
+        self._learners = learners
+        self._layers = layers
+        self._prepare = prepare
+        rows = [flatten(layers, one.weights) for one in learners]
+        self._stack = Stack(layers, torch.stack(rows))
+        self._prepared = {
+            name: torch.stack([one.prepared[name] for one in learners]).unsqueeze(1)
+            for name in learners[0].prepared
+        }
+
+    def scores(self, encoded: Encoded, /) -> Tensor:
+        passes = self._learners[0].passes
+        with one_thread(), torch.inference_mode():
+            drawn = [self._pass(encoded, index if passes > 1 else None) for index in range(passes)]
+            return torch.stack(drawn, dim=1).flatten(0, 1)
+
+    def _pass(self, encoded: Encoded, index: int | None) -> Tensor:
+        noise = [torch.Generator() for _ in self._learners]
+
+        def draw(place: int, value: Tensor) -> Tensor:
+            return drop(value, self._layers[place].share, noise)
+
+        if index is not None:
+            for one, generator in zip(self._learners, noise, strict=True):
+                generator.manual_seed(_seed(one, index))
+        parts = []
+        for rows in _parts(len(encoded), _STACKED_AT_ONCE):
+            raw = encoded.take(rows).unsqueeze(0)
+            inputs = self._prepare.apply(raw, self._prepared).flatten(2)
+            inputs = inputs.expand(len(self._learners), -1, -1)
+            logits = self._stack.logits(inputs, None if index is None else draw)
+            parts.append(torch.softmax(logits, -1))
+        return torch.cat(parts, dim=1)
+
+
+class _AloneGroup:
+    """Learners of any kind, one after another in the same module."""
+
+    def __init__(
+        self,
+        learners: Sequence[Learner],
+        module: nn.Module,
+        prepare: Preparation,
+        device: torch.device,
+    ) -> None:
+        self._learners = learners
+        self._prepare = prepare
+        self._device = device
+        self._module = module.to(device).eval()
+        self._weights = [
+            {name: value.to(device) for name, value in one.weights.items()} for one in learners
+        ]
+
+    def scores(self, encoded: Encoded, /) -> Tensor:
+        members = []
+        with torch.inference_mode():
+            for one, weights in zip(self._learners, self._weights, strict=True):
+                bound = self._prepare.bind(one.prepared, encoded)
+                bound = {name: value.to(self._device) for name, value in bound.items()}
+                for index in range(one.passes):
+                    noisy = one.passes > 1
+                    for part in self._module.modules():
+                        if is_dropout(part):
+                            part.train(noisy)
+                    with torch.random.fork_rng(enabled=noisy):
+                        if noisy:
+                            torch.manual_seed(_seed(one, index))
+                        members.append(self._member(encoded, weights, bound))
+        return torch.stack(members)
+
+    def _member(self, encoded: Encoded, weights: State, bound: State) -> Tensor:
+        parts = []
+        for rows in _parts(len(encoded), _ALONE_AT_ONCE):
+            inputs = self._prepare.apply(encoded.take(rows.to(self._device)), bound)
+            logits = torch.func.functional_call(self._module, weights, (inputs,))
+            parts.append(torch.softmax(logits.float(), -1))
+        return torch.cat(parts)
+
+
+def _group(
+    learners: Sequence[Learner], blueprint: Blueprint, prepare: Preparation, device: torch.device
+) -> _Group:
+    module = blueprint.build(dropout=learners[0].dropout)
+    for one in learners:
+        load(module, one.weights)  # says so if they do not fit
+    layers = chain(module) if device.type == "cpu" and prepare.elementwise else None
+    if layers is not None:
+        return _StackedGroup(learners, layers, prepare)
+    return _AloneGroup(learners, module, prepare, device)
+
+
+def _seed(one: Learner, index: int) -> int:
+    return seeds.number(one.noise, "pass", index)
+
+
+def _parts(count: int, size: int) -> Iterator[Tensor]:
+    """Positions 0 to count - 1 in parts; one empty part for an empty data set."""
+    for start in range(0, max(count, 1), size):
+        yield torch.arange(start, min(start + size, count))
+
+
+def _words(offers: dict[str, object]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in offers.items())

@@ -1,0 +1,91 @@
+"""What every stepper works with: the data on the device, the model, the settings."""
+
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from dynsnap import seeds
+from dynsnap._types import Positions
+from dynsnap.ensemble import RoundSpec
+from dynsnap.errors import FileError, PlanError
+from dynsnap.train._augment import Augmentation
+from dynsnap.train._factory import Blueprint
+from dynsnap.train._lane import Lane
+from dynsnap.train._optimizers import OptimizerFactory
+from dynsnap.train._prepare import Encoded, Preparation, State
+from dynsnap.train._weights import Learner
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Workshop:
+    """Settings and data that all rounds share.
+
+    Attributes:
+        device: Where to compute.
+        precision: The type of forward passes; bfloat16 is mixed with float32 by autocast.
+        inputs: The whole pool, encoded, on the device.
+        labels: Its labels, on the device.
+        parents: Finds the bytes of a stored learner by its key.
+    """
+
+    device: torch.device
+    precision: torch.dtype
+    blueprint: Blueprint
+    prepare: Preparation
+    inputs: Encoded
+    labels: Tensor
+    optimizer: OptimizerFactory
+    learning_rate: float
+    augment: Augmentation | None
+    parents: Callable[[str], bytes] | None
+
+    def build(self, spec: RoundSpec) -> nn.Module:
+        """The module that a round starts from, on the CPU: fresh, or as its parent left it."""
+        seed = seeds.number(spec.seed, spec.canonical(), "initial")
+        module = self.blueprint.build(dropout=spec.recipe.dropout, seed=seed)
+        if spec.parent is not None:
+            load(module, self.parent(spec).weights)
+        return module
+
+    def parent(self, spec: RoundSpec) -> Learner:
+        """The stored learner that a round starts from."""
+        if self.parents is None:
+            raise PlanError(f"{spec} starts from a stored learner: hand in `parents` to find it.")
+        assert spec.parent is not None
+        return Learner.from_bytes(self.parents(spec.parent))
+
+    def bind(self, lane: Lane) -> State:
+        """A lane's preparation for rows of the pool, on the device."""
+        bound = self.prepare.bind(lane.prepared, self.inputs)
+        return {name: value.to(self.device) for name, value in bound.items()}
+
+    def autocast(self) -> contextlib.AbstractContextManager[None]:
+        """Mixed precision, or nothing."""
+        if self.precision == torch.float32:
+            return contextlib.nullcontext()
+        return torch.autocast(self.device.type, dtype=self.precision)
+
+
+def load(module: nn.Module, weights: State) -> None:
+    """Put stored weights into a module.
+
+    Raises:
+        FileError: They belong to another module.
+    """
+    try:
+        module.load_state_dict(weights)
+    except RuntimeError as error:
+        reason = str(error).replace("\n", " ").replace("\t", "")
+        raise FileError(
+            f"A stored learner does not fit the model: {reason} Hand in the factory that it was "
+            "trained with."
+        ) from error
+
+
+def batches(rows: Positions, size: int, device: torch.device) -> Iterator[Tensor]:
+    """Rows in parts, on the device."""
+    for start in range(0, len(rows), size):
+        yield torch.from_numpy(rows[start : start + size]).to(device)
