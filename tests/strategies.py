@@ -23,3 +23,19 @@ def score_rows(draw, inputs=None, classes=None, max_inputs=20, max_classes=5):
     raw = draw(shares).astype(float)
     raw[raw.sum(axis=1) == 0, 0] = 1
     return raw / raw.sum(axis=1, keepdims=True)
+
+
+@st.composite
+def scored_pairs(draw, max_inputs=12, max_classes=5):
+    """Old scores, new scores and the truth, of the same inputs and classes."""
+    inputs = draw(st.integers(1, max_inputs))
+    classes = draw(st.integers(2, max_classes))
+    rows = score_rows(inputs=inputs, classes=classes)
+    truth = hnp.arrays(np.int64, inputs, elements=st.integers(0, classes - 1))
+    return draw(rows), draw(rows), draw(truth)
+
+
+def input_weights(inputs):
+    """The importance of each input; some are 0, never all."""
+    values = hnp.arrays(np.float64, inputs, elements=st.integers(0, 4).map(float))
+    return values.filter(lambda weights: weights.any())

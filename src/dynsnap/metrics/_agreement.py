@@ -4,7 +4,7 @@ import numpy as np
 
 from dynsnap import _check
 from dynsnap._types import AnyArray, Floats, Labels
-from dynsnap.metrics._mean import mean, shares
+from dynsnap.metrics._mean import mean, relative
 from dynsnap.metrics._ratios import kappa
 
 
@@ -87,7 +87,7 @@ def cohen_kappa(old: Labels, new: Labels, *, weights: AnyArray | None = None) ->
     """
     old, new = _check.labels(old=old, new=new)
     rows = label_shares(np.stack([old, new]), weights)
-    return float(kappa(mean(old == new, weights), (rows[0] * rows[1]).sum()))
+    return float(kappa(mean(old != new, weights), 1 - (rows[0] * rows[1]).sum()))
 
 
 def label_shares(labels: AnyArray, weights: AnyArray | None) -> Floats:
@@ -95,7 +95,7 @@ def label_shares(labels: AnyArray, weights: AnyArray | None) -> Floats:
     generations, inputs = labels.shape
     known, positions = np.unique(labels, return_inverse=True)
     cells = positions.reshape(labels.shape) + np.arange(generations)[:, None] * len(known)
-    each = None if weights is None else np.tile(shares(weights, inputs=inputs), generations)
+    each = None if weights is None else np.tile(relative(weights, inputs=inputs), generations)
     counts = np.bincount(cells.ravel(), weights=each, minlength=generations * len(known))
     table = counts.reshape(generations, len(known))
     # Divided by its own sum, not by what the sum should be: a single label then has exactly 1.

@@ -5,7 +5,7 @@ import numpy as np
 from dynsnap import _check
 from dynsnap._types import AnyArray, Labels, Scores
 from dynsnap.errors import InputError
-from dynsnap.metrics._mean import shares
+from dynsnap.metrics._mean import relative
 
 
 def expected_calibration_error(
@@ -25,11 +25,12 @@ def expected_calibration_error(
     (scores,) = _check.probabilities(scores=scores)
     inputs, classes = scores.shape
     truth = _check.truth(truth, inputs=inputs, classes=classes)
-    if bins < 1:
-        raise InputError(f"`bins` must be at least 1, got {bins}.")
+    if bins < 1 or bins != int(bins):
+        raise InputError(f"`bins` must be a whole number of at least 1, got {bins}.")
     confidence = scores.max(axis=1).astype(np.float64)
     right = scores.argmax(axis=1) == truth
     place = np.clip(np.ceil(confidence * bins).astype(np.intp) - 1, 0, bins - 1)
-    gap = shares(weights, inputs=inputs) * (right - confidence)
+    each = relative(weights, inputs=inputs)
     # A bin's share times the gap of its means is the gap of its sums.
-    return float(np.abs(np.bincount(place, weights=gap, minlength=bins)).sum())
+    gaps = np.bincount(place, weights=each * (right - confidence), minlength=bins)
+    return float(np.abs(gaps).sum() / each.sum())

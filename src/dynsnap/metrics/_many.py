@@ -67,11 +67,11 @@ def discrepancy(labels: Labels, *, weights: AnyArray | None = None) -> float:
 
 
 def _observed_and_expected(labels: AnyArray, weights: AnyArray | None) -> tuple[float, float]:
-    """The share of agreeing pairs, and what the pooled frequencies give by chance."""
+    """The share of pairs that disagree, and that which the pooled frequencies give by chance."""
     pairs = itertools.combinations(labels, 2)
-    observed = 1 - float(np.mean([churn(old, new, weights=weights) for old, new in pairs]))
+    observed = float(np.mean([churn(old, new, weights=weights) for old, new in pairs]))
     pooled = label_shares(labels, weights).mean(axis=0)
-    return observed, float((pooled**2).sum())
+    return observed, 1 - float((pooled**2).sum())
 
 
 def _generations(labels: AnyArray) -> AnyArray:

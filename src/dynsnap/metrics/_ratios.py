@@ -32,11 +32,13 @@ def relative_negative_flips(
 
 
 def kappa(observed: npt.ArrayLike, expected: npt.ArrayLike) -> Floats:
-    """Agreement beyond chance; NaN when only one label is in use, since chance then gives all."""
-    return ratio(np.subtract(observed, expected), np.subtract(1.0, expected))
+    """Agreement beyond chance, from the observed *dis*agreement and that expected by chance.
+
+    NaN when only one label is in use: chance then leaves nothing to disagree on.
+    """
+    return np.asarray(1.0 - ratio(observed, expected))
 
 
 def alpha(observed: npt.ArrayLike, expected: npt.ArrayLike, *, values: int) -> Floats:
-    """Krippendorff's alpha from Fleiss' two shares and the number of labels given in all."""
-    disagreement = ratio(np.subtract(1.0, observed), np.subtract(1.0, expected))
-    return np.asarray(1.0 - disagreement * ((values - 1) / values))
+    """Krippendorff's alpha, from Fleiss' two disagreements and the number of labels in all."""
+    return np.asarray(1.0 - ratio(observed, expected) * ((values - 1) / values))

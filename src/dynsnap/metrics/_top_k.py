@@ -48,8 +48,8 @@ def top_k_accuracy(
 def _top(scores: AnyArray, k: int) -> Flags:
     """Which classes are among the k highest of their row."""
     classes = scores.shape[1]
-    if not 1 <= k <= classes:
-        raise InputError(f"`k` must lie between 1 and the {classes} classes, got {k}.")
+    if k not in range(1, classes + 1):
+        raise InputError(f"`k` must be a whole number from 1 to the {classes} classes, got {k}.")
     # Reversed, a stable sort puts the lower of two equal classes last, that is, first in rank.
     ranked = classes - 1 - np.argsort(scores[:, ::-1], axis=1, kind="stable")[:, ::-1]
     top: Flags = np.zeros(scores.shape, dtype=np.bool_)
