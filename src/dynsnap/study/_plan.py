@@ -42,6 +42,7 @@ class StudyPlan:
         training: Settings of the training beside its epochs, which whoever trains understands.
         epochs: Epochs of one training from scratch: what a cost of one κ buys.
         methods: What is compared; ablations are methods with names of their own.
+        baseline: The single learner that the noise floor is measured with.
         combinations: How members are combined.
         sweeps: Settings that are varied on top.
         seed: The seed of everything.
@@ -56,6 +57,7 @@ class StudyPlan:
     training: Mapping[str, Any]
     epochs: int
     methods: tuple[Method, ...]
+    baseline: Method
     combinations: tuple[Combination, ...] = COMBINATIONS
     sweeps: tuple[Sweep, ...] = ()
     seed: int = 0
@@ -82,6 +84,11 @@ class StudyPlan:
                     f"There is no combination {how!r}. {did_you_mean(how, COMBINATIONS)}"
                 )
         _check_distinct("combination", list(self.combinations))
+
+    @property
+    def kept_methods(self) -> tuple[Method, ...]:
+        """The methods whose first generation is also shown as if it were never retrained."""
+        return (self.baseline, *(one for one in self.methods if one.name == "dynsnap-cyc"))
 
     def method(self, name: str) -> Method:
         """The method of this name."""
@@ -132,6 +139,7 @@ def _study(found: dict[str, Any], path: Path) -> StudyPlan:
     training = Section(tables["training"], "[training]")
     epochs = training.take("epochs", int, 200)
     defaults, chosen, combinations = _methods(methods, epochs)
+    baseline = defaults.named("singlebase")
     plan = StudyPlan(
         name=study.take("name", str, path.stem),
         seed=study.take("seed", int, 0),
@@ -143,6 +151,7 @@ def _study(found: dict[str, Any], path: Path) -> StudyPlan:
         training=training.rest(),
         epochs=epochs,
         methods=(*chosen, *(read_ablation(section, defaults) for section in ablations)),
+        baseline=next((one for one in chosen if one.name == "singlebase"), baseline),
         combinations=combinations,  # type: ignore[arg-type]  # checked by the plan
         sweeps=tuple(read_sweep(section, defaults) for section in sweeps),
     )

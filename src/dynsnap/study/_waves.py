@@ -32,6 +32,10 @@ class StudyMonitor(Monitor, Protocol):
 
     def round_done(self, done: Round, /) -> None: ...
 
+    def measured(self, method: str, combination: str, /) -> None:
+        """The rows of the table for this method and combination are there."""
+        ...
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ensemble:
@@ -69,6 +73,7 @@ class Ledger:
         self._store = store
         self._monitor = monitor
         self._found = 0
+        self.trained = 0
         self.heads: dict[RoundSpec, Round] = {}
         self.grown: dict[Ensemble, list[Round]] = {}
 
@@ -90,6 +95,7 @@ class Ledger:
             self._found = 0
         for done in engine(self._trainer, specs):
             self._store.put(round_key(self._trainer, done.spec), done)
+            self.trained += 1
             if self._monitor is not None:
                 self._monitor.round_done(done)
             yield _head(done)
@@ -110,6 +116,10 @@ class Ledger:
         """The heads of the rounds that an ensemble takes members from."""
         grown = self.grown[ensemble]
         return grown[: rounds_used(ensemble.method.plan, grown)]
+
+    def specs(self, ensemble: Ensemble) -> list[RoundSpec]:
+        """The names of the rounds that an ensemble takes members from."""
+        return [head.spec for head in self.rounds(ensemble)]
 
     def load(self, spec: RoundSpec) -> Round:
         """A round with its scores, from the store: never from memory, so that a resumed study sees

@@ -1,0 +1,107 @@
+"""Ensembles that are ready to predict: one file with the members' learners and how they speak."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dynsnap._types import Accuracies, Positions
+from dynsnap.ensemble import COMBINATIONS, Combination
+from dynsnap.errors import FileError, InputError
+from dynsnap.store import _container, _rounds
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class SavedEnsemble:
+    """The learners of one ensemble, with all that it takes to predict but the model's code.
+
+    Attributes:
+        method: What made it.
+        generation: Which D_i it was trained on.
+        combination: How its members are combined unless said otherwise.
+        classes: Class names, in the order of the scores.
+        accuracy: Validation accuracy of each member, the weight of the weighted combinations.
+        learners: Serialised learners, in the trainer's own safe format.
+        positions: For each member its place among the scores that the learners give: several of
+            them where dropout is left on.
+        model: The model's name and settings, for whoever builds it again.
+        about: What else is known: study, environment.
+    """
+
+    method: str
+    generation: int
+    combination: Combination
+    classes: tuple[str, ...]
+    accuracy: Accuracies
+    learners: tuple[bytes, ...]
+    positions: Positions
+    model: Mapping[str, Any]
+    about: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not len(self.accuracy) == len(self.positions) >= 1:
+            raise InputError(
+                f"An ensemble needs an accuracy and a position for each member, but has "
+                f"{len(self.accuracy)} and {len(self.positions)}."
+            )
+        if self.combination not in COMBINATIONS:
+            raise InputError(f"There is no combination {self.combination!r}.")
+
+
+def save_ensemble(path: Path | str, ensemble: SavedEnsemble) -> None:
+    """Write an ensemble to one file, or leave things as they were.
+
+    Example:
+        >>> import tempfile
+        >>> made = SavedEnsemble(
+        ...     method="singlebase", generation=1, combination="average", classes=("cat", "dog"),
+        ...     accuracy=np.array([0.9]), learners=(b"...",), positions=np.array([0]),
+        ...     model={"name": "mlp"},
+        ... )
+        >>> file = Path(tempfile.mkdtemp()) / "cats.ensemble"
+        >>> save_ensemble(file, made)
+        >>> load_ensemble(file).classes
+        ('cat', 'dog')
+    """
+    _container.write(
+        Path(path),
+        {f"learner.{place:04}.bin": one for place, one in enumerate(ensemble.learners)},
+        {
+            "kind": "ensemble",
+            "format": _rounds.FORMAT,
+            "method": ensemble.method,
+            "generation": ensemble.generation,
+            "combination": ensemble.combination,
+            "classes": list(ensemble.classes),
+            "accuracy": np.asarray(ensemble.accuracy, float).tolist(),
+            "positions": np.asarray(ensemble.positions).tolist(),
+            "model": dict(ensemble.model),
+            "about": dict(ensemble.about),
+        },
+    )
+
+
+def load_ensemble(path: Path | str) -> SavedEnsemble:
+    """Read an ensemble, after making sure that it is whole."""
+    path = Path(path)
+    container = _container.read(path)
+    facts = container.facts
+    if facts.get("kind") != "ensemble":
+        raise FileError(f"{path} is not an ensemble. `dynsnap train` writes one.")
+    _rounds.check_format(facts, path)
+    try:
+        return SavedEnsemble(
+            method=str(facts["method"]),
+            generation=int(facts["generation"]),
+            combination=facts["combination"],
+            classes=tuple(str(name) for name in facts["classes"]),
+            accuracy=np.array(facts["accuracy"], float),
+            learners=tuple(container.bytes_of(name) for name in sorted(container.spans)),
+            positions=np.array(facts["positions"], np.intp),
+            model=dict(facts["model"]),
+            about=dict(facts["about"]),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise FileError(f"{path} cannot be read as an ensemble: {error!r}.") from error

@@ -1,0 +1,26 @@
+"""The experiment: methods side by side on growing data, with every tool handed to it."""
+
+from dynsnap.study._plan import DataPlan, Keep, StudyPlan, read_study
+from dynsnap.study._run import StudyResult, run
+from dynsnap.study._table import NEVER_RETRAIN, NOISE_FLOOR, Row, SweepRow, read_table
+from dynsnap.study._variants import Defaults, Sweep
+from dynsnap.study._waves import Ensemble, Ledger, StudyMonitor
+
+__all__ = [
+    "NEVER_RETRAIN",
+    "NOISE_FLOOR",
+    "DataPlan",
+    "Defaults",
+    "Ensemble",
+    "Keep",
+    "Ledger",
+    "Row",
+    "StudyMonitor",
+    "StudyPlan",
+    "StudyResult",
+    "Sweep",
+    "SweepRow",
+    "read_study",
+    "read_table",
+    "run",
+]

@@ -1,0 +1,109 @@
+"""Run a study: train what is missing, then measure everything from files."""
+
+import itertools
+from dataclasses import dataclass
+from pathlib import Path
+
+from dynsnap.data import Stream
+from dynsnap.ensemble import Engine, RoundStore, Trainer, serial
+from dynsnap.errors import PlanError
+from dynsnap.study._plan import StudyPlan
+from dynsnap.study._table import Row, SweepRow, averaged, sweep_rows, table, write_rows
+from dynsnap.study._views import Shelf, ensembles_of, write_predictions
+from dynsnap.study._waves import Ledger, StudyMonitor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StudyResult:
+    """What a study found.
+
+    Attributes:
+        rows: The table, as in `table.csv`.
+        sweeps: Every point of every sweep, as in `sweeps.csv`.
+        predictions: The prediction files, as they were written.
+        rounds: How many rounds the study is made of.
+        trained: How many of them were trained just now, and not found.
+        seconds: Training time of all rounds together.
+    """
+
+    rows: tuple[Row, ...]
+    sweeps: tuple[SweepRow, ...]
+    predictions: tuple[Path, ...]
+    rounds: int
+    trained: int
+    seconds: float
+
+    def value(self, method: str, metric: str, combination: str = "average") -> Row:
+        """One row of the table."""
+        for row in self.rows:
+            if (row.method, row.metric, row.combination) == (method, metric, combination):
+                return row
+        raise KeyError((method, metric, combination))
+
+
+def run(
+    plan: StudyPlan,
+    *,
+    stream: Stream,
+    trainer: Trainer,
+    store: RoundStore,
+    folder: Path,
+    engine: Engine = serial,
+    monitor: StudyMonitor | None = None,
+) -> StudyResult:
+    """Train every round that the study needs and the store lacks, then measure.
+
+    All rounds that any ensemble of the study wants are handed to the engine together; when they
+    are there, those that want more ask again. Ensembles are views of the stored rounds. What they
+    say goes to `folder / "predictions"`, and the table in `folder / "table.csv"` is computed from
+    those files as they were written.
+
+    Args:
+        plan: The study.
+        stream: Its data, of at least two generations.
+        trainer: Trains on that stream.
+        store: Keeps rounds; what it holds already is not trained again.
+        folder: Where predictions and tables go.
+        engine: Spreads the rounds.
+        monitor: Is told how it goes; hand the same one to the trainer.
+    """
+    if len(stream.generations) < 2:
+        raise PlanError("A study compares generations, and this one has only one: let it grow.")
+    ledger = Ledger(trainer, store, monitor)
+    ensembles = ensembles_of(plan, len(stream.generations))
+    ledger.grow(ensembles, engine=engine, seed=plan.seed)
+    shelf = Shelf(folder / "predictions", plan.replicates)
+    files = tuple(write_predictions(plan, ledger, stream, shelf))
+    shelf.sweep_up(files)
+    replicates: dict[int, list[Row]] = {}
+    for replicate, rows in table(plan, ledger, stream, shelf):
+        replicates.setdefault(replicate, []).extend(rows)
+        if monitor is not None:
+            monitor.measured(rows[0].method, rows[0].combination)
+    rows = averaged(list(replicates.values()))
+    write_rows(folder / "table.csv", rows)
+    if plan.replicates > 1:
+        each = [(number, row) for number, found in replicates.items() for row in found]
+        write_rows(
+            folder / "replicates.csv",
+            [row for _, row in each],
+            replicate=[number for number, _ in each],
+        )
+    points = tuple(sweep_rows(plan, ledger, stream))
+    if points:
+        write_rows(
+            folder / "sweeps.csv",
+            [point.row for point in points],
+            sweep=[point.sweep for point in points],
+            over=[point.over for point in points],
+            point=[point.point for point in points],
+        )
+    used = set(itertools.chain.from_iterable(map(ledger.specs, ensembles)))
+    return StudyResult(
+        rows=tuple(rows),
+        sweeps=points,
+        predictions=files,
+        rounds=len(used),
+        trained=ledger.trained,
+        seconds=sum(ledger.heads[spec].seconds for spec in used),
+    )

@@ -1,0 +1,209 @@
+"""The paper's table: every method and combination measured from its prediction files."""
+
+import csv
+import io
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+from dynsnap import _files, predictions
+from dynsnap.comparison import Estimate, Estimates, compare
+from dynsnap.data import Stream
+from dynsnap.ensemble import Combination, Method
+from dynsnap.predictions import Predictions
+from dynsnap.study._plan import StudyPlan
+from dynsnap.study._views import Price, Shelf, noise_floor, price, views
+from dynsnap.study._waves import Ensemble, Ledger
+
+NOISE_FLOOR = "noise-floor"
+NEVER_RETRAIN = "never-retrain"
+
+# Votes are one-hot rows of each member, and their correlations only repeat the consistency.
+_NOT_OF_VOTES = ("pearson", "cosine")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One line of a study's table.
+
+    Attributes:
+        metric: A name of the catalogue; "late_accuracy" for the accuracy of the last generation on
+            the classes that arrive late, "seconds" for the training time of one generation.
+        value: Generation metrics averaged over generations, pair metrics over pairs, replicates
+            last. Fractions.
+        low: Lower bound of the interval over test inputs, None where there is none.
+        high: Its upper bound.
+        cost: Trainings from scratch (κ) that one generation takes.
+    """
+
+    method: str
+    combination: str
+    metric: str
+    value: float
+    low: float | None = None
+    high: float | None = None
+    cost: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweepRow:
+    """One line of a study's sweeps: a point, and what the table says of it."""
+
+    sweep: str
+    over: str
+    point: str
+    row: Row
+
+
+def table(
+    plan: StudyPlan, ledger: Ledger, stream: Stream, shelf: Shelf
+) -> Iterator[tuple[int, list[Row]]]:
+    """The rows of each replicate, method by method: the replicate's number and its rows."""
+    count = len(stream.generations)
+    has_late = len(stream.evaluation.get("late", ())) > 0
+    for replicate in range(plan.replicates):
+        for method in plan.methods:
+            line = _generations(method, count, replicate)
+            spent = price(plan, ledger, line)
+            for how in plan.combinations:
+                said = [predictions.read(shelf.path(one, how)) for one in line]
+                found = dict(_measured(said, how))
+                if has_late:
+                    found["late_accuracy"] = _accuracy(shelf.path(line[-1], how, late=True))
+                yield replicate, _rows(method.name, how, found, spent)
+        for how in plan.combinations:
+            yield replicate, _noise_floor_rows(plan, ledger, shelf, how, replicate)
+            for method in plan.kept_methods:
+                first = Ensemble(method=method, generation=1, replicate=replicate)
+                said = [predictions.read(shelf.path(first, how))] * count
+                found = dict(_measured(said, how))
+                if has_late:
+                    found["late_accuracy"] = _accuracy(shelf.path(first, how, late=True))
+                spent = price(plan, ledger, [first])
+                shared = Price(spent.kappa / count, spent.seconds / count)
+                name = NEVER_RETRAIN
+                if method != plan.baseline:
+                    name = f"{NEVER_RETRAIN}-{method.name}"
+                yield replicate, _rows(name, how, found, shared)
+
+
+def sweep_rows(plan: StudyPlan, ledger: Ledger, stream: Stream) -> Iterator[SweepRow]:
+    """Every point of every sweep, replicates averaged."""
+    test = {"test": stream.evaluation["test"]}
+    for sweep in plan.sweeps:
+        how = sweep.combination
+        for point, method in sweep.points:
+            runs = []
+            for replicate in range(plan.replicates):
+                line = _generations(method, len(stream.generations), replicate)
+                said = [next(views(ledger, one, test, [how]))[2] for one in line]
+                found = _measured(said, how)
+                runs.append(_rows(method.name, how, found, price(plan, ledger, line)))
+            for row in averaged(runs):
+                yield SweepRow(sweep=sweep.name, over=sweep.over, point=point, row=row)
+
+
+def averaged(replicates: Sequence[Sequence[Row]]) -> list[Row]:
+    """The rows of several replicates as one.
+
+    Bounds are averaged too: all replicates are measured on the same inputs, so their intervals
+    move together, and an average of them is as wide as any one.
+    """
+    together: dict[tuple[str, str, str], list[Row]] = {}
+    for rows in replicates:
+        for row in rows:
+            together.setdefault((row.method, row.combination, row.metric), []).append(row)
+    return [
+        replace(
+            rows[0],
+            value=_mean(row.value for row in rows),
+            low=_mean(row.low for row in rows),
+            high=_mean(row.high for row in rows),
+            cost=_mean(row.cost for row in rows),
+        )
+        for rows in together.values()
+    ]
+
+
+def write_rows(path: Path, rows: Sequence[Row], **more: Sequence[Any]) -> None:
+    """Write rows as CSV, with further columns in front."""
+    names = [field.name for field in fields(Row)]
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([*more, *names])
+    for position, row in enumerate(rows):
+        extra = [column[position] for column in more.values()]
+        cells = [getattr(row, name) for name in names]
+        writer.writerow([*extra, *("" if cell is None else cell for cell in cells)])
+    _files.write_text(path, text.getvalue())
+
+
+def read_table(path: Path) -> list[Row]:
+    """Rows as `write_rows` has written them."""
+    number: Callable[[str], float | None] = lambda cell: float(cell) if cell else None  # noqa: E731
+    with path.open(newline="", encoding="utf-8") as file:
+        return [
+            Row(
+                method=cells["method"],
+                combination=cells["combination"],
+                metric=cells["metric"],
+                value=float(cells["value"]),
+                low=number(cells["low"]),
+                high=number(cells["high"]),
+                cost=float(cells["cost"]),
+            )
+            for cells in csv.DictReader(file)
+        ]
+
+
+def _generations(method: Method, count: int, replicate: int) -> list[Ensemble]:
+    return [
+        Ensemble(method=method, generation=generation, replicate=replicate)
+        for generation in range(1, count + 1)
+    ]
+
+
+def _noise_floor_rows(
+    plan: StudyPlan, ledger: Ledger, shelf: Shelf, how: Combination, replicate: int
+) -> list[Row]:
+    pair = noise_floor(plan, replicate)
+    said = [predictions.read(shelf.path(one, how)) for one in pair]
+    return _rows(NOISE_FLOOR, how, _measured(said, how), price(plan, ledger, pair[1:]))
+
+
+def _measured(said: Sequence[Predictions], how: Combination) -> Estimates:
+    names = [f"{position}" for position in range(1, len(said) + 1)]
+    found = compare(*said, names=names).averages
+    votes = how.endswith("majority")
+    return {
+        name: estimate for name, estimate in found.items() if not (votes and name in _NOT_OF_VOTES)
+    }
+
+
+def _accuracy(path: Path) -> Estimate:
+    """The accuracy in one file, with its interval."""
+    said = predictions.read(path)
+    return compare(said, said, names=["once", "again"]).generations[0].metrics["accuracy"]
+
+
+def _rows(method: str, how: Combination, found: Mapping[str, Estimate], spent: Price) -> list[Row]:
+    measured = {**found, "seconds": Estimate(spent.seconds)}
+    return [
+        Row(
+            method=method,
+            combination=how,
+            metric=metric,
+            value=estimate.value,
+            low=estimate.low,
+            high=estimate.high,
+            cost=spent.kappa,
+        )
+        for metric, estimate in measured.items()
+    ]
+
+
+def _mean(values: Iterable[Any]) -> Any:
+    """The mean, or None where any is missing."""
+    found = list(values)
+    return None if None in found else sum(found) / len(found)

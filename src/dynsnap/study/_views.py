@@ -1,0 +1,134 @@
+"""Ensembles as views of stored rounds: any method, any combination, at no further training."""
+
+import itertools
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from dynsnap import predictions
+from dynsnap.data import Pool, Stream
+from dynsnap.ensemble import Combination, combine, cost, members
+from dynsnap.errors import FileError
+from dynsnap.predictions import Predictions
+from dynsnap.study._plan import StudyPlan
+from dynsnap.study._waves import Ensemble, Ledger
+
+_OURS = re.compile(r".+-g\d+(-r\d+)?\.parquet")
+
+
+@dataclass(frozen=True, slots=True)
+class Shelf:
+    """Where the predictions of a study lie.
+
+    `<method>-<combination>-g<i>.parquet` for generation i, with `-r<k>` behind it for replicate k
+    where there are several; the same names under `late/` for the classes that arrive late, and
+    under `twin/` for the learner that measures the noise floor.
+    """
+
+    folder: Path
+    replicates: int
+
+    def path(self, ensemble: Ensemble, combination: Combination, *, late: bool = False) -> Path:
+        """The file of one ensemble."""
+        replicate = f"-r{ensemble.replicate}" if self.replicates > 1 else ""
+        name = f"{ensemble.method.name}-{combination}-g{ensemble.generation}{replicate}.parquet"
+        if late:
+            return self.folder / "late" / name
+        return self.folder / "twin" / name if ensemble.twin else self.folder / name
+
+    def sweep_up(self, written: Iterable[Path]) -> None:
+        """Remove what an earlier form of the study has left: it would be read as a result."""
+        known = set(written)
+        for folder in (self.folder, self.folder / "late", self.folder / "twin"):
+            for path in folder.glob("*.parquet"):
+                if path not in known and (_OURS.fullmatch(path.name) or path.name.startswith(".")):
+                    path.unlink()
+
+
+def ensembles_of(plan: StudyPlan, generations: int) -> list[Ensemble]:
+    """Every ensemble of a study: its methods, its sweeps, and the twin of the first generation."""
+    methods = [*plan.methods, *(method for sweep in plan.sweeps for _, method in sweep.points)]
+    found = [
+        Ensemble(method=method, generation=generation, replicate=replicate)
+        for replicate in range(plan.replicates)
+        for method in methods
+        for generation in range(1, generations + 1)
+    ]
+    for replicate in range(plan.replicates):
+        found += noise_floor(plan, replicate)
+    return list(dict.fromkeys(found))
+
+
+def noise_floor(plan: StudyPlan, replicate: int) -> tuple[Ensemble, Ensemble]:
+    """The single learner of the first generation, and its twin: the same in all but its seed."""
+    first = Ensemble(method=plan.baseline, generation=1, replicate=replicate)
+    twin = Ensemble(method=plan.baseline, generation=1, replicate=replicate, twin=1)
+    return first, twin
+
+
+def views(
+    ledger: Ledger,
+    ensemble: Ensemble,
+    pools: Mapping[str, Pool],
+    combinations: Iterable[Combination],
+) -> Iterator[tuple[str, Combination, Predictions]]:
+    """What an ensemble says about each evaluation set, combined in each way."""
+    rounds = [ledger.load(spec) for spec in ledger.specs(ensemble)]
+    kept = members(ensemble.method.plan, rounds)
+    for (name, pool), how in itertools.product(pools.items(), combinations):
+        scores = combine(kept.scores[name], how=how, weights=kept.accuracy)
+        made = Predictions(
+            ids=pool.ids,
+            classes=pool.classes,
+            # Single precision is what the members were stored with, and half the file.
+            scores=scores.astype(np.float32),
+            truth=np.asarray(pool.labels),
+            slices=pool.slices,
+        )
+        yield name, how, made
+
+
+def write_predictions(
+    plan: StudyPlan, ledger: Ledger, stream: Stream, shelf: Shelf
+) -> Iterator[Path]:
+    """Write what every ensemble says about the evaluation sets, file by file."""
+    try:
+        for folder in (shelf.folder / "late", shelf.folder / "twin"):
+            folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileError(f"Cannot make the folder {shelf.folder}: {error.strerror}.") from error
+    pools = {name: pool for name, pool in stream.evaluation.items() if len(pool)}
+    for ensemble in ledger.grown:
+        if ensemble.method != plan.baseline and ensemble.method not in plan.methods:
+            continue  # a point of a sweep
+        asked = {"test": pools["test"]} if ensemble.twin else pools
+        for name, how, made in views(ledger, ensemble, asked, plan.combinations):
+            path = shelf.path(ensemble, how, late=name == "late")
+            predictions.write(made, path)
+            yield path
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What an ensemble took to train: trainings from scratch (κ), and seconds."""
+
+    kappa: float
+    seconds: float
+
+
+def price(plan: StudyPlan, ledger: Ledger, ensembles: Iterable[Ensemble]) -> Price:
+    """The price of a method, averaged over these ensembles of it."""
+    each = [
+        Price(
+            cost(ensemble.method.recipe, rounds=len(rounds), epochs=plan.epochs),
+            sum(head.seconds for head in rounds),
+        )
+        for ensemble in ensembles
+        for rounds in [ledger.rounds(ensemble)]
+    ]
+    return Price(
+        sum(one.kappa for one in each) / len(each), sum(one.seconds for one in each) / len(each)
+    )

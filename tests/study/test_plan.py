@@ -1,0 +1,195 @@
+import pytest
+
+from dynsnap.ensemble import COMBINATIONS, METHODS, EnsemblePlan, Recipe, Schedule
+from dynsnap.errors import FileError, PlanError
+from dynsnap.study import read_study
+
+
+@pytest.fixture
+def study(tmp_path):
+    """Reads a study file with this text."""
+
+    def read(text):
+        path = tmp_path / "mine.toml"
+        path.write_text(text)
+        return read_study(path)
+
+    return read
+
+
+def test_an_empty_file_is_the_papers_study_of_the_digits(study):
+    plan = study("")
+    assert plan.name == "mine"
+    assert plan.data.source == "digits"
+    assert plan.epochs == 200
+    assert tuple(method.name for method in plan.methods) == METHODS
+    assert plan.combinations == COMBINATIONS
+    assert plan.method("dynsnap-cyc").plan == EnsemblePlan(size=20, snapshots=10, beta="mean")
+    assert (plan.seed, plan.replicates, plan.keep) == (0, 1, "scores")
+
+
+def test_single_base_ext_bagging_and_dynsnap_step_share_their_rounds(study):
+    plan = study("")
+    recipes = {plan.method(name).recipe for name in ("singlebase", "extbagging", "dynsnap-step")}
+    assert len(recipes) == 1
+
+
+def test_everything_can_be_said_otherwise(study, tmp_path):
+    plan = study("""
+        [study]
+        name = "other"
+        seed = 5
+        replicates = 3
+        keep = "weights"
+        half_precision = true
+
+        [data]
+        source = "npz"
+        path = "sub/data.npz"
+        inputs = "x"
+        growth = { fractions = [0.5, 1.0] }
+
+        [model]
+        name = "mlp"
+        hidden = [16]
+
+        [training]
+        epochs = 40
+        batch_size = 32
+
+        [methods]
+        names = ["singlebase", "extbagging"]
+        combinations = ["average"]
+        members = 6
+        snapshots = 4
+        beta = 0.5
+        extbagging = { members = 3 }
+    """)
+    assert (plan.name, plan.seed, plan.replicates, plan.keep) == ("other", 5, 3, "weights")
+    assert plan.half
+    assert plan.data.path == tmp_path / "sub/data.npz"
+    assert plan.data.options == {"inputs": "x"}
+    assert plan.data.growth == {"fractions": [0.5, 1.0]}
+    assert plan.model == {"name": "mlp", "hidden": [16]}
+    assert plan.training == {"batch_size": 32}
+    assert [method.name for method in plan.methods] == ["singlebase", "extbagging"]
+    assert plan.method("extbagging").plan.size == 3
+    assert plan.method("singlebase").recipe.snapshots == 4
+    assert plan.combinations == ("average",)
+
+
+def test_a_sweep_over_members_varies_nothing_else(study):
+    (sweep,) = study("""
+        [[sweep]]
+        over = "members"
+        values = [1, 5]
+    """).sweeps
+    assert sweep.combination == "average"
+    assert [(point, method.plan.size) for point, method in sweep.points] == [("1", 1), ("5", 5)]
+    assert {method.recipe for _, method in sweep.points} == {study("").method("dynsnap-cyc").recipe}
+
+
+def test_a_sweep_over_beta_takes_numbers_and_the_mean(study):
+    (sweep,) = study("""
+        [[sweep]]
+        over = "beta"
+        values = [0, 0.5, "mean"]
+    """).sweeps
+    assert [method.plan.beta for _, method in sweep.points] == [0, 0.5, "mean"]
+    assert [method.name for _, method in sweep.points] == ["beta=0", "beta=0.5", "beta=mean"]
+
+
+def test_the_papers_sweep_over_snapshots_keeps_the_window_and_every_snapshot(study):
+    (sweep,) = study("""
+        [[sweep]]
+        over = "snapshots"
+        values = [1, 40]
+        window = 20
+        members = "snapshots"
+        beta = 1.0
+    """).sweeps
+    few, many = (method for _, method in sweep.points)
+    assert (few.recipe.epochs, few.plan.size, few.recipe.window) == (20, 1, 20)
+    assert (many.recipe.epochs, many.plan.size, many.recipe.window) == (800, 40, 20)
+    assert many.plan.beta == 1
+
+
+def test_the_papers_sweep_over_the_window_changes_the_epochs(study):
+    (sweep,) = study("""
+        [[sweep]]
+        over = "window"
+        values = [5, 40]
+        beta = 1.0
+    """).sweeps
+    assert [method.recipe.epochs for _, method in sweep.points] == [50, 400]
+    assert {method.recipe.snapshots for _, method in sweep.points} == {10}
+
+
+def test_the_papers_ablations_are_methods_of_their_own(study):
+    plan = study("""
+        [[ablation]]
+        name = "no-schedule"
+        schedule = "constant"
+
+        [[ablation]]
+        name = "no-randomness"
+        epochs = 800
+        snapshots = 40
+        beta = 1
+    """)
+    assert plan.method("no-schedule").recipe == Recipe(
+        schedule=Schedule("constant"), epochs=200, snapshots=10, selection="top"
+    )
+    alone = plan.method("no-randomness")
+    assert alone.recipe.window == 20
+    assert alone.plan == EnsemblePlan(size=20, snapshots=40, beta=1)
+
+
+def test_the_noise_floor_is_measured_with_single_base_even_where_it_is_left_out(study):
+    plan = study('[methods]\nnames = ["dynsnap-step"]')
+    assert plan.baseline.name == "singlebase"
+    assert plan.baseline.recipe == plan.method("dynsnap-step").recipe
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[studdy]", r'mine\.toml: The file has no setting `studdy`. Did you mean "study"'),
+        ("[study]\nreplicats = 2", r'\[study\] has no setting `replicats`.*"replicates"'),
+        ("[study]\nreplicates = 0", "`replicates` must be at least 1, got 0"),
+        ("[study]\nreplicates = true", r"`replicates` must be a whole number, got True"),
+        ("[study]\nseed = -1", "`seed` must not be negative"),
+        ('[study]\nkeep = "all"', '`keep` must be "scores" or "weights"'),
+        ('[methods]\nnames = ["dynsnap"]', r"no method 'dynsnap'.*dynsnap-"),
+        ('[methods]\nnames = ["snapshot", "snapshot"]', "named more than once"),
+        ("[methods]\nnames = []", "at least one method"),
+        ("[methods]\nnames = [1]", "must be a list of texts"),
+        ('[methods]\ncombinations = ["mean"]', "no combination 'mean'"),
+        ("[methods]\nmember = 3", r'\[methods\] has no setting `member`.*"members"'),
+        ("[methods.extbagging]\nmember = 3", r"\[methods.extbagging\] has no setting `member`"),
+        ("[methods]\nbeta = 2", "`beta` must be"),
+        ("[training]\nepochs = 5", "`snapshots` must be between 1 and the 5 epochs"),
+        ("[[sweep]]\nvalues = [1]", r"\[\[sweep\]\] 1 must say `over`"),
+        ('[[sweep]]\nover = "m"\nvalues = [1]', "`over` cannot be 'm'"),
+        ('[[sweep]]\nover = "members"\nvalues = []', "`values` is empty"),
+        ('[[sweep]]\nover = "members"\nvalues = [1]\nmethod = "snapshot"', "over a DynSnap"),
+        (
+            '[[sweep]]\nover = "window"\nvalues = [1]\nepochs = 3',
+            "give `window` or `epochs`",
+        ),
+        ("[[ablation]]\nepochs = 3", "must say `name`"),
+        ('[[ablation]]\nname = "a b"', "name must be made of letters"),
+        ('[[ablation]]\nname = "x"\nschedule = "cosine"', "A schedule must be one of"),
+        ('[sweep]\nover = "members"', r"`sweep` must be a list"),
+        ("[study", "is not valid TOML"),
+    ],
+)
+def test_a_wrong_study_file_is_one_clear_line(study, text, message):
+    with pytest.raises(PlanError, match=message) as caught:
+        study(text)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_study_file_that_is_not_there_is_said_so(tmp_path):
+    with pytest.raises(FileError, match="Cannot read the study file"):
+        read_study(tmp_path / "none.toml")
