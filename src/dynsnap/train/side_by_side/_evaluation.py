@@ -1,0 +1,72 @@
+"""Members on rows of their own, several at once: validation, and scores of finished rounds."""
+
+import copy
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from dynsnap.train.side_by_side._capture import Step, captured
+from dynsnap.train.side_by_side._network import Program, Settings, place_of
+
+ROWS_AT_ONCE = 512
+
+
+class Evaluation:
+    """Places for members that are only looked at."""
+
+    def __init__(self, module: nn.Module, rounds: int, pool: Tensor, settings: Settings) -> None:
+        module = copy.deepcopy(module).eval()
+        self._program = Program(module, rounds, settings)
+        self._values = [value.detach().clone() for value in module.parameters()]
+        self._buffers = [value.detach().clone() for value in module.buffers()]
+        self._pool, self.rounds = pool, rounds
+        self._rows = torch.zeros(rounds, ROWS_AT_ONCE, dtype=torch.int64, device=pool.device)
+        self._mean = torch.zeros(rounds, *pool.shape[1:], device=pool.device)
+        self._scores = torch.zeros(0)
+        self._replay: Step | None = None
+
+    def load(self, place: int, state: Sequence[Tensor], mean: Tensor) -> None:
+        """Put a member into a place: its tensors in the program's order, and its mean image."""
+        views = [place_of(value, place, self.rounds) for value in [*self._values, *self._buffers]]
+        torch._foreach_copy_(views, list(state))
+        self._mean[place].copy_(mean)
+
+    def scores(self, rows: Tensor) -> Tensor:
+        """Scores (members, rows, classes) of each member on rows of its own (members, rows)."""
+        parts = []
+        for start in range(0, rows.shape[1], ROWS_AT_ONCE):
+            part = rows[:, start : start + ROWS_AT_ONCE]
+            self._rows[: len(rows), : part.shape[1]].copy_(part)
+            self._run()
+            parts.append(self._scores[: len(rows), : part.shape[1]].clone())
+        return torch.cat(parts, dim=1)
+
+    @torch.no_grad()
+    def _run(self) -> None:
+        if self._replay is None:
+            self._scores = self._compute()
+            self._replay = captured(self._step, [self._scores])
+        self._replay()
+
+    def _step(self) -> None:
+        self._scores.copy_(self._compute())
+
+    @torch.no_grad()
+    def _compute(self) -> Tensor:
+        scores: Tensor = self._program.scores(
+            self._values, self._buffers, self._pool, self._mean, self._rows
+        )
+        return scores
+
+
+def padded(rows: Sequence[Tensor]) -> Tensor:
+    """Rows of different numbers as one table; the shorter ones repeat their first."""
+    longest = max(len(part) for part in rows)
+    return torch.stack([torch.cat([part, part[:1].expand(longest - len(part))]) for part in rows])
+
+
+def parts(count: int, size: int) -> list[range]:
+    """0 to count - 1 in parts of at most `size`."""
+    return [range(i * size, min(count, (i + 1) * size)) for i in range(math.ceil(count / size))]

@@ -1,0 +1,129 @@
+"""From one module to the same module for several rounds at once, where that can be done."""
+
+import copy
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor, fx, nn
+
+from dynsnap.train.models._residual import SameConv
+from dynsnap.train.side_by_side._layers import (
+    GroupedBatchNorm,
+    GroupedConvolution,
+    GroupedDropout,
+    GroupedHalving,
+    GroupedLinear,
+)
+
+State = Mapping[str, Tensor]
+
+# Counts batches, which only a moving momentum would need; it has no member to slice.
+_COUNTER = ".num_batches_tracked"
+
+
+class Grouping:
+    """Several copies of one architecture, with weights of their own, computed as one network.
+
+    Attributes:
+        module: Takes (batch, rounds · channels, height, width); gives (batch, rounds · classes).
+            Its tensors have the plain module's names, and a member is a slice of each.
+        rounds: How many copies.
+    """
+
+    def __init__(self, plain: nn.Module, rounds: int) -> None:
+        self.rounds = rounds
+        graph = _Tracer().trace(plain)
+        # Batch norms by the convolution that feeds them and nothing else: its bias is left out.
+        self._norm_of = _convolutions_before_norm(graph, dict(plain.named_modules()))
+        root = copy.deepcopy(plain)
+        for name, layer in list(root.named_modules()):
+            replacement = _replacement(layer, rounds, biased=name not in self._norm_of)
+            if replacement is not None:
+                parent, _, leaf = name.rpartition(".")
+                setattr(root.get_submodule(parent), leaf, replacement)
+        self.module: nn.Module = fx.GraphModule(root, graph)
+
+    def fold(self, state: State) -> dict[str, Tensor]:
+        """A plain module's state without the biases that are left out.
+
+        What such a bias adds is taken off the running mean behind it: the same function.
+        """
+        folded = {name: value for name, value in state.items() if not name.endswith(_COUNTER)}
+        for convolution, norm in self._norm_of.items():
+            bias = folded.pop(f"{convolution}.bias", None)
+            if bias is not None:
+                folded[f"{norm}.running_mean"] = folded[f"{norm}.running_mean"] - bias
+        return folded
+
+
+def can_be_grouped(plain: nn.Module, batch: Tensor) -> bool:
+    """Whether grouping computes what the module computes: tried out on a batch, not guessed."""
+    if batch.ndim != 4:
+        return False
+    try:
+        members = [_nudged(plain, place) for place in range(2)]
+        both = Grouping(members[0], 2)
+        module = both.module.double()
+        tensors = module.state_dict(keep_vars=True)
+        with torch.no_grad():
+            for place, member in enumerate(members):
+                for name, value in both.fold(member.state_dict()).items():
+                    tensors[name].unflatten(0, (2, -1))[place].copy_(value)
+        wide = batch.double().repeat(1, 2, 1, 1)
+        with torch.no_grad():
+            for training in (False, True):
+                together = module.train(training)(wide).unflatten(1, (2, -1))
+                alone = [member.train(training)(batch.double()) for member in members]
+                if not torch.allclose(together, torch.stack(alone, dim=1), rtol=1e-6, atol=1e-8):
+                    return False
+    except Exception:  # whatever a caller's forward may do under tracing: then it cannot
+        return False
+    return True
+
+
+class _Tracer(fx.Tracer):
+    """Stops at layers that are grouped as a whole, also where a caller has derived from them."""
+
+    def is_leaf_module(self, module: nn.Module, name: str) -> bool:
+        whole = isinstance(module, nn.Conv2d | nn.BatchNorm2d | nn.Linear | nn.Dropout)
+        return whole or super().is_leaf_module(module, name)
+
+
+def _nudged(plain: nn.Module, place: int) -> nn.Module:
+    """A copy with weights of its own and, for the comparison's sake, no dropout."""
+    member = copy.deepcopy(plain).double()
+    for layer in member.modules():
+        if isinstance(layer, nn.Dropout):
+            layer.p = 0.0
+    with torch.no_grad():
+        for value in member.parameters():
+            ramp = torch.arange(value.numel(), dtype=value.dtype).view_as(value)
+            value.add_(0.01 * torch.cos(ramp + place))
+    return member
+
+
+def _replacement(layer: nn.Module, rounds: int, *, biased: bool) -> nn.Module | None:
+    if isinstance(layer, SameConv) and layer.lopsided:
+        return GroupedHalving(layer, rounds, bias=biased)
+    if isinstance(layer, nn.Conv2d) and layer.groups == 1 and layer.padding_mode == "zeros":
+        return GroupedConvolution(layer, rounds, bias=biased)
+    if isinstance(layer, nn.BatchNorm2d):
+        return GroupedBatchNorm(layer, rounds)
+    if isinstance(layer, nn.Linear):
+        return GroupedLinear(layer, rounds)
+    if isinstance(layer, nn.Dropout):
+        return GroupedDropout(rounds)
+    return None
+
+
+def _convolutions_before_norm(graph: fx.Graph, layers: dict[str, nn.Module]) -> dict[str, str]:
+    found = {}
+    for node in graph.nodes:
+        if node.op != "call_module" or not isinstance(layers[str(node.target)], nn.Conv2d):
+            continue
+        users = list(node.users)
+        if len(users) == 1 and users[0].op == "call_module":
+            norm = str(users[0].target)
+            if isinstance(layers[norm], nn.BatchNorm2d):
+                found[str(node.target)] = norm
+    return found

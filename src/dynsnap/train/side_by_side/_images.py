@@ -1,0 +1,65 @@
+"""Batches of images for many rounds at once, straight from the bytes on the device.
+
+One gather does what preparation and augmentation do for a round alone: pixel over 255, less the
+round's own mean image, shifted between pixels and mirrored. Compiled into the step, that is one
+kernel.
+"""
+
+import torch
+from torch import Tensor
+
+
+def plain_images(pool: Tensor, mean: Tensor, rows: Tensor) -> Tensor:
+    """Images (batch, rounds · channels, height, width) of these rows, as they are.
+
+    Args:
+        pool: Bytes (inputs, channels, height, width).
+        mean: The mean image of each round (rounds, channels, height, width).
+        rows: Rows of the pool (rounds, batch).
+    """
+    values = pool[rows].float().mul(1 / 255).sub(mean[:, None])
+    return _side_by_side(values)
+
+
+def augmented_images(
+    pool: Tensor, mean: Tensor, rows: Tensor, draws: Tensor, *, shift: float, flip: bool
+) -> Tensor:
+    """The same, each image with a shift and flip of its own.
+
+    Args:
+        draws: Three numbers in [0, 1) for each image (rounds, batch, 3): across, down, mirror.
+        shift: Largest shift as a share of the side.
+        flip: Whether to mirror half of the images.
+    """
+    _, channels, height, width = pool.shape
+    row = torch.arange(height, device=pool.device, dtype=torch.float32)
+    column = torch.arange(width, device=pool.device, dtype=torch.float32)
+    across = (draws[:, :, 0:1] - 0.5) * (2 * shift * width)
+    down = (draws[:, :, 1:2] - 0.5) * (2 * shift * height)
+    if flip:
+        column = torch.where(draws[:, :, 2:3] < 0.5, width - 1 - column, column)
+    y = (row + down).clamp(0, height - 1)[:, :, None, :, None]
+    x = (column + across).clamp(0, width - 1)[:, :, None, None, :]
+    top, left = y.floor(), x.floor()
+    below, right = y - top, x - left
+    top, left = top.long(), left.long()
+    bottom, far = (top + 1).clamp(max=height - 1), (left + 1).clamp(max=width - 1)
+    plane = torch.arange(channels, device=pool.device)[:, None, None] * (height * width)
+    image = rows.long()[:, :, None, None, None] * (channels * height * width) + plane
+    of_round = torch.arange(len(rows), device=pool.device)[:, None, None, None, None]
+    of_round = of_round * (channels * height * width) + plane
+    pixels, means = pool.view(-1), mean.reshape(-1)
+
+    def at(down_to: Tensor, across_to: Tensor) -> Tensor:
+        place = down_to * width + across_to
+        # The mean moves with the image: the paper's framework centres first and shifts then.
+        return pixels[image + place].float() * (1 / 255) - means[of_round + place]
+
+    upper = at(top, left) * (1 - right) + at(top, far) * right
+    lower = at(bottom, left) * (1 - right) + at(bottom, far) * right
+    return _side_by_side(upper * (1 - below) + lower * below)
+
+
+def _side_by_side(values: Tensor) -> Tensor:
+    """(rounds, batch, channels, ...) as (batch, rounds · channels, ...), channels last."""
+    return values.transpose(0, 1).flatten(1, 2)

@@ -1,0 +1,179 @@
+"""Steps of many rounds at once on one device, as the lockstep asks for them."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from dynsnap.train._lane import Lane
+from dynsnap.train._prepare import State
+from dynsnap.train._workshop import Workshop
+from dynsnap.train.side_by_side._capture import Step, beside, captured
+from dynsnap.train.side_by_side._evaluation import Evaluation, padded, parts
+from dynsnap.train.side_by_side._group import Grouping
+from dynsnap.train.side_by_side._network import Network, Program, Settings
+
+EVALUATED_TOGETHER = 16
+
+
+class SideBySideStepper:
+    """Many rounds at once, each in a place of its own.
+
+    Rounds of an architecture that can be grouped are one network; rounds of any other are a network
+    each, whose steps run beside each other on streams of their own.
+
+    Args:
+        workshop: Data, model and settings that all rounds share.
+        plain: A module of the architecture.
+        settings: How to compute.
+        width: How many rounds to hold.
+        rows: Rows of the longest epoch, topped up to full batches.
+        grouped: Whether the architecture can be grouped.
+    """
+
+    def __init__(
+        self,
+        workshop: Workshop,
+        plain: nn.Module,
+        settings: Settings,
+        *,
+        width: int,
+        rows: int,
+        grouped: bool,
+    ) -> None:
+        self.width = width
+        self._shop, self._plain = workshop, plain.state_dict()
+        pool: Tensor = workshop.inputs.values  # type: ignore[attr-defined]
+        wide = width if grouped else 1
+        self._grouping = Grouping(plain, wide) if grouped else None
+        module = _on_device(self._grouping.module if self._grouping else plain, workshop.device)
+        program = Program(module.train(), wide, settings)
+        self._nets = [
+            Network(program, module, pool, workshop.labels, rows=rows) for _ in range(width // wide)
+        ]
+        together = min(width, EVALUATED_TOGETHER) if grouped else 1
+        looking = Grouping(plain, together).module if grouped else plain
+        self._evaluation = Evaluation(
+            _on_device(looking, workshop.device), together, pool, settings
+        )
+        self._free = [(net, place) for net in self._nets for place in range(wide)][::-1]
+        self._seat: dict[Lane, tuple[Network, int]] = {}
+        self._validation: dict[Lane, Tensor] = {}
+        self._replay: Step | None = None
+
+    def admit(self, lane: Lane, state: State | None, /) -> None:
+        net, place = self._seat[lane] = self._free.pop()
+        if state is None:
+            module = self._shop.build(lane.spec).state_dict()
+            module = self._grouping.fold(module) if self._grouping else module
+            moments = {name: torch.zeros(()) for name in net.moments(place)}
+        else:
+            module, moments = _part(state, "module"), _part(state, "moments")
+        rates = {name: torch.tensor(lane.spec.recipe.dropout) for name in net.rates()}
+        with torch.no_grad():
+            _copy(net.views(place), {**module, **rates})
+            _copy(net.moments(place), moments)
+            net.mean[place].copy_(self._shop.bind(lane)["mean"])
+        self._validation[lane] = torch.from_numpy(lane.validation).to(self._shop.device)
+        if not lane.finished:
+            self._begin(lane, *_drawn(lane))
+
+    def advance(self, lanes: Sequence[Lane], steps: int, /) -> None:
+        # A place that is empty, or has to wait, goes on with a learning rate of nothing.
+        for net in self._nets:
+            net.rate.zero_()
+        for lane in lanes:
+            net, place = self._seat[lane]
+            net.rate[place] = self._shop.learning_rate * lane.multipliers[lane.epoch]
+            net.position[place] = lane.step * lane.batch
+        if self._replay is None:
+            changing = [value for net in self._nets for value in net.changing()]
+            self._replay = captured(lambda: beside([net.step for net in self._nets]), changing)
+        for _ in range(steps):
+            self._replay()
+
+    def validate(self, lanes: Sequence[Lane], /) -> list[float]:
+        accuracies: list[Tensor] = []
+        for part in parts(len(lanes), self._evaluation.rounds):
+            some = [lanes[i] for i in part]
+            for seat, lane in enumerate(some):
+                net, place = self._seat[lane]
+                state = list(net.views(place).values())
+                self._evaluation.load(seat, state, net.mean[place])
+            rows = [self._validation[lane] for lane in some]
+            table = padded(rows)
+            scores = self._evaluation.scores(table)
+            right = scores.argmax(dim=2) == self._shop.labels[table]
+            sizes = torch.tensor([len(part) for part in rows], device=right.device)
+            counted = torch.arange(table.shape[1], device=right.device) < sizes[:, None]
+            accuracy = (right & counted).sum(dim=1).double() / sizes
+            losses = [net.loss[place] for net, place in (self._seat[lane] for lane in some)]
+            health = scores.sum(dim=(1, 2)) + torch.stack(losses)
+            accuracies.append(torch.where(health.isfinite(), accuracy, torch.nan))
+        # The steps are still running on the device: time to draw what comes next.
+        drawn = [(lane, *_drawn(lane)) for lane in lanes if not lane.finished]
+        found: list[float] = torch.cat(accuracies).tolist()
+        for lane, order, draws in drawn:
+            self._begin(lane, order, draws)
+        return found
+
+    def weights(self, lane: Lane, /) -> State:
+        net, place = self._seat[lane]
+        known = _copies(net.views(place))
+        return {
+            name: known[name] if name in known else torch.zeros_like(value)
+            for name, value in self._plain.items()
+        }
+
+    def state(self, lane: Lane, /) -> State:
+        net, place = self._seat[lane]
+        module, moments = _copies(net.views(place)), _copies(net.moments(place))
+        return {
+            **{f"module.{name}": value for name, value in module.items()},
+            **{f"moments.{name}": value for name, value in moments.items()},
+        }
+
+    def release(self, lane: Lane, /) -> None:
+        self._free.append(self._seat.pop(lane))
+        del self._validation[lane]
+
+    def _begin(self, lane: Lane, order: Tensor, draws: Tensor) -> None:
+        """Lay out an epoch in a lane's place."""
+        net, place = self._seat[lane]
+        net.order[place, : len(order)].copy_(order)
+        net.draws[place, : len(order)].copy_(draws)
+
+
+def _drawn(lane: Lane) -> tuple[Tensor, Tensor]:
+    """The rows of a lane's epoch, and three random numbers for each."""
+    order = torch.from_numpy(lane.order().reshape(-1))
+    generator = torch.Generator().manual_seed(lane.seed("augment"))
+    return order, torch.rand(len(order), 3, generator=generator)
+
+
+def _on_device(module: nn.Module, device: torch.device) -> nn.Module:
+    # Channels last is how the convolutions like their weights.
+    laid_out: nn.Module = module.to(device).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    return laid_out
+
+
+def _part(state: State, kind: str) -> State:
+    start = f"{kind}."
+    return {
+        name.removeprefix(start): value for name, value in state.items() if name.startswith(start)
+    }
+
+
+def _copy(views: dict[str, Tensor], values: State) -> None:
+    for name, view in views.items():
+        view.copy_(values[name])
+
+
+def _copies(tensors: State) -> State:
+    """Copies on the CPU, brought over as one."""
+    flat = torch.cat([value.reshape(-1).float() for value in tensors.values()]).cpu()
+    pieces = torch.split(flat, [value.numel() for value in tensors.values()])
+    return {
+        name: piece.reshape(value.shape).clone()
+        for (name, value), piece in zip(tensors.items(), pieces, strict=True)
+    }

@@ -1,0 +1,186 @@
+"""Side by side is the same training as alone: lockstep and arithmetic, without a GPU."""
+
+import functools
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional
+
+from dynsnap.ensemble import Recipe, RoundSpec, Schedule
+from dynsnap.train._alone import AloneStepper
+from dynsnap.train._augment import ShiftsAndFlips
+from dynsnap.train._drive import Saver, drive
+from dynsnap.train._factory import Blueprint
+from dynsnap.train._lane import Lane
+from dynsnap.train._lockstep import Lockstep
+from dynsnap.train._optimizers import Adam
+from dynsnap.train._prepare import Pixels
+from dynsnap.train._workshop import Workshop
+from dynsnap.train.side_by_side._images import augmented_images, plain_images
+from dynsnap.train.side_by_side._network import Settings
+from dynsnap.train.side_by_side._stepper import SideBySideStepper
+
+ADAM = Adam(eps=1e-7, kernel_penalty=1e-4)
+AUGMENT = ShiftsAndFlips()
+
+
+class Tiny(nn.Module):
+    """A network without a bias before batch norm: Adam would blow its rounding noise up."""
+
+    def __init__(self, classes, dropout=0.0):
+        super().__init__()
+        self.first = nn.Conv2d(3, 4, 3, padding=1, bias=False)
+        self.norm = nn.BatchNorm2d(4)
+        self.second = nn.Conv2d(4, 8, 3, stride=2, padding=1)
+        self.dropout = nn.Dropout(dropout)
+        self.output = nn.Linear(8, classes)
+
+    def forward(self, images):
+        hidden = functional.relu(self.norm(self.first(images)))
+        hidden = functional.relu(self.second(hidden)).mean((2, 3))
+        return self.output(self.dropout(hidden))
+
+
+@pytest.fixture
+def workshop():
+    rng = np.random.default_rng(0)
+    prepare = Pixels()
+    images = prepare.encode(rng.integers(0, 256, (90, 8, 8, 3), dtype=np.uint8))
+    return Workshop(
+        device=torch.device("cpu"),
+        precision=torch.float32,
+        blueprint=Blueprint(factory=Tiny, classes=3, offers={"inputs": (3, 8, 8)}),
+        prepare=prepare,
+        inputs=images,
+        labels=torch.from_numpy(rng.integers(0, 3, 90)),
+        optimizer=ADAM,
+        learning_rate=1e-2,
+        augment=AUGMENT,
+        parents=None,
+    )
+
+
+def lane(workshop, spec):
+    rows = np.arange(spec.generation * 20)
+    return Lane(
+        spec=spec,
+        train=rows,
+        validation=np.arange(70, 88 + spec.index % 2),
+        batch=16,
+        prepared=workshop.prepare.fit(workshop.inputs, rows),
+    )
+
+
+def specs():
+    """Rounds of different sizes, lengths and schedules; more than there are places."""
+    step = Recipe(schedule=Schedule("step"), epochs=3, snapshots=2)
+    cyclic = Recipe(schedule=Schedule("cyclic"), epochs=4, snapshots=2, selection="window")
+    return [
+        RoundSpec(recipe=recipe, generation=generation, index=index)
+        for recipe, generation, index in ((step, 1, 0), (cyclic, 3, 0), (step, 2, 0), (step, 1, 1))
+    ]
+
+
+def trained(workshop, stepper, rounds):
+    lockstep = Lockstep(rounds, functools.partial(lane, workshop), width=stepper.width)
+    saver = Saver(checkpoints=None, every=1e9, owner="")
+    return {done.spec: done for done in drive(lockstep, stepper, saver=saver, monitor=None)}
+
+
+def beside(workshop, *, grouped, width=2):
+    settings = Settings(
+        batch_size=16,
+        optimizer=ADAM,
+        augment=AUGMENT,
+        precision=torch.float32,
+        compiled=False,
+    )
+    return SideBySideStepper(
+        workshop, workshop.blueprint.build(), settings, width=width, rows=64, grouped=grouped
+    )
+
+
+@pytest.mark.parametrize("grouped", [True, False])
+def test_a_round_side_by_side_is_the_round_alone(workshop, grouped):
+    alone = trained(workshop, AloneStepper(workshop, loss=functional.cross_entropy), specs())
+    together = trained(workshop, beside(workshop, grouped=grouped), specs())
+    assert list(together) != list(alone), "the short ones should overtake the long one"
+    for spec, one in alone.items():
+        other = together[spec]
+        assert other.curve == one.curve
+        assert list(other.kept) == list(one.kept)
+        for epoch, weights in one.kept.items():
+            for name, value in weights.items():
+                if value.is_floating_point():
+                    torch.testing.assert_close(other.kept[epoch][name], value, rtol=2e-4, atol=2e-6)
+
+
+def test_who_else_is_there_does_not_matter(workshop):
+    (first, *_) = specs()
+    crowd = trained(workshop, beside(workshop, grouped=True, width=3), specs())[first]
+    pair = trained(workshop, beside(workshop, grouped=True, width=3), [first])[first]
+    assert crowd.curve == pair.curve
+    for epoch, weights in pair.kept.items():
+        for name, value in weights.items():
+            torch.testing.assert_close(crowd.kept[epoch][name], value, rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("grouped", [True, False])
+def test_a_round_goes_on_from_where_it_was_saved(workshop, grouped):
+    (spec, *_) = specs()
+    stepper = beside(workshop, grouped=grouped)
+    running = lane(workshop, spec)
+    stepper.admit(running, None)
+    stepper.advance([running], running.steps)
+    running.epoch += 1
+    saved, before = stepper.state(running), stepper.weights(running)
+    stepper.advance([running], running.steps)
+    after = stepper.weights(running)
+
+    fresh = lane(workshop, spec)
+    fresh.epoch = 1
+    again = beside(workshop, grouped=grouped)
+    again.admit(fresh, saved)
+    for name, value in again.weights(fresh).items():
+        if value.is_floating_point():
+            torch.testing.assert_close(value, before[name])
+    # The first stepper still had the first epoch's rows in place: lay out the second's.
+    again.advance([fresh], fresh.steps)
+    stepper.release(running)
+    stepper.admit(running, saved)
+    stepper.advance([running], running.steps)
+    for name, value in again.weights(fresh).items():
+        if value.is_floating_point():
+            torch.testing.assert_close(value, stepper.weights(running)[name])
+    assert any(not torch.equal(after[name], before[name]) for name in after)
+
+
+def test_a_round_that_diverges_is_reported_and_the_others_are_not(workshop):
+    stepper = beside(workshop, grouped=True)
+    good, bad = (lane(workshop, spec) for spec in (specs()[0], specs()[3]))
+    stepper.admit(good, None)
+    stepper.admit(bad, None)
+    net, place = stepper._seat[bad]
+    net.views(place)["output.weight"].fill_(torch.nan)
+    stepper.advance([good, bad], 1)
+    accuracies = stepper.validate([good, bad])
+    assert 0 <= accuracies[0] <= 1
+    assert np.isnan(accuracies[1])
+
+
+def test_the_gathered_batch_is_what_preparation_and_augmentation_give(workshop):
+    pool = workshop.inputs.values
+    mean = torch.rand(2, 3, 8, 8)
+    rows = torch.tensor([[3, 1, 4], [1, 5, 9]])
+    draws = torch.stack(
+        [torch.rand(3, 3, generator=torch.Generator().manual_seed(place)) for place in range(2)]
+    )
+    gathered = augmented_images(pool, mean, rows, draws, shift=0.1, flip=True).view(3, 2, 3, 8, 8)
+    still = plain_images(pool, mean, rows).view(3, 2, 3, 8, 8)
+    for place in range(2):
+        images = workshop.prepare.apply(pool[rows[place]], {"mean": mean[place]})
+        torch.testing.assert_close(still[:, place], images)
+        alone = AUGMENT(images, torch.Generator().manual_seed(place))
+        torch.testing.assert_close(gathered[:, place], alone, rtol=1e-4, atol=1e-5)
