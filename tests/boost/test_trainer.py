@@ -27,11 +27,12 @@ from dynsnap.boost import BoostTrainer, score
 from dynsnap.data import Pool, Stream, split
 from dynsnap.ensemble import Recipe, RoundSpec, Schedule, grow, method
 from dynsnap.errors import FileError, InputError, Interrupted, PlanError, TrainingError
+from dynsnap.testing import check_trainer
 from tests.boost.streams import digits
 
 CYCLIC = Recipe(schedule=Schedule("cyclic"), epochs=12, snapshots=3, selection="window")
 STEP = Recipe(schedule=Schedule("step"), epochs=12, snapshots=4)
-ONE = Recipe(schedule=Schedule("constant"), epochs=1, snapshots=1)
+ONE = Recipe(schedule=Schedule("constant"), epochs=3, snapshots=1)
 
 MANY = {
     "xgboost": XGBClassifier(max_depth=3, subsample=0.7, learning_rate=0.2),
@@ -59,6 +60,16 @@ def train(model, recipe=CYCLIC, generation=2, index=0, **options):
     trainer = BoostTrainer(digits(), model=model, **options)
     (done,) = trainer.train([RoundSpec(recipe=recipe, generation=generation, index=index, seed=5)])
     return done
+
+
+@pytest.mark.parametrize("name", ["xgboost", "lightgbm", "sgd", "forest"])
+def test_the_contract_of_a_trainer_is_kept(name):
+    model, recipe = ALL[name]
+
+    def make(monitor, _checkpoints):
+        return BoostTrainer(digits(), model=model, monitor=monitor)
+
+    check_trainer(make, stream=digits(), recipes=[recipe], score_tolerance=0)
 
 
 def rows_of(spec):
@@ -115,13 +126,13 @@ def test_scores_are_those_of_the_stored_snapshots(case):
 @pytest.mark.parametrize("name", ["xgboost", "lightgbm", "hist", "gradient"])
 def test_prefixes_equal_a_slow_prediction_of_every_prefix(name):
     """The reference keeps every iteration, and each is predicted from its first tree on."""
-    everything = Recipe(schedule=Schedule("cyclic"), epochs=8, snapshots=8, selection="window")
+    everything = Recipe(schedule=Schedule("cyclic"), epochs=5, snapshots=5, selection="window")
     done = train(MANY[name], everything)
     train_rows, validation = rows_of(done.spec)
     pool = digits().pool
     seed = seeds.number(5, done.spec.canonical(), "model") % 2**31
     inputs, labels = pool.inputs[train_rows], pool.labels[train_rows]
-    for iterations in range(1, 9):
+    for iterations in range(1, 6):
         slow = slow_prefix(name, inputs, labels, iterations, seed, pool.inputs[validation])
         member = score([done.weights[iterations - 1]], pool.inputs[validation], classes=4)[0]
         assert (member == slow.astype(np.float32)).all()

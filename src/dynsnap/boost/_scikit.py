@@ -57,7 +57,9 @@ class ScikitLearner:
 
     def fit(self, task: Task, watch: Watch) -> Cut:
         model = self._fresh(task).fit(task.inputs, task.labels)
-        watch.show(model.predict_proba(task.validation))
+        scores = model.predict_proba(task.validation)
+        for _ in range(task.recipe.epochs):  # it was done after the first
+            watch.show(scores)
         return lambda _epoch: _skops.dump(model)
 
     def _fresh(self, task: Task) -> Any:

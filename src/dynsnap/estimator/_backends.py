@@ -1,0 +1,88 @@
+"""Who trains and who scores, by the kind of model."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, TypeAlias
+
+from dynsnap._types import AnyArray, MemberScores
+from dynsnap.data import Stream
+from dynsnap.ensemble import Trainer
+from dynsnap.errors import InputError, PlanError
+
+Backend: TypeAlias = Literal["torch", "boost"]
+ScoreMembers: TypeAlias = Callable[[AnyArray], MemberScores]
+
+# Settings of the estimator that only torch modules have a use for.
+TORCH_SETTINGS = (
+    "batch_size",
+    "learning_rate",
+    "optimizer",
+    "loss",
+    "augment",
+    "prepare",
+    "device",
+    "precision",
+)
+
+
+def backend_of(model: Any) -> Backend:
+    """Which library a model belongs to: a classifier that is set up, or a module factory."""
+    if hasattr(model, "get_params") and not isinstance(model, type):
+        return "boost"
+    if not callable(model):
+        raise PlanError(
+            "`model` must be a function that builds a torch module, or a scikit-learn, XGBoost or "
+            f"LightGBM classifier that is set up but not fitted, got {type(model).__name__}."
+        )
+    return "torch"
+
+
+def allows_nan(model: Any) -> bool:
+    """Whether a model has a way with missing values."""
+    if model is None or backend_of(model) == "torch":
+        return False
+    from sklearn.utils import get_tags
+
+    return bool(get_tags(model).input_tags.allow_nan)
+
+
+def trainer(model: Any, stream: Stream, *, monitor: Any, settings: Mapping[str, Any]) -> Trainer:
+    """The trainer for a model; `settings` are those of torch, by name."""
+    if backend_of(model) == "boost":
+        from dynsnap.boost import BoostTrainer
+
+        return BoostTrainer(stream, model=model, monitor=monitor)
+    try:
+        from dynsnap.train import TorchTrainer
+    except ImportError as error:
+        raise PlanError("Training a module needs torch. Install dynsnap[torch].") from error
+    given = {name: value for name, value in settings.items() if value is not None}
+    return TorchTrainer(stream, model=model, monitor=monitor, **given)
+
+
+def scoring(
+    weights: Sequence[bytes],
+    *,
+    backend: Backend,
+    model: Any,
+    classes: int,
+    settings: Mapping[str, Any],
+) -> ScoreMembers:
+    """Stored learners, ready to score inputs."""
+    if backend == "boost":
+        from dynsnap.boost import opened
+
+        return opened(weights, classes=classes)
+    if model is None or backend_of(model) != "torch":
+        raise InputError(
+            "The members are torch modules, whose code no file holds: pass the function that "
+            "builds them, as in `DynSnapClassifier.load(path, model=...)`."
+        )
+    from dynsnap.train import Predictor
+
+    own = settings["prepare"]
+    return Predictor(
+        weights,
+        model=model,
+        prepare=None if own is None or isinstance(own, str) else own,
+        device=settings["device"],
+    )

@@ -1,0 +1,401 @@
+"""A classifier as scikit-learn knows them, whose right answers stay right through retraining."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from dynsnap._types import Accuracies, AnyArray, Floats, MemberScores
+from dynsnap.data import Pool, Stream
+from dynsnap.ensemble import combine, grow_rounds, method
+from dynsnap.errors import InputError, PlanError
+from dynsnap.estimator import _file, _inputs
+from dynsnap.estimator._backends import (
+    TORCH_SETTINGS,
+    ScoreMembers,
+    allows_nan,
+    backend_of,
+    scoring,
+    trainer,
+)
+from dynsnap.estimator._fitted import Fitted, Member, fitted
+from dynsnap.predictions import Predictions
+
+_SCORES_AT_ONCE = 1 << 24  # numbers held while predicting, so that memory stays bounded
+
+
+class DynSnapClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """An ensemble by one of the paper's six methods, around any classifier.
+
+    Args:
+        model: A function or class that builds a torch module, or a scikit-learn, XGBoost or
+            LightGBM classifier that is set up but not fitted.
+        method: "dynsnap-cyc", "dynsnap-step", "snapshot", "extbagging", "mcdropout" or
+            "singlebase".
+        members: Learners in the ensemble; the paper's m.
+        snapshots: Learners saved by one round of training; the paper's N. singlebase and
+            extbagging save one.
+        epochs: Epochs of one training (boosting iterations for boosted trees); the paper's T.
+        combination: "average", "weighted_average", "majority" or "weighted_majority".
+        beta: How far below its round's best a member may fall, from 0 to 1, or "mean".
+        validation: Share of each class that a round sets aside to validate on, drawn anew by
+            every round.
+        dropout: Share of units that mcdropout drops.
+        batch_size: For torch modules, as everything down to `precision`.
+        learning_rate: Base rate, which the method's schedule multiplies.
+        optimizer: Called with parameters and a rate, as torch.optim.SGD is; Adam by default.
+        loss: Called with outputs and labels; cross-entropy by default.
+        augment: Alters a whole batch of inputs; nothing by default.
+        prepare: How inputs become tensors; "auto" goes by the inputs.
+        device: "auto", "cpu", "cuda" or "mps".
+        precision: "auto", "float32" or "bfloat16".
+        random_state: A seed for all randomness, or None for another one in each fit.
+        keep_data: Whether to hold on to the training data in memory, which `retrain` needs.
+        monitor: Is told about every epoch, and may stop the training.
+
+    Attributes:
+        classes_: Class labels; the columns of `predict_proba`.
+        members_: Where each learner of the ensemble comes from.
+        accuracies_: Validation accuracy of each.
+        rounds_: Rounds that were trained.
+        cost_: What they cost, in trainings of `epochs` epochs; the paper's κ.
+        generation_: 1 after `fit`, one more after each `retrain`.
+
+    Example:
+        >>> from sklearn.datasets import load_iris
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> X, y = load_iris(return_X_y=True)
+        >>> model = LogisticRegression(max_iter=500)
+        >>> ensemble = DynSnapClassifier(model, method="extbagging", members=3, random_state=0)
+        >>> ensemble.fit(X, y).predict(X[:2])
+        array([0, 0])
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        *,
+        method: str = "dynsnap-cyc",
+        members: int = 20,
+        snapshots: int = 10,
+        epochs: int = 200,
+        combination: str = "average",
+        beta: float | str = "mean",
+        validation: float = 0.1,
+        dropout: float = 0.1,
+        batch_size: int = 128,
+        learning_rate: float = 1e-3,
+        optimizer: Any = None,
+        loss: Any = None,
+        augment: Any = None,
+        prepare: Any = "auto",
+        device: str = "auto",
+        precision: str = "auto",
+        random_state: Any = None,
+        keep_data: bool = True,
+        monitor: Any = None,
+    ) -> None:
+        self.model = model
+        self.method = method
+        self.members = members
+        self.snapshots = snapshots
+        self.epochs = epochs
+        self.combination = combination
+        self.beta = beta
+        self.validation = validation
+        self.dropout = dropout
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.optimizer = optimizer
+        self.loss = loss
+        self.augment = augment
+        self.prepare = prepare
+        self.device = device
+        self.precision = precision
+        self.random_state = random_state
+        self.keep_data = keep_data
+        self.monitor = monitor
+
+    # --- fitting ----------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any) -> "DynSnapClassifier":  # noqa: N803
+        """Train the first generation.
+
+        Args:
+            X: Features (rows, columns), images (rows, height, width, channels), or a list of texts
+                if the model is for text.
+            y: Class labels, numbers or texts.
+        """
+        inputs = self._features(X, reset=True)
+        return self._train(inputs, _inputs.targets(y, len(inputs)), generation=1)
+
+    def retrain(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        earlier: tuple[Any, Any] | None = None,
+    ) -> "DynSnapClassifier":
+        """A new estimator: the next generation, trained on all data so far and this.
+
+        This one stays as it is, so the two can be compared. Classes may be new.
+
+        Args:
+            X: Further inputs.
+            y: Their labels.
+            earlier: All data so far, as (X, y): needed where this estimator does not hold it,
+                after `load` or with `keep_data=False`.
+        """
+        check_is_fitted(self)
+        if lost := getattr(self, "_lost", ()):
+            names = ", ".join(f"`{name}`" for name in lost)
+            raise InputError(
+                f"A file cannot hold {names}, with which this estimator was trained: pass it to "
+                "`load` again before retraining."
+            )
+        if earlier is not None:
+            before = self._checked(*earlier)
+        elif self._data is not None:
+            before = self._data
+        else:
+            raise InputError(
+                "This estimator does not hold the data that it was trained on: pass all of it as "
+                "`retrain(X, y, earlier=(X_before, y_before))`."
+            )
+        inputs, labels = (
+            _inputs.joined(old, new, name)
+            for old, new, name in zip(before, self._checked(X, y), ("X", "y"), strict=True)
+        )
+        fresh = clone(self)
+        for name in ("n_features_in_", "feature_names_in_", "_shape"):
+            if hasattr(self, name):
+                setattr(fresh, name, getattr(self, name))
+        return fresh._train(inputs, labels, generation=self.generation_ + 1)  # type: ignore[no-any-return]
+
+    def _train(self, inputs: AnyArray, labels: AnyArray, *, generation: int) -> "DynSnapClassifier":
+        if not 0 < self.validation < 1:
+            raise PlanError(f"`validation` must be above 0 and below 1, got {self.validation}.")
+        # One snapshot is all that these take of a round, and all that most classifiers have.
+        one = self.method in ("singlebase", "extbagging")
+        plan = method(
+            self.method,
+            epochs=self.epochs,
+            members=self.members,
+            snapshots=1 if one else self.snapshots,
+            dropout=self.dropout,
+            beta=self.beta,  # type: ignore[arg-type]  # checked there
+        )
+        combine(np.ones((1, 1, 1)), how=self.combination, weights=np.ones(1))  # type: ignore[arg-type]
+        classes, positions = _inputs.encoded(labels, validation=self.validation)
+        stream = _stream(inputs, positions, classes, self.validation, generation)
+        seed = _seed(self.random_state)
+        rounds = grow_rounds(
+            plan.plan,
+            trainer(self.model, stream, monitor=self.monitor, settings=self._torch_settings()),
+            recipe=plan.recipe,
+            generation=generation,
+            seed=seed,
+        )
+        made = fitted(
+            plan,
+            rounds,
+            backend=backend_of(self.model),
+            epochs=self.epochs,
+            seed=seed,
+            generation=generation,
+        )
+        return self._become(made, classes, data=(inputs, labels) if self.keep_data else None)
+
+    def _become(
+        self, made: Fitted, classes: AnyArray, *, data: tuple[AnyArray, AnyArray] | None
+    ) -> "DynSnapClassifier":
+        self.classes_ = classes
+        self._fitted = made
+        self._data = data
+        self._score_members: ScoreMembers | None = None
+        return self
+
+    # --- what fitting found -----------------------------------------------------------------
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_fitted")
+
+    @property
+    def members_(self) -> tuple[Member, ...]:
+        """Where each learner of the ensemble comes from."""
+        return self._found().members
+
+    @property
+    def accuracies_(self) -> Accuracies:
+        """Validation accuracy of each learner."""
+        return self._found().accuracies
+
+    @property
+    def rounds_(self) -> int:
+        """Rounds that were trained."""
+        return self._found().rounds
+
+    @property
+    def cost_(self) -> float:
+        """What the rounds cost, in trainings of `epochs` epochs."""
+        return self._found().cost
+
+    @property
+    def generation_(self) -> int:
+        """1 after `fit`, one more after each `retrain`."""
+        return self._found().generation
+
+    def _found(self) -> Fitted:
+        # An AttributeError, as for any attribute that fitting has yet to set.
+        if not hasattr(self, "_fitted"):
+            raise AttributeError("This DynSnapClassifier is not fitted yet: call `fit` first.")
+        found: Fitted = self._fitted
+        return found
+
+    # --- predicting -------------------------------------------------------------------------
+
+    def predict_proba(self, X: Any) -> Floats:  # noqa: N803
+        """The combined scores of the members: a row per input, a column per class."""
+        check_is_fitted(self)
+        inputs = self._features(X, reset=False)
+        made = self._found()
+        blocks = [
+            combine(
+                self._member_scores(part)[made.places],
+                how=self.combination,  # type: ignore[arg-type]  # checked when fitting
+                weights=made.accuracies,
+            )
+            for part in _parts(inputs, len(made.members) * len(self.classes_))
+        ]
+        return np.concatenate(blocks)
+
+    def predict(self, X: Any) -> AnyArray:  # noqa: N803
+        """The class with the highest score; ties go to the first of `classes_`."""
+        rows = self.predict_proba(X)
+        found: AnyArray = self.classes_[rows.argmax(axis=1)]
+        return found
+
+    def predictions(
+        self,
+        X: Any,
+        *,
+        ids: Sequence[Any] | None = None,
+        truth: Any = None,
+    ) -> Predictions:
+        """Scores as `dynsnap.Predictions`, for `dynsnap.compare` and prediction files.
+
+        Args:
+            X: Inputs.
+            ids: A unique name for each input; its number by default.
+            truth: The true class of each, where it is known. Classes that this generation has not
+                seen yet are counted as classes that it never predicts.
+        """
+        rows = self.predict_proba(X)
+        names = [str(name) for name in self.classes_]
+        true = None
+        if truth is not None:
+            true = [str(label) for label in _inputs.targets(truth, len(rows)).tolist()]
+            unseen = sorted(set(true) - set(names))
+            names += unseen
+            rows = np.column_stack([rows, np.zeros((len(rows), len(unseen)))])
+        return Predictions(
+            ids=np.arange(len(rows)) if ids is None else ids, classes=names, scores=rows, truth=true
+        )
+
+    def _member_scores(self, inputs: AnyArray) -> MemberScores:
+        if self._score_members is None:
+            self._score_members = scoring(
+                self._fitted.learners,
+                backend=self._fitted.backend,
+                model=self.model,
+                classes=len(self.classes_),
+                settings=self._torch_settings(),
+            )
+        return self._score_members(inputs)
+
+    # --- keeping ----------------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the ensemble to one file: a plain zip with the learners and a manifest in JSON.
+
+        The training data is not in it, nor is the code of a torch module.
+        """
+        check_is_fitted(self)
+        _file.write(Path(path), self)
+
+    @classmethod
+    def load(
+        cls, path: str | os.PathLike[str], *, model: Any = None, **settings: Any
+    ) -> "DynSnapClassifier":
+        """Read an ensemble from a file. Nothing in it is unpickled or executed.
+
+        Args:
+            path: The file.
+            model: What the ensemble was made with. A torch module's factory is needed to predict;
+                any other model only to `retrain`.
+            settings: Parameters to set anew, such as `device`, and those that no file can hold,
+                such as an `optimizer` of your own.
+        """
+        return _file.read(Path(path), cls, model, settings)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Modules and boosters that were opened to predict are opened again where they are needed.
+        state: dict[str, Any] = super().__getstate__()
+        return state | {"_score_members": None} if "_score_members" in state else state
+
+    # --- helpers ----------------------------------------------------------------------------
+
+    def _features(self, inputs: Any, *, reset: bool) -> AnyArray:
+        nan = allows_nan(self.model)
+        return _inputs.features(self, inputs, reset=reset, allow_nan=nan)
+
+    def _checked(self, inputs: Any, labels: Any) -> tuple[AnyArray, AnyArray]:
+        found = self._features(inputs, reset=False)
+        return found, _inputs.targets(labels, len(found))
+
+    def _torch_settings(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in TORCH_SETTINGS}
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = allows_nan(self.model)
+        return tags
+
+
+def _stream(
+    inputs: AnyArray, labels: AnyArray, classes: AnyArray, validation: float, generation: int
+) -> Stream:
+    """The data of one generation as a stream, for trainers."""
+    pool = Pool(
+        name="X",
+        inputs=inputs,
+        labels=labels,
+        classes=tuple(str(name) for name in classes),
+        ids=np.arange(len(inputs)),
+    )
+    rows, have = np.arange(len(inputs)), np.bincount(labels)
+    counts = np.clip(np.rint(validation * have), 1, have - 1).astype(np.intp)
+    return Stream(
+        pool=pool,
+        # Only the last is trained here; those before it were trained by the estimators before.
+        generations=(rows,) * generation,
+        validation=(counts,) * generation,
+        # A trainer always scores a test set. Nobody looks at this one.
+        evaluation={"test": pool.take(rows[:1])},
+    )
+
+
+def _seed(random_state: Any) -> int:
+    if isinstance(random_state, int | np.integer) and random_state >= 0:
+        return int(random_state)
+    return int(check_random_state(random_state).randint(2**31 - 1))
+
+
+def _parts(inputs: AnyArray, width: int) -> list[AnyArray]:
+    rows = max(1, _SCORES_AT_ONCE // width)
+    return [inputs[start : start + rows] for start in range(0, len(inputs), rows)]

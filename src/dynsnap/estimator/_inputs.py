@@ -1,0 +1,99 @@
+"""What callers hand to the estimator, checked and in the form that trainers take."""
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_array, column_or_1d, validate_data
+
+from dynsnap._types import AnyArray, Labels
+from dynsnap.errors import InputError
+
+
+def texts(inputs: Any) -> AnyArray | None:
+    """The inputs as an object array of text, or None where they are anything else."""
+    if isinstance(inputs, str):
+        raise InputError("`X` must be a list of texts, got a single text.")
+    if getattr(inputs, "ndim", 1) != 1 or not hasattr(inputs, "__len__") or not len(inputs):
+        return None
+    found = np.asarray(inputs, dtype=object)
+    if found.ndim != 1 or not isinstance(found[0], str):
+        return None
+    for row, text in enumerate(found):
+        if not isinstance(text, str):
+            raise InputError(f"`X` must hold texts only, but row {row} is {type(text).__name__}.")
+    return found
+
+
+def features(estimator: Any, inputs: Any, *, reset: bool, allow_nan: bool) -> AnyArray:
+    """Inputs as an array, in the shape that the estimator was fitted with unless `reset`."""
+    finite: bool | str = "allow-nan" if allow_nan else True
+    if (found := texts(inputs)) is not None:
+        shape: tuple[int, ...] | None = None
+    elif np.ndim(inputs) > 2:
+        found = check_array(inputs, allow_nd=True, dtype="numeric", ensure_all_finite=finite)
+        shape = found.shape[1:]
+    else:
+        # Scikit-learn's own check, with its messages, and its record of the columns.
+        found = validate_data(estimator, inputs, reset=reset, ensure_all_finite=finite)
+        shape = found.shape[1:]
+    if reset:
+        estimator._shape = shape
+    elif shape != estimator._shape:
+        raise InputError(
+            f"`X` must be what the estimator was fitted with, {_named(estimator._shape)}, "
+            f"got {_named(shape)}."
+        )
+    return np.asarray(found)
+
+
+def targets(labels: Any, rows: int) -> AnyArray:
+    """Class labels, one per input, as a flat array."""
+    if labels is None:
+        raise InputError("`y` is missing: a classifier requires y to be passed, but it is None.")
+    found = column_or_1d(labels, warn=True)
+    if len(found) != rows:
+        raise InputError(f"`X` and `y` must be of one length, but have {rows} and {len(found)}.")
+    if found.dtype.kind == "f" and not np.isfinite(found).all():
+        raise InputError("Input y contains NaN or infinity: every row needs a class.")
+    if found.dtype == object and any(label is None or label != label for label in found):
+        raise InputError("Input y contains NaN or None: every row needs a class.")
+    check_classification_targets(found)
+    return np.asarray(found)
+
+
+def joined(earlier: AnyArray, later: AnyArray, name: str) -> AnyArray:
+    """Rows of two generations under each other, unless they are of two kinds."""
+    kinds = [_kind(part) for part in (earlier, later)]
+    if kinds[0] != kinds[1]:
+        raise InputError(
+            f"`{name}` must be of one kind in all generations, but is {kinds[1]} after {kinds[0]}."
+        )
+    return np.concatenate([earlier, later])
+
+
+def encoded(labels: AnyArray, *, validation: float) -> tuple[AnyArray, Labels]:
+    """The classes in order, and each label as a position among them."""
+    classes, positions = np.unique(labels, return_inverse=True)
+    if len(classes) < 2:
+        raise InputError(
+            f"A classifier needs at least two classes, but y has one class only: {classes[0]!r}."
+        )
+    if len({str(name) for name in classes}) < len(classes):
+        raise InputError("Two classes in y are written alike. Give them names that differ as text.")
+    counts = np.bincount(positions)
+    if counts.min() < 2:
+        alone = classes[counts.argmin()]
+        raise InputError(
+            f"Class {alone!r} has 1 row, too few to train and to validate on. Bring more rows of "
+            f"it, or leave it out for now. Every round validates on {validation:.0%} of each class."
+        )
+    return classes, positions
+
+
+def _kind(array: AnyArray) -> str:
+    return "numbers" if array.dtype.kind in "buif" else "texts"
+
+
+def _named(shape: tuple[int, ...] | None) -> str:
+    return "texts" if shape is None else f"rows of the shape {shape}"
