@@ -2,6 +2,7 @@
 
 from dynsnap.study._plan import DataPlan, Keep, StudyPlan, read_study
 from dynsnap.study._run import StudyResult, run
+from dynsnap.study._stream import open_stream
 from dynsnap.study._table import NEVER_RETRAIN, NOISE_FLOOR, Row, SweepRow, read_table
 from dynsnap.study._variants import Defaults, Sweep
 from dynsnap.study._waves import Ensemble, Ledger, StudyMonitor
@@ -20,6 +21,7 @@ __all__ = [
     "StudyResult",
     "Sweep",
     "SweepRow",
+    "open_stream",
     "read_study",
     "read_table",
     "run",

@@ -22,13 +22,19 @@ class DataPlan:
         source: The name of a source of `dynsnap.data`.
         path: Where its files are, None for a source that needs none.
         options: Further settings of the source.
+        subsample: The share of each class that is used at all, the first rows in file order.
         growth: Settings of `dynsnap.data.GrowthPlan` that differ from the source's own.
     """
 
     source: str = "digits"
     path: Path | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
+    subsample: float = 1.0
     growth: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not 0 < self.subsample <= 1:
+            raise PlanError(f"`subsample` must be above 0 and at most 1, got {self.subsample}.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,11 +168,16 @@ def _study(found: dict[str, Any], path: Path) -> StudyPlan:
 def _data(section: Section, folder: Path) -> DataPlan:
     source = section.take("source", str, "digits")
     path = section.take("path", str, "")
+    subsample = section.take("subsample", float, 1.0)
     growth = section.take("growth", dict, {})
+    options = section.rest()
+    if isinstance(options.get("test"), str):  # the path of a test set of its own
+        options["test"] = resolve(options["test"], folder)
     return DataPlan(
         source=source,
         path=resolve(path, folder) if path else None,
-        options=section.rest(),
+        options=options,
+        subsample=subsample,
         growth=growth,
     )
 

@@ -10,9 +10,8 @@ import numpy as np
 from dynsnap import seeds
 from dynsnap._types import AnyArray, Floats, MemberScores, Scores
 from dynsnap.data import Stream, split
-from dynsnap.ensemble import Checkpoints, Monitor, Round, RoundSpec
+from dynsnap.ensemble import Checkpoints, Monitor, Round, RoundSpec, snapshot_epochs
 from dynsnap.errors import Interrupted, PlanError
-from dynsnap.testing._rounds import expected_epochs
 
 
 class CentroidTrainer:
@@ -87,7 +86,7 @@ class CentroidTrainer:
             seen = self._nearest(centroids, pool.inputs[validation], np.ones(centroids.shape[1]))
             curve.append(float(np.mean(seen.argmax(axis=1) == pool.labels[validation])))
             self._tell(spec, path, curve)
-        epochs = expected_epochs(spec.recipe, np.array(curve))
+        epochs = snapshot_epochs(spec.recipe, curve)
         # `path` begins with the centroids before the first epoch.
         weights = tuple(self._pack(spec, path[epoch + 1]) for epoch in epochs)
         if self._checkpoints is not None:
