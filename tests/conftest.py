@@ -1,6 +1,12 @@
 """Tests are deterministic: hypothesis draws the same examples every time, on every machine."""
 
+import os
+
 from hypothesis import HealthCheck, settings
+
+# Two threads on busy cores are slower than one. Read by torch, OpenMP and BLAS when first loaded.
+for variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+    os.environ.setdefault(variable, "1")
 
 settings.register_profile(
     "dynsnap",
