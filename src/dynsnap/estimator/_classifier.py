@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from dynsnap._types import Accuracies, AnyArray, Floats, MemberScores
+from dynsnap._types import Accuracies, AnyArray, Floats
 from dynsnap.data import Pool, Stream
 from dynsnap.ensemble import combine, grow_rounds, method
 from dynsnap.errors import InputError, PlanError
@@ -136,7 +136,7 @@ class DynSnapClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def retrain(
         self,
-        X: Any,
+        X: Any,  # noqa: N803
         y: Any,
         *,
         earlier: tuple[Any, Any] | None = None,
@@ -263,10 +263,10 @@ class DynSnapClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """The combined scores of the members: a row per input, a column per class."""
         check_is_fitted(self)
         inputs = self._features(X, reset=False)
-        made = self._found()
+        made, score = self._found(), self._open()
         blocks = [
             combine(
-                self._member_scores(part)[made.places],
+                score(part)[made.places],
                 how=self.combination,  # type: ignore[arg-type]  # checked when fitting
                 weights=made.accuracies,
             )
@@ -282,7 +282,7 @@ class DynSnapClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predictions(
         self,
-        X: Any,
+        X: Any,  # noqa: N803
         *,
         ids: Sequence[Any] | None = None,
         truth: Any = None,
@@ -307,7 +307,8 @@ class DynSnapClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             ids=np.arange(len(rows)) if ids is None else ids, classes=names, scores=rows, truth=true
         )
 
-    def _member_scores(self, inputs: AnyArray) -> MemberScores:
+    def _open(self) -> ScoreMembers:
+        """The learners, opened once and ready to score."""
         if self._score_members is None:
             self._score_members = scoring(
                 self._fitted.learners,
@@ -316,7 +317,7 @@ class DynSnapClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 classes=len(self.classes_),
                 settings=self._torch_settings(),
             )
-        return self._score_members(inputs)
+        return self._score_members
 
     # --- keeping ----------------------------------------------------------------------------
 

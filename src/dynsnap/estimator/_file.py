@@ -1,4 +1,4 @@
-"""A fitted estimator in one file: learners in their libraries' safe formats, beside JSON."""
+"""A fitted estimator as an ensemble file: learners in safe formats beside a manifest in JSON."""
 
 import dataclasses
 import json
@@ -7,85 +7,95 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-import dynsnap
-from dynsnap._types import AnyArray
-from dynsnap.errors import FileError, PlanError, did_you_mean
+from dynsnap.errors import DynSnapError, FileError, PlanError, did_you_mean
 from dynsnap.estimator._fitted import Fitted, Member
-from dynsnap.store import read_container, write_container
+from dynsnap.store import SavedEnsemble, environment, load_ensemble, save_ensemble
 
 if TYPE_CHECKING:
     from dynsnap.estimator._classifier import DynSnapClassifier
 
-FORMAT = 1
-_KIND = "classifier"
+# What the ensemble file has a place of its own for; the rest of `Fitted` goes beside it.
+_OWN_PLACE = ("learners", "members", "generation")
 
 
 def write(path: Path, estimator: "DynSnapClassifier") -> None:
     """Write a fitted estimator, or leave things as they were."""
     made: Fitted = estimator._fitted
-    suffix = "safetensors" if made.backend == "torch" else "learner"
-    parts: dict[str, bytes | AnyArray] = {
-        f"learners/{number:04}.{suffix}": content for number, content in enumerate(made.learners)
-    }
     settings, lost = _settings(estimator)
-    facts = {
-        "kind": _KIND,
-        "format": FORMAT,
-        "dynsnap": dynsnap.__version__,
+    classes = estimator.classes_
+    about = {
+        field.name: getattr(made, field.name)
+        for field in dataclasses.fields(made)
+        if field.name not in _OWN_PLACE
+    }
+    about |= {
+        "members": [dataclasses.asdict(member) for member in made.members],
         "settings": settings,
         "lost": lost,
-        "classes": {"values": estimator.classes_.tolist(), "dtype": estimator.classes_.dtype.str},
+        "classes": classes.tolist(),
+        "class_type": "object" if classes.dtype == object else classes.dtype.str,
         "shape": estimator._shape,
         "columns": [str(name) for name in getattr(estimator, "feature_names_in_", ())],
-        "learners": list(parts),
-        **{
-            field.name: getattr(made, field.name)
-            for field in dataclasses.fields(made)
-            if field.name not in ("learners", "members")
-        },
-        "members": [dataclasses.asdict(member) for member in made.members],
     }
-    write_container(path, parts, facts)
+    save_ensemble(
+        path,
+        SavedEnsemble(
+            method=settings["method"],
+            generation=made.generation,
+            combination=settings["combination"],
+            classes=tuple(str(name) for name in classes),
+            accuracy=made.accuracies,
+            learners=made.learners,
+            positions=made.places,
+            model={"backend": made.backend},
+            about={"estimator": about, "environment": environment()},
+        ),
+    )
 
 
 def read(
     path: Path, kind: "type[DynSnapClassifier]", model: Any, settings: dict[str, Any]
 ) -> "DynSnapClassifier":
     """Read a fitted estimator, and make sure that it can predict."""
-    container = read_container(path)
-    facts = container.facts
-    if facts.get("kind") != _KIND:
-        raise FileError(f"{path} is not a saved classifier: it holds {facts.get('kind')!r}.")
-    if facts.get("format") != FORMAT:
+    names = kind(None).get_params(deep=False)
+    for name in settings:
+        if name not in names:
+            raise PlanError(
+                f"DynSnapClassifier has no parameter {name!r}. {did_you_mean(name, names)}"
+            )
+    saved = load_ensemble(path)
+    about = saved.about.get("estimator")
+    if not isinstance(about, dict):
         raise FileError(
-            f"{path} has the format {facts.get('format')}, and this dynsnap reads {FORMAT}: it was "
-            "written by another version. Upgrade with `pip install -U dynsnap`."
+            f"{path} is an ensemble, but was not saved by DynSnapClassifier. Use `dynsnap predict`."
         )
-    known = {**facts["settings"], **settings}
-    if unknown := sorted(set(settings) - set(kind(None).get_params(deep=False))):
-        raise PlanError(
-            f"DynSnapClassifier has no parameter {unknown[0]!r}. "
-            f"{did_you_mean(unknown[0], kind(None).get_params(deep=False))}"
+    try:
+        estimator = kind(model, **{**about["settings"], **settings})
+        made = Fitted(
+            learners=saved.learners,
+            members=tuple(Member(**member) for member in about["members"]),
+            generation=saved.generation,
+            **{
+                field.name: about[field.name]
+                for field in dataclasses.fields(Fitted)
+                if field.name not in _OWN_PLACE
+            },
         )
-    estimator = kind(model, **known)
-    made = Fitted(
-        learners=tuple(container.bytes_of(name) for name in facts["learners"]),
-        members=tuple(Member(**member) for member in facts["members"]),
-        **{
-            field.name: facts[field.name]
-            for field in dataclasses.fields(Fitted)
-            if field.name not in ("learners", "members")
-        },
-    )
-    classes = np.array(facts["classes"]["values"], dtype=facts["classes"]["dtype"])
-    shape = facts["shape"]
-    estimator._shape = None if shape is None else tuple(shape)
-    if estimator._shape is not None:
-        estimator.n_features_in_ = shape[0]
-    if facts["columns"]:
-        estimator.feature_names_in_ = np.array(facts["columns"], dtype=object)
-    estimator._lost = tuple(name for name in facts["lost"] if name not in settings)
+        classes = np.array(about["classes"], dtype=np.dtype(about["class_type"]))
+        shape = about["shape"]
+        estimator._shape = None if shape is None else tuple(shape)
+        if shape is not None:
+            estimator.n_features_in_ = shape[0]
+        if about["columns"]:
+            estimator.feature_names_in_ = np.array(about["columns"], dtype=object)
+        estimator._lost = tuple(name for name in about["lost"] if name not in settings)
+    except (KeyError, TypeError, ValueError) as error:
+        raise FileError(f"{path} cannot be read as a DynSnapClassifier: {error!r}.") from error
     estimator._become(made, classes, data=None)
+    try:
+        estimator._open()
+    except DynSnapError as error:
+        raise type(error)(f"{path}: {error}") from error
     return estimator
 
 
@@ -100,7 +110,7 @@ def _settings(estimator: "DynSnapClassifier") -> tuple[dict[str, Any], list[str]
         try:
             json.dumps(value)
         except TypeError:
-            if name != "random_state":
+            if name != "random_state":  # the next generation may draw from another
                 lost.append(name)
         else:
             settings[name] = value
