@@ -39,3 +39,40 @@ def input_weights(inputs):
     """The importance of each input; some are 0, never all."""
     values = hnp.arrays(np.float64, inputs, elements=st.integers(0, 4).map(float))
     return values.filter(lambda weights: weights.any())
+
+
+def names(max_size=6):
+    """Text that may name a class or an input: anything but control characters."""
+    allowed = st.characters(exclude_categories=("Cc", "Cs", "Zl", "Zp"))
+    return st.text(allowed, min_size=1, max_size=max_size)
+
+
+@st.composite
+def predictions(draw, max_inputs=8, classes=None, ids=None):
+    """Sound predictions of any shape: with and without scores, truth, weights and slices."""
+    from dynsnap.predictions import Predictions
+
+    if ids is None:
+        kind = draw(st.sampled_from([st.integers(-(2**63), 2**63 - 1), names()]))
+        ids = draw(st.lists(kind, min_size=1, max_size=max_inputs, unique=True))
+    if classes is None:
+        classes = draw(st.lists(names(), min_size=1, max_size=5, unique=True))
+    inputs = len(ids)
+    positions = hnp.arrays(np.int32, inputs, elements=st.integers(0, len(classes) - 1))
+    scores = None
+    if draw(st.booleans()):
+        width = draw(st.sampled_from([np.float32, np.float64]))
+        scores = draw(score_rows(inputs=inputs, classes=len(classes))).astype(width)
+    taken = {"id", "truth", "label", "scores", "weight", "classes"}
+    column = names().filter(lambda name: name not in taken)
+    value = names() | st.none()
+    values = st.lists(value, min_size=inputs, max_size=inputs).filter(any)
+    return Predictions(
+        ids=ids,
+        classes=classes,
+        scores=scores,
+        labels=draw(positions) if scores is None or draw(st.booleans()) else None,
+        truth=draw(st.none() | positions),
+        slices=draw(st.dictionaries(column, values, max_size=2)),
+        weights=draw(st.none() | input_weights(inputs)),
+    )

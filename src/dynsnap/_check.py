@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dynsnap._types import AnyArray
+from dynsnap._types import AnyArray, Floats
 from dynsnap.errors import InputError
 
 SUM_TOLERANCE = 0.01  # how far the sum of a row of probabilities may be from one
@@ -112,3 +112,17 @@ def truth(array: AnyArray, *, inputs: int, classes: int) -> AnyArray:
             f"but row {row} holds {positions[row]}."
         )
     return positions
+
+
+def weights(array: AnyArray, *, of: str, size: int) -> Floats:
+    """The weights relative to the largest, if there is a sound one for each input (or member)."""
+    found = np.asarray(array)
+    if found.shape != (size,):
+        raise InputError(
+            f"`weights` must hold one number for each of {size} {of}, got shape {found.shape}."
+        )
+    finite(weights=found)
+    largest = float(found.max())
+    if found.min() < 0 or largest == 0:
+        raise InputError("`weights` must not be negative, and at least one must be above 0.")
+    return np.asarray(found / largest, dtype=np.float64)  # a sum of huge weights would overflow

@@ -3,10 +3,14 @@
 import contextlib
 import os
 import secrets
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
-from dynsnap.errors import FileError
+import numpy as np
+
+from dynsnap._types import AnyArray
+from dynsnap.errors import FileError, one_line
 
 
 @contextlib.contextmanager
@@ -54,3 +58,34 @@ def _flush(path: Path) -> None:
             os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def read_arrays(path: Path) -> dict[str, AnyArray]:
+    """The plain arrays of an NPZ archive. A pickle in one is never loaded."""
+    if path.is_dir():
+        raise FileError(f"Cannot read {path}: it is a directory. Name an NPZ file.")
+    try:
+        with path.open("rb") as handle:
+            if handle.read(2) != b"PK":  # numpy would take anything else for a pickle
+                raise FileError(f"{path} is not an NPZ archive. Write one with `numpy.savez`.")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of old or damaged headers: one line is enough
+            with np.load(path, allow_pickle=False) as archive:
+                arrays = {name: archive[name] for name in archive.files}
+    except OSError as error:
+        raise FileError(f"Cannot read {path}: {error.strerror or error}.") from error
+    except FileError:
+        raise
+    except Exception as error:
+        # Headers are Python literals inside a zip file: damage shows in a dozen kinds of error.
+        if isinstance(error, ValueError) and "allow_pickle" in str(error):
+            raise FileError(
+                f"{path} holds pickled Python objects, which are never loaded. "
+                "Save plain arrays: text with `.astype(str)`."
+            ) from error
+        reason = one_line(str(error))[:200] or type(error).__name__
+        raise FileError(f"{path} is damaged ({reason}). Write it again.") from error
+    for name, array in arrays.items():
+        if not isinstance(array, np.ndarray):  # numpy hands out the bytes of anything else
+            raise FileError(f"{path} holds {one_line(name)!r}, which is not an array.")
+    return arrays

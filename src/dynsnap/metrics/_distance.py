@@ -95,7 +95,7 @@ def lengths(rows: Floats, *, order: float) -> Floats:
         return np.asarray(largest)
     # Relative to the largest entry: a high power of a small difference would be 0 on its own.
     size /= np.where(largest > 0, largest, 1)[..., None]
-    np.power(size, order, out=size)
+    size **= order
     return np.asarray(largest * size.sum(axis=-1) ** (1 / order))
 
 

@@ -4,7 +4,6 @@ import numpy as np
 
 from dynsnap import _check
 from dynsnap._types import AnyArray, Floats
-from dynsnap.errors import InputError
 
 
 def mean(values: AnyArray, weights: AnyArray | None) -> float:
@@ -18,15 +17,4 @@ def mean(values: AnyArray, weights: AnyArray | None) -> float:
 
 def relative(weights: AnyArray | None, *, inputs: int) -> Floats:
     """What each input counts for, relative to the one that counts most."""
-    if weights is None:
-        return np.ones(inputs)
-    found = np.asarray(weights)
-    if found.shape != (inputs,):
-        raise InputError(
-            f"`weights` must hold one number for each of {inputs} inputs, got shape {found.shape}."
-        )
-    _check.finite(weights=found)
-    largest = float(found.max())
-    if found.min() < 0 or largest == 0:
-        raise InputError("`weights` must not be negative, and at least one must be above 0.")
-    return np.asarray(found / largest, dtype=np.float64)  # a sum of huge weights would overflow
+    return np.ones(inputs) if weights is None else _check.weights(weights, of="inputs", size=inputs)
