@@ -152,15 +152,20 @@ def as_slice(values: Any, *, name: str, rows: int) -> Slice:
             f"`{what}` must have one value for each of the {rows:,} ids, but has {len(array):,}."
         )
     found, codes = encoded(array)
-    return as_coded_slice(found, codes, natural_order(found), name=name)
+    values = slice_values(found, gaps=bool((codes < 0).any()))
+    return as_coded_slice(found, codes, values, name=name)
+
+
+def slice_values(found: Collection[str], *, gaps: bool) -> tuple[str, ...]:
+    """The values of a slice in their order, with the one for missing values last."""
+    known = natural_order(set(found) - {MISSING})
+    return (*known, MISSING) if gaps or MISSING in found else known
 
 
 def as_coded_slice(found: list[str], codes: Labels, values: tuple[str, ...], *, name: str) -> Slice:
-    """A slice over given values (in their order), with `MISSING` last where rows have none."""
+    """A slice over given values, which are all that occur."""
     for value in found:
         check_name(value, kind=f"value of slice {shown(name)}")
-    if (codes < 0).any() and MISSING not in values:
-        values = (*values, MISSING)
     places = positions_of(values)
     # The last entry is for rows without a value, whose code is -1.
     lookup = [places[value] for value in found] + [places.get(MISSING, -1)]

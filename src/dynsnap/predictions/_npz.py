@@ -1,5 +1,8 @@
 """NPZ archives: plain arrays in a zip file. A pickle in one is never loaded."""
 
+import sys
+import tokenize
+import warnings
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -24,7 +27,7 @@ def read_table(path: Path, columns: ColumnNames) -> pa.Table:
     """
     arrays = _load(path)
     names = arrays.pop(CLASSES, None)
-    classes = None if names is None else check_class_names(np.atleast_1d(names).tolist())
+    classes = None if names is None else _class_names(names)
     if columns.id not in arrays:
         # What is wrong is said where columns are interpreted, by names alone.
         return pa.table({name: pa.nulls(0) for name in arrays})
@@ -58,19 +61,31 @@ def write_arrays(path: Path, arrays: Mapping[str, AnyArray]) -> None:
 
 
 def _load(path: Path) -> dict[str, AnyArray]:
+    with path.open("rb") as handle:
+        start = handle.read(6)
+    if start == b"\x93NUMPY":
+        raise InputError("This is a single array. Write an archive with `numpy.savez`.")
+    if not start.startswith(b"PK"):  # numpy would take it for a pickle
+        raise zipfile.BadZipFile("it is not a zip archive")
     try:
-        archive = np.load(path, allow_pickle=False)
-        if not isinstance(archive, np.lib.npyio.NpzFile):
-            raise InputError("This is a single array, not an archive. Write it with `numpy.savez`.")
-        with archive:
-            return {name: archive[name] for name in archive.files}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # headers of old or damaged files; one line is enough
+            with np.load(path, allow_pickle=False) as archive:
+                arrays = {name: archive[name] for name in archive.files}
     except ValueError as error:
-        if "pickle" not in str(error):
+        if "allow_pickle" not in str(error):
             raise
         raise InputError(
-            "The file holds pickled Python objects, which are never loaded, or is no NPZ archive. "
-            "Save plain arrays: text with `.astype(str)`."
+            "The archive holds pickled Python objects, which are never loaded. Save plain arrays "
+            "instead: text with `.astype(str)`."
         ) from error
+    except (TypeError, AttributeError, IndexError, SyntaxError, tokenize.TokenError) as error:
+        # Headers are Python literals, and damaged ones fail in as many ways.
+        raise ValueError(f"an array's header makes no sense ({error})") from error
+    for name, array in arrays.items():
+        if not isinstance(array, np.ndarray):  # numpy hands out the bytes of anything else
+            raise InputError(f"The member {shown(name)} of the archive is not an array.")
+    return arrays
 
 
 def _lists(array: AnyArray, *, name: str, rows: int) -> pa.Array:
@@ -88,14 +103,29 @@ def _lists(array: AnyArray, *, name: str, rows: int) -> pa.Array:
     return pa.FixedSizeListArray.from_arrays(flat, array.shape[1])
 
 
+def _class_names(array: AnyArray) -> tuple[str, ...]:
+    if array.ndim != 1 or array.dtype.kind not in "USiu":
+        raise InputError(f"The array {shown(CLASSES)} must be a list of class names.")
+    return check_class_names(_text(array, name=CLASSES).astype(str).tolist())
+
+
+def _text(array: AnyArray, *, name: str) -> AnyArray:
+    """Text that is valid, bytes decoded, in the machine's own byte order."""
+    array = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("="))
+    if array.dtype.kind == "S":
+        return np.char.decode(array, "utf-8")
+    points = array.view(np.uint32) if array.dtype.kind == "U" and array.size else np.zeros(1)
+    if points.max() > sys.maxunicode:
+        raise InputError(f"The array {shown(name)} is not valid text.")
+    return array
+
+
 def _column(array: AnyArray, *, name: str, needed: bool) -> pa.Array:
     try:
-        if array.dtype.kind == "S":
-            array = np.char.decode(array, "utf-8")
-        return pa.array(np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("=")))
+        return pa.array(_text(array, name=name))
     except (pa.ArrowException, ValueError, TypeError):
         if needed:
             raise InputError(
-                f"The array {shown(name)} is of the type {array.dtype}, which cannot be read."
+                f"The array {shown(name)} is of the type {array.dtype} and cannot be read."
             ) from None
         return pa.nulls(len(array))

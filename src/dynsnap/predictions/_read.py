@@ -1,7 +1,6 @@
 """Read predictions from a file of any of the formats."""
 
 import contextlib
-import tokenize
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
@@ -13,7 +12,7 @@ from dynsnap.errors import FileError, InputError
 from dynsnap.predictions._classes import check_rename, renamed
 from dynsnap.predictions._predictions import Predictions
 from dynsnap.predictions._schema import ColumnNames, interpret
-from dynsnap.predictions._sources import format_of, opened
+from dynsnap.predictions._sources import compression_of, format_of, opened
 from dynsnap.predictions._tables import checked, joined, part_of
 from dynsnap.predictions._text import on_one_line
 from dynsnap.predictions._vocabulary import vocabulary_of
@@ -29,12 +28,10 @@ _DAMAGE = (
     OverflowError,
     MemoryError,
     RuntimeError,
-    SyntaxError,
-    tokenize.TokenError,
     zipfile.BadZipFile,
     zlib.error,
 )
-_MAGIC = {b"PAR1": "Parquet (.parquet)", b"ARRO": "Arrow (.arrow)", b"PK\x03\x04": "NPZ (.npz)"}
+_STARTS = {b"PAR1": ".parquet", b"ARROW1": ".arrow", b"PK\x03\x04": ".npz", b"\x1f\x8b": ".csv.gz"}
 
 
 def read(
@@ -101,14 +98,14 @@ def _why(path: Path, error: BaseException) -> str:
     wanted = format_of(path)
     if isinstance(error, MemoryError):
         return f"{wanted}: it is damaged, or needs more memory than there is."
-    if isinstance(error, OSError) and error.strerror and error.errno:
+    if isinstance(error, PermissionError):
         return f"{wanted}: {error.strerror}."
     with contextlib.suppress(OSError), path.open("rb") as handle:
-        start = handle.read(4)
+        start = handle.read(8)
         if not start:
             return f"{wanted}: it is empty."
-        found = _MAGIC.get(start)
-        if found and not found.startswith(wanted):
-            return f"{wanted}: it looks like {found}. Give it the ending of its format."
+        found = next((Path(end) for magic, end in _STARTS.items() if start.startswith(magic)), path)
+        if (format_of(found), compression_of(found)) != (wanted, compression_of(path)):
+            return f"{wanted}: it looks like a {found} file. Give it that ending."
     reason = on_one_line(" ".join(str(error).split()) or type(error).__name__, limit=160)
     return f"{wanted}: {reason.rstrip('.')}. It may be cut off or damaged; write it again."

@@ -47,6 +47,11 @@ def format_of(path: Path) -> Format:
     )
 
 
+def compression_of(path: Path) -> str | None:
+    """How a file as a whole is compressed, as its name tells."""
+    return "gzip" if path.name.lower().endswith(".gz") else None
+
+
 @contextlib.contextmanager
 def opened(path: Path, columns: ColumnNames) -> Iterator[Batches]:
     """A file of any format as batches of rows, closed in the end.
@@ -127,7 +132,7 @@ def _read_csv(path: Path, columns: ColumnNames) -> pa.Table:
     """A CSV file. Text stays as it is written: "007" is not 7, and "NA" may be a class."""
     from pyarrow import csv
 
-    compression = "gzip" if path.name.lower().endswith(".gz") else None
+    compression = compression_of(path)
     read_options = csv.ReadOptions(block_size=_CSV_BLOCK)
     parse_options = csv.ParseOptions(newlines_in_values=True)
     with pa.input_stream(str(path), compression=compression) as stream:

@@ -9,7 +9,8 @@ from dynsnap.errors import InputError
 from dynsnap.predictions._ids import COMPILED_FROM
 from dynsnap.predictions._text import shown
 
-TOLERANCE = 0.01  # how far the sum of a row may be from one; rounding to a few digits fits in
+TOLERANCE = 0.01  # how far the sum of a row may be from one: three times 0.33 passes
+_LIMIT = TOLERANCE + 1e-6  # float sums of such values end up on either side
 
 
 def as_scores(values: Any, *, rows: int, classes: tuple[str, ...]) -> Scores:
@@ -119,8 +120,8 @@ def _first_bad_row(scores: Scores) -> int:
     if len(scores) >= COMPILED_FROM:
         from dynsnap.predictions import _kernels
 
-        return int(_kernels.first_bad_row(scores, TOLERANCE))
+        return int(_kernels.first_bad_row(scores, _LIMIT))
     with np.errstate(invalid="ignore", over="ignore"):
         total = scores.sum(axis=1, dtype=np.float64)
-        good = (scores.min(axis=1) >= 0) & (np.abs(total - 1) <= TOLERANCE)
+        good = (scores.min(axis=1) >= 0) & (np.abs(total - 1) <= _LIMIT)
     return -1 if good.all() else int(np.argmin(good))

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dynsnap.errors import InputError
-from dynsnap.predictions._labels import MISSING, encoded, refuse_unknown
+from dynsnap.predictions._labels import encoded, refuse_unknown, slice_values
 from dynsnap.predictions._schema import Layout
 from dynsnap.predictions._text import check_class_names, check_name, listed, natural_order, shown
 
@@ -129,7 +129,7 @@ def _slices_in(source: Batches, layout: Layout) -> tuple[dict[str, tuple[str, ..
 
 
 def _values_in(source: Batches, column: str) -> tuple[str, ...]:
-    """The values of a slice, with the one for missing values last; empty if it is not one."""
+    """The values of a slice; empty if the column is not one."""
     values: set[str] = set()
     gaps = False
     for batch in source.batches([column]):
@@ -142,6 +142,4 @@ def _values_in(source: Batches, column: str) -> tuple[str, ...]:
             gaps = gaps or bool((codes < 0).any())
             if len(values) > MOST_SLICE_VALUES:
                 return ()
-    if gaps and values:
-        return (*natural_order(values - {MISSING}), MISSING)
-    return natural_order(values)
+    return slice_values(values, gaps=gaps) if values else ()

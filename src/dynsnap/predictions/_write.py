@@ -14,7 +14,7 @@ from dynsnap.predictions._labels import Slice
 from dynsnap.predictions._npz import CLASSES, write_arrays
 from dynsnap.predictions._predictions import Predictions
 from dynsnap.predictions._schema import ColumnNames, metadata_of
-from dynsnap.predictions._sources import format_of
+from dynsnap.predictions._sources import compression_of, format_of
 from dynsnap.predictions._text import on_one_line, shown
 
 _ROWS = 1 << 20  # in one batch, which is one row group of a Parquet file
@@ -136,9 +136,8 @@ def _write_csv(path: Path, batches: Iterator[pa.RecordBatch]) -> None:
     from pyarrow import csv
 
     first = next(batches)
-    compression = "gzip" if path.suffix.lower() == ".gz" else None
     with (
-        pa.output_stream(str(path), compression=compression) as sink,
+        pa.output_stream(str(path), compression=compression_of(path)) as sink,
         csv.CSVWriter(sink, first.schema) as writer,
     ):
         for batch in chain([first], batches):
