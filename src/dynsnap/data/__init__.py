@@ -1,14 +1,21 @@
 """Pools of labelled inputs, streams of generations cut from them, and where they come from."""
 
 from dynsnap.data._arrays import from_arrays, read_npz
+from dynsnap.data._cifar import read_cifar10, read_cifar100
 from dynsnap.data._dataset import DataSet
 from dynsnap.data._digits import digits, digits_growth, digits_stream
 from dynsnap.data._growth import GrowthPlan, LateValidation, grow
+from dynsnap.data._images import read_images
+from dynsnap.data._jsonl import read_jsonl
 from dynsnap.data._paper import cifar10_growth, cifar100_growth, yahoo_growth
 from dynsnap.data._pool import Pool, Stream, check_nested
+from dynsnap.data._sources import SOURCES, load
 from dynsnap.data._split import from_arrivals, from_generations, split
+from dynsnap.data._tables import read_table
+from dynsnap.data._text_csv import read_ag_news, read_text_csv, read_yahoo_answers
 
 __all__ = [
+    "SOURCES",
     "DataSet",
     "GrowthPlan",
     "LateValidation",
@@ -24,7 +31,16 @@ __all__ = [
     "from_arrivals",
     "from_generations",
     "grow",
+    "load",
+    "read_ag_news",
+    "read_cifar10",
+    "read_cifar100",
+    "read_images",
+    "read_jsonl",
     "read_npz",
+    "read_table",
+    "read_text_csv",
+    "read_yahoo_answers",
     "split",
     "yahoo_growth",
 ]

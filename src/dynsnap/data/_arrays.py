@@ -62,16 +62,16 @@ def from_arrays(
     )
 
 
-def read_npz(path: Path, *, test: Path | None = None) -> DataSet:
+def read_npz(path: str | Path, *, test: str | Path | None = None) -> DataSet:
     """A data set from NPZ files with the arrays `inputs` and `labels`.
 
     Further arrays: `classes` (names, so that `labels` are positions), `ids`, and `slice:NAME`.
     Nothing in them is ever unpickled.
     """
-    train = _npz(path, "train")
+    train = _npz(Path(path), "train")
     if test is None:
         return DataSet(train=train)
-    held = _npz(test, "test")
+    held = _npz(Path(test), "test")
     if held.classes != train.classes:
         names = class_order((*train.classes, *held.classes))
         train, held = (_widened(pool, names) for pool in (train, held))

@@ -1,11 +1,15 @@
 """What a source gives, and the small things that all sources share."""
 
+import gzip
 import hashlib
 import importlib
+import io
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
+from typing import IO
 
 import numpy as np
 
@@ -79,6 +83,29 @@ def read_bytes(path: Path) -> bytes:
     """The content of a file, or a clear reason why not."""
     try:
         return path.read_bytes()
+    except OSError as error:
+        raise DataError(f"Cannot read {path}: {error.strerror or error}.") from error
+
+
+def data_folder(path: str | Path | None) -> Path:
+    """Where to look: the path given, else the folder that $DYNSNAP_DATA names, else `data`."""
+    return Path(path or os.environ.get("DYNSNAP_DATA") or "data").expanduser()
+
+
+def missing(name: str, path: Path, *, get: str, put: str) -> DataError:
+    """The error for a data set that is not there: where it comes from, and where to put it."""
+    return DataError(
+        f"{name} was not found at {path}, and nothing is downloaded unasked. Get {get}, and put "
+        f"{put} there, or say where it is (`path`, or the environment variable DYNSNAP_DATA)."
+    )
+
+
+def opened(path: Path) -> IO[bytes]:
+    """A file to read from, unpacked on the way where its name ends in .gz."""
+    try:
+        if path.suffix == ".gz":
+            return io.BufferedReader(gzip.open(path, "rb"))
+        return path.open("rb")
     except OSError as error:
         raise DataError(f"Cannot read {path}: {error.strerror or error}.") from error
 

@@ -1,0 +1,403 @@
+import contextlib
+import gzip
+import io
+import pickle
+import struct
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dynsnap.data import cifar10_growth, cifar100_growth, from_arrays, grow, load
+from dynsnap.data._pickles import plain_dict
+from dynsnap.errors import DataError
+
+REAL = Path(__file__).parents[3] / "shared" / "data"
+CIFAR10 = ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"]
+COARSE = ["fish", "people"]
+FINE = ["baby", "boy", "shark"]
+IMAGES = 4
+
+
+def made_batch(seed, classes=10):
+    rng = np.random.default_rng(seed)
+    pixels = rng.integers(0, 256, (IMAGES, 3072), dtype=np.uint8)
+    return pixels, rng.integers(0, classes, IMAGES).tolist()
+
+
+def python2(content):
+    """A dictionary as Python 2 pickled it: text as byte strings, arrays by numpy's old names."""
+
+    def text(value):
+        return b"T" + struct.pack("<i", len(value)) + value
+
+    def item(value):
+        if isinstance(value, bytes):
+            return text(value)
+        if isinstance(value, int):
+            return b"J" + struct.pack("<i", value)
+        if isinstance(value, list):
+            return b"](" + b"".join(map(item, value)) + b"e"
+        rows, columns = value.shape
+        kind = b"cnumpy\ndtype\n(" + text(b"u1") + item(0) + item(1) + b"tR"
+        kind += b"(" + item(3) + text(b"|") + b"NNN" + item(-1) + item(-1) + item(0) + b"tb"
+        empty = b"cnumpy.core.multiarray\n_reconstruct\n(cnumpy\nndarray\n(" + item(0) + b"t"
+        state = b"(" + item(1) + b"(" + item(rows) + item(columns) + b"t" + kind
+        return empty + text(b"b") + b"tR" + state + b"\x89" + text(value.tobytes()) + b"tb"
+
+    pairs = b"".join(item(key) + item(value) for key, value in content.items())
+    return b"\x80\x02}(" + pairs + b"u."
+
+
+WRITERS = {
+    "python 2": python2,
+    **{f"protocol {n}": lambda content, n=n: pickle.dumps(content, n) for n in range(6)},
+}
+
+
+def cifar10_python(write=pickle.dumps):
+    files = {"batches.meta": write({b"label_names": [name.encode() for name in CIFAR10]})}
+    for number, name in enumerate([*(f"data_batch_{i}" for i in range(1, 6)), "test_batch"]):
+        pixels, labels = made_batch(number)
+        files[name] = write({b"batch_label": b"some", b"labels": labels, b"data": pixels})
+    return files
+
+
+def cifar10_binary():
+    files = {"batches.meta.txt": "\n".join([*CIFAR10, "", ""]).encode()}
+    names = [*(f"data_batch_{i}.bin" for i in range(1, 6)), "test_batch.bin"]
+    for number, name in enumerate(names):
+        pixels, labels = made_batch(number)
+        files[name] = np.column_stack([np.array(labels, np.uint8), pixels]).tobytes()
+    return files
+
+
+def cifar100(layout):
+    files = {}
+    for seed, name in enumerate(["train", "test"]):
+        pixels, fine = made_batch(seed, classes=3)
+        coarse = [0 if FINE[label] == "shark" else 1 for label in fine]
+        if layout == "python":
+            batch = {b"fine_labels": fine, b"coarse_labels": coarse, b"data": pixels}
+            files[name] = pickle.dumps(batch)
+        else:
+            rows = np.column_stack([np.array([coarse, fine], np.uint8).T, pixels])
+            files[f"{name}.bin"] = rows.tobytes()
+    if layout == "python":
+        meta = {b"fine_label_names": FINE, b"coarse_label_names": COARSE}
+        files["meta"] = pickle.dumps(meta)
+    else:
+        files["fine_label_names.txt"] = "\n".join(FINE).encode()
+        files["coarse_label_names.txt"] = "\n".join(COARSE).encode()
+    return files
+
+
+def in_folder(files, folder):
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in files.items():
+        (folder / name).write_bytes(content)
+    return folder
+
+
+def in_tar(files, path, prefix="cifar/"):
+    with tarfile.open(path, "w:gz") as archive:
+        for name, content in files.items():
+            member = tarfile.TarInfo(prefix + name)
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+    return path
+
+
+def check_cifar10(found):
+    assert found.train.classes == tuple(CIFAR10)
+    assert len(found.train) == 5 * IMAGES
+    assert found.train.inputs.shape == (5 * IMAGES, 32, 32, 3)
+    assert found.train.inputs.dtype == np.uint8
+    pixels, labels = made_batch(1)
+    second = found.train.inputs[IMAGES : 2 * IMAGES]
+    # Official files hold all of red, then green, then blue.
+    assert np.array_equal(second.transpose(0, 3, 1, 2).reshape(IMAGES, 3072), pixels)
+    assert found.train.labels[IMAGES : 2 * IMAGES].tolist() == labels
+    assert found.test.labels.tolist() == made_batch(5)[1]
+    assert found.test.ids[0] == "test-0"
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+def test_the_python_layout_is_read_however_it_was_pickled(writer, tmp_path):
+    folder = in_folder(cifar10_python(WRITERS[writer]), tmp_path / "cifar-10-batches-py")
+    for path in (folder, tmp_path):
+        check_cifar10(load("cifar-10", path, subset=True))
+
+
+def test_the_binary_layout_is_read(tmp_path):
+    folder = in_folder(cifar10_binary(), tmp_path / "cifar-10-batches-bin")
+    for path in (folder, tmp_path):
+        check_cifar10(load("cifar-10", path, subset=True))
+
+
+@pytest.mark.parametrize("files", [cifar10_python, cifar10_binary])
+def test_an_archive_is_read_where_it_lies(files, tmp_path):
+    name = "cifar-10-python.tar.gz" if files is cifar10_python else "cifar-10-binary.tar.gz"
+    archive = in_tar(files(), tmp_path / name)
+    for path in (archive, tmp_path):
+        check_cifar10(load("cifar-10", path, subset=True))
+    assert [file.name for file in tmp_path.iterdir()] == [name]  # nothing was unpacked
+
+
+@pytest.mark.parametrize("layout", ["python", "binary"])
+def test_cifar_100_has_fine_classes_and_coarse_slices(layout, tmp_path):
+    found = load("cifar-100", in_folder(cifar100(layout), tmp_path), subset=True)
+    assert found.train.classes == tuple(FINE)
+    pixels, fine = made_batch(1, classes=3)
+    assert found.test.labels.tolist() == fine
+    expected = ["fish" if FINE[label] == "shark" else "people" for label in fine]
+    assert found.test.slices["coarse"].tolist() == expected
+    assert found.test.inputs[0, 0, 0].tolist() == pixels[0, [0, 1024, 2048]].tolist()
+
+
+def test_the_data_folder_may_be_named_by_the_environment(tmp_path, monkeypatch):
+    in_folder(cifar10_binary(), tmp_path / "cifar-10-batches-bin")
+    monkeypatch.setenv("DYNSNAP_DATA", str(tmp_path))
+    check_cifar10(load("cifar-10", subset=True))
+
+
+def test_unknown_checksums_are_noted_and_accepted(tmp_path):
+    (note,) = load("cifar-10", in_folder(cifar10_binary(), tmp_path), subset=True).notes
+    assert "6 files do not have the md5 sums of the official ones (data_batch_1.bin" in note
+
+
+def test_a_missing_data_set_says_where_it_comes_from(tmp_path):
+    with pytest.raises(DataError, match=r"not found at .*cifar-10-python\.tar\.gz \(md5 c58f30108"):
+        load("cifar-10", tmp_path)
+    with pytest.raises(DataError, match=r"cifar-100-binary\.tar\.gz \(md5 03b5dce0.*and put the"):
+        load("cifar-100", tmp_path)
+    with pytest.raises(DataError, match="There is no file"):
+        load("cifar-10", tmp_path / "cifar-10-python.tar.gz")
+
+
+def without(files, name):
+    return {other: content for other, content in files.items() if other != name}
+
+
+def damaged(name, content):
+    return lambda files: {**files, name: content(files[name])}
+
+
+def repickled(**changes):
+    def change(content):
+        batch = pickle.loads(content)  # noqa: S301  the test's own bytes
+        batch.update({key.encode(): value for key, value in changes.items()})
+        return pickle.dumps(batch)
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("harm", "message"),
+    [
+        (damaged("data_batch_3", lambda c: c[:-40]), "truncated"),
+        (damaged("data_batch_3", lambda _: b""), "not a whole pickle"),
+        (damaged("data_batch_3", lambda _: pickle.dumps([1])), "does not hold a dictionary"),
+        (damaged("data_batch_3", lambda _: pickle.dumps({b"a": 1})), r"it lacks \['data', 'lab"),
+        (damaged("data_batch_3", repickled(data=b"xy")), "not an array of 3072 bytes"),
+        (damaged("data_batch_3", repickled(data=np.zeros((4, 3072)))), "array of 'f8', not whole"),
+        (damaged("data_batch_3", repickled(data=np.zeros((4, 30), "u1"))), "not an array of 3072"),
+        (damaged("data_batch_3", repickled(labels=[1, 2])), "not one whole number for each image"),
+        (damaged("data_batch_3", repickled(labels=list("abcd"))), "not one whole number"),
+        (damaged("data_batch_3", repickled(labels=[0, 1, 2, 10])), "not one of the 10 classes"),
+        (damaged("data_batch_3", repickled(labels=[0, 1, 2, 2**70])), "too large|too big|Overflow"),
+        (lambda files: without(files, "data_batch_3"), "lacks the file data_batch_3"),
+    ],
+)
+def test_a_damaged_batch_is_named_with_its_official_checksum(harm, message, tmp_path):
+    folder = in_folder(harm(cifar10_python()), tmp_path)
+    with pytest.raises(DataError, match=message) as caught:
+        load("cifar-10", folder, subset=True)
+    assert "data_batch_3" in str(caught.value)
+    assert "54ebc095f3ab1f0389bbae665268c751" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_damaged_class_names_are_refused(tmp_path):
+    files = {**cifar10_python(), "batches.meta": pickle.dumps({b"other": 1})}
+    with pytest.raises(DataError, match=r"batches\.meta is damaged.*no class names"):
+        load("cifar-10", in_folder(files, tmp_path), subset=True)
+
+
+def test_a_cut_binary_file_is_refused_also_between_two_images(tmp_path):
+    files = cifar10_binary()
+    files["test_batch.bin"] = files["test_batch.bin"][:-7]
+    with pytest.raises(DataError, match=r"test_batch\.bin is damaged.*not whole images"):
+        load("cifar-10", in_folder(files, tmp_path), subset=True)
+    files["test_batch.bin"] = cifar10_binary()["test_batch.bin"]
+    with pytest.raises(DataError, match="holds 4 images instead of 10,000"):
+        load("cifar-10", in_folder(files, tmp_path))
+
+
+class Evil:
+    def __init__(self, call, *arguments):
+        self.call, self.arguments = call, arguments
+
+    def __reduce__(self):
+        return self.call, self.arguments
+
+
+@pytest.mark.parametrize("where", ["data_batch_1", "batches.meta"])
+def test_a_pickle_that_would_run_code_is_refused_and_does_not(where, tmp_path):
+    marker = tmp_path / "ran"
+    for call, argument in ((Path.touch, marker), (eval, f"open({str(marker)!r}, 'w')")):
+        files = {**cifar10_python(), where: pickle.dumps({b"data": Evil(call, argument)})}
+        with pytest.raises(DataError, match="only numpy arrays are admitted"):
+            load("cifar-10", in_folder(files, tmp_path / "set"), subset=True)
+    assert not marker.exists()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"cposix\nsystem\n(S'true'\ntR.",
+        b"cnumpy\nfromfile\n(S'/etc/hostname'\ntR.",
+        b"cnumpy\nload\n(S'/etc/hostname'\ntR.",
+        b"cbuiltins\ngetattr\n.",
+        b"cnumpy.core.multiarray\nscalar\n.",
+        b"cnumpy.core.multiarray._reconstruct\n__globals__\n.",
+        b"cnumpy\nndarray\n}S'_make'\ncnumpy\ndtype\nsb.",  # sets a field of what it may call
+        b"cnumpy\nndarray\nN}S'_make'\ncnumpy\ndtype\ns\x86b.",
+        b"\x80\x02cnumpy\nndarray\n)\x81.",
+        b"c_codecs\nencode\n(S'x'\nS'rot13'\ntR.",
+        b"\x80\x04\x8c\x02os\x8c\x06system\x93.",
+        b"\x80\x02\x82\x01.",  # an extension code
+        b"Pname\n.",  # a persistent id
+        b"(" * 100_000,
+    ],
+)
+def test_whatever_else_a_pickle_asks_for_is_refused(content):
+    with pytest.raises(pickle.UnpicklingError):
+        plain_dict(content)
+
+
+def test_an_array_that_claims_more_than_it_brings_is_refused():
+    content = python2({b"data": np.zeros((2, 3), np.uint8)})
+    huge = content.replace(struct.pack("<i", 3) + b"t", struct.pack("<i", 2**30) + b"t", 1)
+    assert huge != content
+    with pytest.raises(pickle.UnpicklingError, match="too few or too many bytes"):
+        plain_dict(huge)
+
+
+@settings(max_examples=300)
+@given(st.data())
+def test_a_pickle_with_flipped_bytes_is_read_or_refused_and_nothing_else(data):
+    content = bytearray(python2({b"data": np.zeros((2, 3), np.uint8), b"labels": [1, 2]}))
+    for _ in range(data.draw(st.integers(1, 4))):
+        content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
+    with contextlib.suppress(pickle.UnpicklingError):
+        assert isinstance(plain_dict(bytes(content)), dict)
+
+
+@pytest.mark.parametrize("prefix", ["../", "/", "cifar/../../"])
+def test_an_archive_with_names_that_lead_outside_is_refused(prefix, tmp_path):
+    archive = in_tar(cifar10_python(), tmp_path / "cifar.tar.gz", prefix)
+    with pytest.raises(DataError, match="leads out of its folder"):
+        load("cifar-10", archive, subset=True)
+    assert [file.name for file in tmp_path.iterdir()] == ["cifar.tar.gz"]
+
+
+def test_a_link_in_an_archive_is_not_followed(tmp_path):
+    secret = tmp_path / "secret"
+    secret.write_bytes(cifar10_binary()["data_batch_1.bin"])
+    files = cifar10_binary()
+    del files["data_batch_1.bin"]
+    archive = in_tar(files, tmp_path / "cifar.tar")
+    with tarfile.open(archive, "w") as made:
+        for name, content in files.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            made.addfile(member, io.BytesIO(content))
+        link = tarfile.TarInfo("data_batch_1.bin")
+        link.type, link.linkname = tarfile.SYMTYPE, str(secret)
+        made.addfile(link)
+    with pytest.raises(DataError, match=r"lacks the file data_batch_1\.bin"):
+        load("cifar-10", archive, subset=True)
+
+
+@pytest.mark.parametrize("content", [b"", b"no archive at all", None])
+def test_a_damaged_archive_is_refused(content, tmp_path):
+    archive = in_tar(cifar10_python(), tmp_path / "cifar.tar.gz")
+    archive.write_bytes(archive.read_bytes()[:-2000] if content is None else content)
+    with pytest.raises(DataError, match="cut short or damaged"):
+        load("cifar-10", archive, subset=True)
+
+
+def test_an_archive_of_something_else_is_refused(tmp_path):
+    archive = in_tar({"readme.txt": b"hello"}, tmp_path / "other.tar.gz")
+    with pytest.raises(DataError, match="holds none of the files of cifar-10"):
+        load("cifar-10", archive)
+    archive.write_bytes(gzip.compress(b"x" * 2000))
+    with pytest.raises(DataError, match="as a tar archive"):
+        load("cifar-10", archive)
+
+
+@pytest.fixture(scope="module")
+def real_cifar10(tmp_path_factory):
+    if not (REAL / "cifar-10").is_dir():
+        pytest.skip("the real CIFAR-10 is not beside the project")
+    folder = tmp_path_factory.mktemp("cifar-10")
+    subprocess.run([sys.executable, REAL / "unpack", "cifar-10", folder], check=True)
+    return load("cifar-10", folder)
+
+
+def sizes(stream):
+    pairs = zip(stream.generations, stream.validation, strict=True)
+    return [len(rows) - int(counts.sum()) for rows, counts in pairs]
+
+
+def test_real_cifar_10_grows_to_the_papers_sizes(real_cifar10):
+    assert real_cifar10.train.counts.tolist() == [5_000] * 10
+    assert real_cifar10.test.counts.tolist() == [1_000] * 10
+    stream = grow(real_cifar10.train, cifar10_growth(), test=real_cifar10.test)
+    assert sizes(stream) == [24_400, 30_500, 32_500]
+    assert {name: len(held) for name, held in stream.evaluation.items()} == {
+        "test": 4_500,
+        "late": 1_000,
+    }
+    assert len(real_cifar10.notes) == 1  # equal arrays in other pickles
+
+
+def test_real_cifar_10_in_binary_has_the_official_checksums(real_cifar10, tmp_path):
+    files = {"batches.meta.txt": "\n".join(CIFAR10).encode()}
+    for split, pool in (("data_batch", real_cifar10.train), ("test_batch", real_cifar10.test)):
+        pixels = pool.inputs.transpose(0, 3, 1, 2).reshape(len(pool), 3072)
+        rows = np.column_stack([pool.labels.astype(np.uint8), pixels])
+        for number in range(len(rows) // 10_000):
+            name = f"{split}_{number + 1}.bin" if split == "data_batch" else f"{split}.bin"
+            files[name] = rows[number * 10_000 : (number + 1) * 10_000].tobytes()
+    found = load("cifar-10", in_folder(files, tmp_path))
+    assert found.notes == ()
+    assert found.train.fingerprint == real_cifar10.train.fingerprint
+    for file in tmp_path.iterdir():
+        file.unlink()  # 180 MB that pytest would keep
+
+
+def test_the_real_labels_of_cifar_100_grow_to_the_papers_sizes():
+    file = REAL / "cifar-100" / "labels.npz"
+    if not file.is_file():
+        pytest.skip("the real CIFAR-100 is not beside the project")
+    with np.load(file) as labels:
+        train, test = (
+            from_arrays(
+                np.zeros((len(labels[f"{split}_labels"]), 1)),
+                labels[f"{split}_labels"],
+                classes=labels["fine_names"].tolist(),
+                name=split,
+            )
+            for split in ("train", "test")
+        )
+    stream = grow(train, cifar100_growth(), test=test)
+    assert stream.pool.classes.index("bowl") == 10
+    assert sizes(stream) == [37_500, 46_875, 47_375]
+    assert [len(held) for held in stream.evaluation.values()] == [4_950, 100]
