@@ -232,6 +232,17 @@ def test_the_paper_s_methods_run_on_boosted_trees():
         assert len(members) == (1 if name == "singlebase" else 4)
 
 
+def test_the_number_that_stands_for_missing_values_is_kept():
+    model = XGBClassifier(max_depth=3, missing=0.0, n_estimators=4, learning_rate=0.3)
+    done = train(model, Recipe(schedule=Schedule("constant"), epochs=4, snapshots=4))
+    rows, validation = rows_of(done.spec)
+    pool = digits().pool
+    model.fit(pool.inputs[rows], pool.labels[rows])
+    last = done.weights[done.epochs.tolist().index(3)]
+    found = score([last], pool.inputs[validation], classes=4)[0]
+    assert (found == model.predict_proba(pool.inputs[validation])).all()
+
+
 def test_images_are_laid_out_flat():
     pool = digits().pool
     images = Pool(

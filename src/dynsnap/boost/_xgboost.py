@@ -8,7 +8,9 @@ from dynsnap._types import AnyArray, Labels, Scores
 from dynsnap.boost._learner import Cut, Predict, Task, rates, refuse_unknown, two_columns
 from dynsnap.boost._watch import Watch
 from dynsnap.ensemble import Recipe
-from dynsnap.errors import InputError, PlanError
+from dynsnap.errors import PlanError
+
+_MISSING = "dynsnap_missing"  # the number that stands for no value: a booster does not know it
 
 
 class XGBoostLearner:
@@ -80,6 +82,7 @@ class XGBoostLearner:
         unused = np.zeros(len(task.validation), dtype=np.int64)
         model.fit(task.inputs, task.labels, eval_set=[(task.validation, unused)], verbose=False)
         booster = model.get_booster()
+        booster.set_attr(**{_MISSING: repr(float(model.missing))})
 
         def cut(epoch: int) -> bytes:
             return bytes(booster[: epoch + 1].save_raw("ubj"))
@@ -94,13 +97,9 @@ def load(payload: bytes) -> Predict:
     booster = xgboost.Booster()
     booster.load_model(bytearray(payload))
 
+    missing = float(booster.attr(_MISSING) or "nan")
+
     def predict(inputs: AnyArray) -> Scores:
-        # XGBoost itself takes columns that it does not find for missing values.
-        if inputs.shape[1:] != (booster.num_features(),):
-            raise InputError(
-                "A stored learner cannot score these inputs: it knows "
-                f"{booster.num_features()} features, but they have the shape {inputs.shape}."
-            )
-        return two_columns(booster.predict(xgboost.DMatrix(inputs)))
+        return two_columns(booster.inplace_predict(inputs, missing=missing))
 
     return predict

@@ -131,6 +131,7 @@ class DynSnapClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 if the model is for text.
             y: Class labels, numbers or texts.
         """
+        self._allow_nan = allows_nan(self.model)
         inputs = self._features(X, reset=True)
         return self._train(inputs, _inputs.targets(y, len(inputs)), generation=1)
 
@@ -155,8 +156,8 @@ class DynSnapClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if lost := getattr(self, "_lost", ()):
             names = ", ".join(f"`{name}`" for name in lost)
             raise InputError(
-                f"A file cannot hold {names}, with which this estimator was trained: pass it to "
-                "`load` again before retraining."
+                f"To retrain a loaded estimator, pass {names} to `load` again: a file cannot hold "
+                "what it was trained with."
             )
         if earlier is not None:
             before = self._checked(*earlier)
@@ -172,7 +173,7 @@ class DynSnapClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             for old, new, name in zip(before, self._checked(X, y), ("X", "y"), strict=True)
         )
         fresh = clone(self)
-        for name in ("n_features_in_", "feature_names_in_", "_shape"):
+        for name in ("n_features_in_", "feature_names_in_", "_shape", "_allow_nan"):
             if hasattr(self, name):
                 setattr(fresh, name, getattr(self, name))
         return fresh._train(inputs, labels, generation=self.generation_ + 1)  # type: ignore[no-any-return]
@@ -218,6 +219,7 @@ class DynSnapClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._fitted = made
         self._data = data
         self._score_members: ScoreMembers | None = None
+        self._open()  # now, because predicting must leave an estimator as it was
         return self
 
     # --- what fitting found -----------------------------------------------------------------
@@ -352,8 +354,7 @@ class DynSnapClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     # --- helpers ----------------------------------------------------------------------------
 
     def _features(self, inputs: Any, *, reset: bool) -> AnyArray:
-        nan = allows_nan(self.model)
-        return _inputs.features(self, inputs, reset=reset, allow_nan=nan)
+        return _inputs.features(self, inputs, reset=reset, allow_nan=self._allow_nan)
 
     def _checked(self, inputs: Any, labels: Any) -> tuple[AnyArray, AnyArray]:
         found = self._features(inputs, reset=False)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dynsnap.errors import DynSnapError, FileError, PlanError, did_you_mean
+from dynsnap.errors import DynSnapError, FileError, InputError, PlanError, did_you_mean
+from dynsnap.estimator._backends import backend_of
 from dynsnap.estimator._fitted import Fitted, Member
 from dynsnap.store import SavedEnsemble, environment, load_ensemble, save_ensemble
 
@@ -35,6 +36,7 @@ def write(path: Path, estimator: "DynSnapClassifier") -> None:
         "classes": classes.tolist(),
         "class_type": "object" if classes.dtype == object else classes.dtype.str,
         "shape": estimator._shape,
+        "allow_nan": estimator._allow_nan,
         "columns": [str(name) for name in getattr(estimator, "feature_names_in_", ())],
     }
     save_ensemble(
@@ -84,19 +86,24 @@ def read(
         classes = np.array(about["classes"], dtype=np.dtype(about["class_type"]))
         shape = about["shape"]
         estimator._shape = None if shape is None else tuple(shape)
-        if shape is not None:
+        estimator._allow_nan = bool(about["allow_nan"])
+        if shape is not None and len(shape) == 1:
             estimator.n_features_in_ = shape[0]
         if about["columns"]:
             estimator.feature_names_in_ = np.array(about["columns"], dtype=object)
-        estimator._lost = tuple(name for name in about["lost"] if name not in settings)
+        given = {**settings} if model is None else {**settings, "model": model}
+        estimator._lost = tuple(name for name in ["model", *about["lost"]] if name not in given)
     except (KeyError, TypeError, ValueError) as error:
         raise FileError(f"{path} cannot be read as a DynSnapClassifier: {error!r}.") from error
-    estimator._become(made, classes, data=None)
+    if model is not None and backend_of(model) != made.backend:
+        raise InputError(
+            f"{path} was made with a model of another kind ({made.backend}) than `model`. "
+            "Pass what it was made with."
+        )
     try:
-        estimator._open()
+        return estimator._become(made, classes, data=None)
     except DynSnapError as error:
         raise type(error)(f"{path}: {error}") from error
-    return estimator
 
 
 def _settings(estimator: "DynSnapClassifier") -> tuple[dict[str, Any], list[str]]:

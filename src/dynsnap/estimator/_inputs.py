@@ -14,10 +14,11 @@ def texts(inputs: Any) -> AnyArray | None:
     """The inputs as an object array of text, or None where they are anything else."""
     if isinstance(inputs, str):
         raise InputError("`X` must be a list of texts, got a single text.")
-    if getattr(inputs, "ndim", 1) != 1 or not hasattr(inputs, "__len__") or not len(inputs):
+    listed = isinstance(inputs, list | tuple) and inputs and isinstance(inputs[0], str)
+    if not listed and getattr(inputs, "ndim", 0) != 1:
         return None
     found = np.asarray(inputs, dtype=object)
-    if found.ndim != 1 or not isinstance(found[0], str):
+    if not len(found) or not isinstance(found[0], str):
         return None
     for row, text in enumerate(found):
         if not isinstance(text, str):
@@ -30,7 +31,7 @@ def features(estimator: Any, inputs: Any, *, reset: bool, allow_nan: bool) -> An
     finite: bool | str = "allow-nan" if allow_nan else True
     if (found := texts(inputs)) is not None:
         shape: tuple[int, ...] | None = None
-    elif np.ndim(inputs) > 2:
+    elif (inputs.ndim if hasattr(inputs, "ndim") else np.asarray(inputs).ndim) > 2:
         found = check_array(inputs, allow_nd=True, dtype="numeric", ensure_all_finite=finite)
         shape = found.shape[1:]
     else:
@@ -50,7 +51,7 @@ def features(estimator: Any, inputs: Any, *, reset: bool, allow_nan: bool) -> An
 def targets(labels: Any, rows: int) -> AnyArray:
     """Class labels, one per input, as a flat array."""
     if labels is None:
-        raise InputError("`y` is missing: a classifier requires y to be passed, but it is None.")
+        raise InputError("A classifier requires y to be passed, but the target y is None.")
     found = column_or_1d(labels, warn=True)
     if len(found) != rows:
         raise InputError(f"`X` and `y` must be of one length, but have {rows} and {len(found)}.")
@@ -92,7 +93,8 @@ def encoded(labels: AnyArray, *, validation: float) -> tuple[AnyArray, Labels]:
 
 
 def _kind(array: AnyArray) -> str:
-    return "numbers" if array.dtype.kind in "buif" else "texts"
+    text = array.dtype.kind == "U" or any(isinstance(value, str) for value in array.flat[:1])
+    return "texts" if text else "numbers"
 
 
 def _named(shape: tuple[int, ...] | None) -> str:
