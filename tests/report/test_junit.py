@@ -39,7 +39,7 @@ def test_each_rule_and_part_is_a_test_case():
 def test_a_failure_says_what_was_found_and_what_was_asked_for():
     failure = suite()[0][0]
     assert failure.get("message") == (
-        "lost of class cat is 0.2000 (interval 0.1500–0.2500), asked for at most 0.1."
+        "lost of class cat is 0.2000 (interval [0.1500, 0.2500]), asked for at most 0.1."
     )
 
 

@@ -1,5 +1,6 @@
 """What was found, for people: text for the terminal, Markdown, JUnit XML."""
 
+from dynsnap.report._audit import audit_json, audit_report
 from dynsnap.report._blocks import (
     Block,
     Bullets,
@@ -28,6 +29,8 @@ __all__ = [
     "Paragraph",
     "Table",
     "Tone",
+    "audit_json",
+    "audit_report",
     "comparison_report",
     "gate_report",
     "junit",

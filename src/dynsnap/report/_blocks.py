@@ -96,11 +96,11 @@ def interval(estimate: Estimate | None) -> str:
 
     Example:
         >>> interval(Estimate(0.5, 0.25, 0.75))
-        '0.2500–0.7500'
+        '[0.2500, 0.7500]'
     """
     if estimate is None or estimate.low is None or estimate.high is None:
         return ""
-    return f"{number(estimate.low)}–{number(estimate.high)}"
+    return f"[{number(estimate.low)}, {number(estimate.high)}]"
 
 
 def p_value(value: float | None) -> str:

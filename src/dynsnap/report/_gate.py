@@ -23,14 +23,14 @@ from dynsnap.report._blocks import (
 
 _COLUMNS = (
     Column(""),
-    Column("rule"),
     Column("metric"),
     Column("of"),
-    Column("inputs", numeric=True),
+    Column("asked for"),
     Column("value", numeric=True),
     Column("interval"),
-    Column("asked for"),
+    Column("inputs", numeric=True),
     Column("same data", numeric=True),
+    Column("rule"),
 )
 _TONES: dict[str, Tone] = {"passed": "good", "failed": "bad", "not judged": "quiet"}
 
@@ -51,7 +51,7 @@ def _blocks(verdict: Verdict) -> Iterator[Block]:
         title="",
         columns=tuple(itertools.compress(_COLUMNS, used)),
         rows=tuple(tuple(itertools.compress(row, used)) for row in rows),
-        keys=2,
+        keys=3,
     )
     unjudged = [outcome for outcome in outcomes if outcome.status == "not judged"]
     if unjudged:
@@ -78,15 +78,15 @@ def _row(outcome: RuleOutcome) -> tuple[Cell, ...]:
     level = f" at {rule.confidence:g}" if on_bound else ""
     return (
         Cell(outcome.status, _TONES[outcome.status]),
-        Cell(rule.name),
         Cell(rule.metric),
         Cell(outcome.part),
-        Cell(count(outcome.inputs)),
+        Cell(f"{sign} {rule.threshold:g}{level}"),
         # The number that is held against the threshold stands out.
         Cell(number(estimate.value if estimate else None), "quiet" if on_bound else "strong"),
         Cell(interval(estimate), "strong" if on_bound else "quiet"),
-        Cell(f"{sign} {rule.threshold:g}{level}"),
+        Cell(count(outcome.inputs)),
         Cell("" if outcome.noise_floor is None else number(outcome.noise_floor), "quiet"),
+        Cell(rule.name, "quiet"),
     )
 
 

@@ -1,0 +1,57 @@
+"""`dynsnap audit`: the theorems on the members of two real ensembles."""
+
+from pathlib import Path
+
+import click
+
+from dynsnap import report, theory
+from dynsnap.cli import _options as options
+
+
+@click.command()
+@click.argument("old", type=options.FILE)
+@click.argument("new", type=options.FILE)
+@click.option(
+    "--order",
+    type=options.Number(min=1),
+    default=2,
+    show_default=True,
+    help="Order of the Minkowski distance, from 1 to inf.",
+)
+@options.seed_option
+@options.json_option
+@options.markdown_option
+@options.quiet_option
+@click.pass_context
+def audit(
+    ctx: click.Context,
+    old: Path,
+    new: Path,
+    order: float,
+    seed: int,
+    json_to: Path | None,
+    markdown_to: Path | None,
+    quiet: bool,
+) -> None:
+    """Compute both sides of the paper's theorems on the members of two ensembles.
+
+    OLD and NEW are NPZ files with the arrays scores (members, inputs, classes) and, where known,
+    truth (class positions or names), ids and classes. The exit code is 1 if a theorem does not
+    hold, which would be news.
+
+    For example:
+
+    \b
+        dynsnap audit old-members.npz new-members.npz
+    """
+    options.claim_outputs([old, new], {"--json": json_to, "--markdown": markdown_to})
+    before, after = theory.line_up(theory.read_members(old), theory.read_members(new))
+    found = theory.audit(before.scores, after.scores, truth=before.truth, order=order, seed=seed)
+    first, second = options.generation_names([old, new])
+    told = report.audit_report(found, old=first, new=second, ids=before.ids)
+    plain = report.audit_json(found, old=first, new=second, ids=before.ids)
+    options.deliver(json_to, lambda: options.as_json(plain))
+    options.deliver(markdown_to, lambda: report.markdown(told))
+    if not quiet and options.STDOUT not in (json_to, markdown_to):
+        options.show(told)
+    ctx.exit(0 if found.holds else 1)
