@@ -7,6 +7,7 @@ from dynsnap.data._digits import digits, digits_growth, digits_stream
 from dynsnap.data._growth import GrowthPlan, LateValidation, grow
 from dynsnap.data._images import read_images
 from dynsnap.data._jsonl import read_jsonl
+from dynsnap.data._new_inputs import NewInputs, read_inputs, reading_options
 from dynsnap.data._paper import cifar10_growth, cifar100_growth, yahoo_growth
 from dynsnap.data._pool import Pool, Stream, check_nested
 from dynsnap.data._sources import SOURCES, load
@@ -19,6 +20,7 @@ __all__ = [
     "DataSet",
     "GrowthPlan",
     "LateValidation",
+    "NewInputs",
     "Pool",
     "Stream",
     "check_nested",
@@ -36,11 +38,13 @@ __all__ = [
     "read_cifar10",
     "read_cifar100",
     "read_images",
+    "read_inputs",
     "read_jsonl",
     "read_npz",
     "read_table",
     "read_text_csv",
     "read_yahoo_answers",
+    "reading_options",
     "split",
     "yahoo_growth",
 ]

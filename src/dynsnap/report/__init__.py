@@ -15,6 +15,7 @@ from dynsnap.report._blocks import (
 from dynsnap.report._comparison import BREAKDOWNS, comparison_report
 from dynsnap.report._gate import gate_report, junit
 from dynsnap.report._markdown import markdown
+from dynsnap.report._study import study_report
 from dynsnap.report._text import PIPE_WIDTH, text
 
 __all__ = [
@@ -35,5 +36,6 @@ __all__ = [
     "gate_report",
     "junit",
     "markdown",
+    "study_report",
     "text",
 ]

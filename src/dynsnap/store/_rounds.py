@@ -44,6 +44,7 @@ def facts(
         "name": str(done.spec),
         "spec": dataclasses.asdict(done.spec),
         "seed": done.spec.seed,
+        "best_accuracy": float(done.accuracy.max()),
         "seconds": done.seconds,
         "cost": done.spec.recipe.epochs / training_epochs if training_epochs else None,
         "environment": environment(device),

@@ -73,7 +73,7 @@ class RunFolder:
         self._weights = weights
         self._half = half
         self._training_epochs = training_epochs
-        self._device = device
+        self.device = device
         self._lock = FolderLock(self.path)
         self._check_mark()
 
@@ -88,6 +88,11 @@ class RunFolder:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+    @property
+    def keeps_weights(self) -> bool:
+        """Whether rounds are stored with their learners."""
+        return self._weights
 
     def close(self) -> None:
         """Let other processes write."""
@@ -118,7 +123,7 @@ class RunFolder:
         _container.write(
             self._round(key),
             _rounds.parts(done, weights=self._weights, half=self._half),
-            _rounds.facts(key, done, training_epochs=self._training_epochs, device=self._device),
+            _rounds.facts(key, done, training_epochs=self._training_epochs, device=self.device),
         )
         self._checkpoint(key).unlink(missing_ok=True)
 
@@ -129,13 +134,18 @@ class RunFolder:
     def entries(self) -> Iterator[RoundEntry]:
         """Every round in the folder, each looked at in full, damaged ones too."""
         for path in sorted((self.path / "rounds").glob("[!.]*.npz")):
-            try:
-                container = _container.read(path)
-                _rounds.check_format(container.facts, path)
-                known, damage = dict(container.facts), None
-            except DamagedError as error:
-                known, damage = {}, str(error)
-            yield RoundEntry(key=path.stem, bytes=path.stat().st_size, facts=known, damage=damage)
+            yield self.entry(path.stem)
+
+    def entry(self, key: str) -> RoundEntry:
+        """What is known about one round of the folder."""
+        path = self._round(key)
+        try:
+            container = _container.read(path)
+            _rounds.check_format(container.facts, path)
+            known, damage = dict(container.facts), None
+        except DamagedError as error:
+            known, damage = {}, str(error)
+        return RoundEntry(key=key, bytes=path.stat().st_size, facts=known, damage=damage)
 
     def find(self, prefix: str) -> str:
         """The one key that begins like this."""
@@ -158,6 +168,13 @@ class RunFolder:
         self._open_for_writing()
         self._round(key).unlink(missing_ok=True)
         self._checkpoint(key).unlink(missing_ok=True)
+
+    def ensemble_path(self, method: str, generation: int) -> Path:
+        """Where an ensemble of this run is saved; its folder is made."""
+        self._open_for_writing()
+        folder = self.path / "ensembles"
+        folder.mkdir(exist_ok=True)
+        return folder / f"{method}-g{generation}.ensemble"
 
     def _round(self, key: str) -> Path:
         return self.path / "rounds" / f"{key}.npz"

@@ -2,8 +2,10 @@
 
 from dynsnap.study._plan import DataPlan, Keep, StudyPlan, read_study
 from dynsnap.study._run import StudyResult, run
+from dynsnap.study._sections import Section
 from dynsnap.study._stream import open_stream
 from dynsnap.study._table import NEVER_RETRAIN, NOISE_FLOOR, Row, SweepRow, read_table
+from dynsnap.study._train import TrainedEnsemble, train_ensembles
 from dynsnap.study._variants import Defaults, Sweep
 from dynsnap.study._waves import Ensemble, Ledger, StudyMonitor
 
@@ -16,13 +18,16 @@ __all__ = [
     "Keep",
     "Ledger",
     "Row",
+    "Section",
     "StudyMonitor",
     "StudyPlan",
     "StudyResult",
     "Sweep",
     "SweepRow",
+    "TrainedEnsemble",
     "open_stream",
     "read_study",
     "read_table",
     "run",
+    "train_ensembles",
 ]

@@ -1,0 +1,110 @@
+"""What the commands that train have in common."""
+
+import json
+import shlex
+import sys
+import time
+from collections.abc import Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dynsnap import __version__, _files, study
+from dynsnap.cli._models import make_trainer
+from dynsnap.cli._progress import Watch
+from dynsnap.ensemble import Engine, serial
+from dynsnap.errors import PlanError, did_you_mean
+from dynsnap.store import RunFolder, environment
+from dynsnap.study import StudyPlan, StudyResult
+
+ENGINES: Mapping[str, Engine] = {"serial": serial}
+
+engine_option = click.option(
+    "--engine",
+    type=click.Choice(list(ENGINES)),
+    default="serial",
+    show_default=True,
+    help="How rounds of training are spread over workers.",
+)
+budget_option = click.option(
+    "--time-budget",
+    "budget",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="SECONDS",
+    help="Stop at a checkpoint after so many seconds (exit code 4); the same command goes on.",
+)
+quiet_option = click.option("-q", "--quiet", is_flag=True, help="Show no progress.")
+data_option = click.option(
+    "--data",
+    "data_path",
+    type=click.Path(path_type=Path),
+    metavar="PATH",
+    help="Where the data is, instead of the path in the study file.",
+)
+
+
+def shipped() -> dict[str, Path]:
+    """The study files that come with dynsnap, by name."""
+    folder = Path(str(resources.files("dynsnap") / "studies"))
+    return {path.stem: path for path in sorted(folder.glob("*.toml"))}
+
+
+def find_study(name: str) -> Path:
+    """A study file: a path, or the name of one that comes with dynsnap."""
+    path = Path(name)
+    if path.exists():
+        return path
+    known = shipped()
+    if name not in known:
+        raise PlanError(
+            f"There is no study file {name}, and none of that name comes with dynsnap. "
+            f"{did_you_mean(name, known)}"
+        )
+    return known[name]
+
+
+def run_folder(plan: StudyPlan, folder: Path, *, weights: bool) -> RunFolder:
+    """The run folder of a study."""
+    return RunFolder(folder, weights=weights, half=plan.half, training_epochs=plan.epochs)
+
+
+def same_command() -> str:
+    """What to type to do the same again."""
+    return shlex.join(["dynsnap", *sys.argv[1:]])
+
+
+def execute(plan: StudyPlan, file: Path, folder: Path, *, engine: str, watch: Watch) -> StudyResult:
+    """Run a study in its folder, and leave there what is needed to understand the results."""
+    start = time.monotonic()
+    stream, notes = study.open_stream(plan.data)
+    for note in notes:
+        watch.say(note)
+    with run_folder(plan, folder, weights=plan.keep == "weights") as store:
+        _files.write_bytes(folder / "study.toml", file.read_bytes())
+        trainer = make_trainer(plan, stream, store=store, monitor=watch)
+        result = study.run(
+            plan,
+            stream=stream,
+            trainer=trainer,
+            store=store,
+            folder=folder,
+            engine=ENGINES[engine],
+            monitor=watch,
+        )
+        about: dict[str, Any] = {
+            "study": plan.name,
+            "dynsnap": __version__,
+            "environment": environment(store.device),
+            "engine": engine,
+            "generations": [len(rows) for rows in stream.generations],
+            "test_inputs": len(stream.evaluation["test"]),
+            "replicates": plan.replicates,
+            "rounds": result.rounds,
+            "rounds_trained_last": result.trained,
+            "training_seconds": result.seconds,
+            "wall_seconds_last": time.monotonic() - start,
+        }
+        _files.write_text(folder / "about.json", json.dumps(about, indent=1) + "\n")
+    return result

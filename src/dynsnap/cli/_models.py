@@ -1,0 +1,187 @@
+"""From the words of a study file to trainers, and from saved ensembles to scores."""
+
+import importlib
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from dynsnap._types import AnyArray, MemberScores
+from dynsnap.data import Stream
+from dynsnap.ensemble import Monitor, Trainer, round_key
+from dynsnap.errors import PlanError
+from dynsnap.store import RunFolder, SavedEnsemble
+from dynsnap.study import Section, StudyPlan
+
+_BOOSTED = {"xgboost": "xgboost.XGBClassifier", "lightgbm": "lightgbm.LGBMClassifier"}
+
+
+def make_trainer(plan: StudyPlan, stream: Stream, *, store: RunFolder, monitor: Monitor) -> Trainer:
+    """The trainer that a study file asks for, with its checkpoints in the run folder."""
+    settings = Section(plan.training, "[training]")
+    trainer: Trainer
+    if _is_boosted(plan.model):
+        settings.finish()
+        from dynsnap.boost import BoostTrainer
+
+        trainer = BoostTrainer(
+            stream,
+            model=_classifier(plan.model),
+            monitor=monitor,
+            keep_weights=store.keeps_weights,
+        )
+    else:
+        train = _needed("dynsnap.train", "torch")
+        trainer = train.TorchTrainer(
+            stream,
+            model=module_factory(plan.model),
+            **_torch_settings(settings, train),
+            monitor=monitor,
+            checkpoints=store.checkpoints(lambda spec: round_key(trainer, spec)),
+            keep_weights=store.keeps_weights,
+        )
+    store.device = str(getattr(trainer, "device", "cpu"))
+    return trainer
+
+
+def make_scorer(
+    ensemble: SavedEnsemble, *, factory: str | None, device: str
+) -> Callable[[AnyArray], MemberScores]:
+    """What scores inputs with the members of a saved ensemble."""
+    model = dict(ensemble.model)
+    if _is_boosted(model):
+        from dynsnap.boost import score
+
+        def boosted(inputs: AnyArray) -> MemberScores:
+            scores = score(ensemble.learners, inputs, classes=len(ensemble.classes))
+            return scores[ensemble.positions]
+
+        return boosted
+    model.pop("backend", None)
+    # A file may come from anywhere, so code that it names is not run: the caller names it.
+    if factory is not None:
+        model = {**model, "factory": factory}
+        model.pop("name", None)
+    elif "name" not in model:
+        its = f", {model['factory']!r}," if "factory" in model else ""
+        raise PlanError(
+            f"This ensemble was trained with a model of its maker's own{its} whose code no file "
+            "holds. Name its factory with --model MODULE:FACTORY if you trust it."
+        )
+    train = _needed("dynsnap.train", "torch")
+    predictor = train.Predictor(ensemble.learners, model=module_factory(model), device=device)
+
+    def scored(inputs: AnyArray) -> MemberScores:
+        scores: MemberScores = predictor(inputs)[ensemble.positions]
+        return scores
+
+    return scored
+
+
+def module_factory(model: Mapping[str, Any]) -> Callable[..., Any]:
+    """The function that builds the module which a study file names."""
+    settings = dict(model)
+    if "factory" in settings:
+        import functools
+
+        return functools.partial(_imported(settings.pop("factory")), **settings)
+    name = settings.pop("name", None)
+    if not isinstance(name, str):
+        raise PlanError("[model] must say the `name` of a model, or a `factory` of your own.")
+    models = _needed("dynsnap.train.models", "torch")
+    factory: Callable[..., Any] = models.by_name(name, **settings)
+    return factory
+
+
+def _torch_settings(section: Section, train: Any) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    kinds: dict[str, type] = {
+        "batch_size": int,
+        "learning_rate": float,
+        "prepare": str,
+        "device": str,
+        "precision": str,
+        "checkpoint_every": float,
+    }
+    for name, kind in kinds.items():
+        value = section.take(name, kind, None)
+        if value is not None:
+            found[name] = value
+    adam = section.take("adam", dict, {})
+    augment = section.take_any("augment", False)
+    section.finish()
+    found["optimizer"] = _built(train.Adam, adam, "[training.adam]")
+    if augment is not False:
+        settings = {} if augment is True else augment
+        if not isinstance(settings, dict):
+            raise PlanError(
+                f"[training]: `augment` must be true, or a table of its settings, got {augment!r}."
+            )
+        found["augment"] = _built(train.ShiftsAndFlips, settings, "[training.augment]")
+    return found
+
+
+def _built(kind: Callable[..., Any], settings: dict[str, Any], where: str) -> Any:
+    """A dataclass of settings from a table of the file."""
+    import dataclasses
+
+    section = Section(settings, where)
+    given = {
+        field.name: section.take_any(field.name)
+        for field in dataclasses.fields(kind)  # type: ignore[arg-type]
+        if field.name in settings
+    }
+    for field in dataclasses.fields(kind):  # type: ignore[arg-type]
+        section.take_any(field.name)
+    section.finish()
+    try:
+        return kind(**{name: tuple(v) if isinstance(v, list) else v for name, v in given.items()})
+    except TypeError as error:
+        raise PlanError(f"{where} cannot be used as it stands: {error}.") from error
+
+
+def _is_boosted(model: Mapping[str, Any]) -> bool:
+    name = model.get("name")
+    if "backend" in model:
+        return str(model["backend"]) == "boost"
+    return isinstance(name, str) and (name in _BOOSTED or name.startswith("sklearn."))
+
+
+def _classifier(model: Mapping[str, Any]) -> Any:
+    settings = dict(model)
+    name = settings.pop("name")
+    path, _, attribute = _BOOSTED.get(name, name).rpartition(".")
+    kind = getattr(_needed(path, "boost"), attribute, None)
+    if not isinstance(kind, type) or not hasattr(kind, "predict_proba"):
+        raise PlanError(f"[model]: {name!r} is not a classifier that gives probabilities.")
+    try:
+        return kind(**settings)
+    except TypeError as error:
+        raise PlanError(f"[model]: {name} cannot be set up: {error}.") from error
+
+
+def _imported(reference: Any) -> Callable[..., Any]:
+    """A function of the user's own, `package.module:name`, found as Python would find it."""
+    module, _, name = str(reference).partition(":")
+    if not (isinstance(reference, str) and module and name):
+        raise PlanError(f"A model factory is named as MODULE:NAME, got {reference!r}.")
+    here = str(Path.cwd())
+    if here not in sys.path:  # as `python -m` has it, and a console script has not
+        sys.path.insert(0, here)
+    try:
+        found = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError) as error:
+        raise PlanError(f"The model factory {reference!r} cannot be imported: {error}.") from error
+    if not callable(found):
+        raise PlanError(f"The model factory {reference!r} is not a function.")
+    return found  # type: ignore[no-any-return]
+
+
+def _needed(module: str, extra: str) -> Any:
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise PlanError(
+            f"This needs {error.name or module}, which is not installed. "
+            f"Install it with: pip install 'dynsnap[{extra}]'"
+        ) from error

@@ -1,0 +1,111 @@
+"""`dynsnap runs`: what lies in a run folder."""
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import click
+
+from dynsnap import report
+from dynsnap.cli import _options
+from dynsnap.errors import FileError, PlanError
+from dynsnap.report import Cell, Column
+from dynsnap.store import RoundEntry, RunFolder
+
+_KEY = 10  # characters that are shown of a key; any beginning that is unique will do
+
+
+@click.command()
+@click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
+@click.argument("action", type=click.Choice(["list", "show", "remove"]), default="list")
+@click.argument("keys", nargs=-1, metavar="[KEY]...")
+@click.option("--damaged", is_flag=True, help="With remove: all rounds that are damaged.")
+def runs(folder: Path, action: str, keys: tuple[str, ...], damaged: bool) -> None:
+    """List the rounds of training in the run folder DIR, show some in full, or remove some.
+
+    A KEY may be shortened. What is removed is trained again when the study is run again.
+
+    \b
+        dynsnap runs runs/mine
+        dynsnap runs runs/mine show 3f2a
+        dynsnap runs runs/mine remove 3f2a 91bc
+        dynsnap runs runs/mine remove --damaged
+    """
+    if not (folder / "rounds").is_dir():
+        raise FileError(f"{folder} is not a run folder. `dynsnap run` makes one, with --out.")
+    store = RunFolder(folder)
+    if action != "list" and not keys and not damaged:
+        raise PlanError(f"Say which rounds to {action}: give the beginning of their keys.")
+    if action == "list":
+        if keys or damaged:
+            raise PlanError("`list` takes no keys: it lists all rounds.")
+        _options.show(tuple(_listing(list(store.entries()))))
+    elif action == "show":
+        for key in map(store.find, keys):
+            entry = store.entry(key)
+            click.echo(json.dumps(entry.facts or {"key": key, "damage": entry.damage}, indent=1))
+    else:
+        doomed = [store.find(key) for key in keys]
+        if damaged:
+            doomed += [entry.key for entry in store.entries() if entry.damage is not None]
+        for key in dict.fromkeys(doomed):
+            store.remove(key)
+            click.echo(f"Removed {key}.")
+        if not doomed:
+            click.echo("No round is damaged.")
+
+
+def _listing(entries: Sequence[RoundEntry]) -> Iterator[report.Block]:
+    if not entries:
+        yield report.Paragraph("No rounds yet.")
+        return
+    numeric = ("accuracy", "κ", "seconds", "MB")
+    yield report.Table(
+        title="",
+        columns=(
+            Column("key"),
+            Column("round"),
+            *(Column(title, numeric=True) for title in numeric),
+            Column("weights"),
+        ),
+        rows=tuple(_line(entry) for entry in sorted(entries, key=_order)),
+        footer=_total(entries),
+    )
+
+
+def _line(entry: RoundEntry) -> tuple[Cell, ...]:
+    facts, size = entry.facts, f"{entry.bytes / 1e6:.2f}"
+    if entry.damage is not None:
+        blank = Cell("")
+        damaged = Cell("damaged: will be trained again", "bad")
+        return (Cell(entry.key[:_KEY]), damaged, blank, blank, blank, Cell(size), blank)
+    cost = facts.get("cost")
+    weighty = any(name.startswith("weights.") for name in facts["sha256"])
+    return (
+        Cell(entry.key[:_KEY]),
+        Cell(facts["name"]),
+        Cell(f"{facts['best_accuracy']:.4f}"),
+        Cell("" if cost is None else f"{cost:.1f}"),
+        Cell(f"{facts['seconds']:.1f}"),
+        Cell(size),
+        Cell("yes" if weighty else "no"),
+    )
+
+
+def _order(entry: RoundEntry) -> tuple[object, ...]:
+    spec = entry.facts.get("spec", {})
+    recipe = spec.get("recipe", {})
+    return (
+        recipe.get("schedule", {}).get("kind", ""),
+        recipe.get("epochs", 0),
+        spec.get("replicate", 0),
+        spec.get("generation", 0),
+        spec.get("index", 0),
+        entry.key,
+    )
+
+
+def _total(entries: Sequence[RoundEntry]) -> str:
+    seconds = sum(entry.facts.get("seconds", 0.0) for entry in entries)
+    size = sum(entry.bytes for entry in entries) / 1e6
+    return f"{len(entries)} rounds, {seconds:.0f} s of training, {size:.1f} MB"

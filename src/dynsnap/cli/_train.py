@@ -1,0 +1,119 @@
+"""`dynsnap train`: an ensemble that is ready to predict."""
+
+import dataclasses
+from pathlib import Path
+
+import click
+
+from dynsnap import __version__, data, store, study
+from dynsnap.cli import _execute
+from dynsnap.cli._models import make_trainer
+from dynsnap.cli._progress import Watch
+from dynsnap.ensemble import COMBINATIONS, Combination
+
+
+@click.command()
+@click.argument("study_file", metavar="STUDY")
+@click.option(
+    "--method",
+    "method_name",
+    default="dynsnap-cyc",
+    show_default=True,
+    help="Which of the study's methods to train.",
+)
+@click.option(
+    "--generation",
+    "generations",
+    type=click.IntRange(min=1),
+    multiple=True,
+    help="Which generation of the data to train on; may be repeated.  [default: the last]",
+)
+@click.option(
+    "--combination",
+    type=click.Choice(COMBINATIONS),
+    default="average",
+    show_default=True,
+    help="How members are combined at prediction.",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Where rounds and ensembles go.  [default: runs/<name of the study>]",
+)
+@_execute.data_option
+@_execute.engine_option
+@_execute.budget_option
+@_execute.quiet_option
+def train(
+    study_file: str,
+    method_name: str,
+    generations: tuple[int, ...],
+    combination: Combination,
+    out: Path | None,
+    data_path: Path | None,
+    engine: str,
+    budget: float | None,
+    quiet: bool,
+) -> None:
+    """Train one method of a STUDY, and save the ensemble to predict with.
+
+    The ensemble is one file, DIR/ensembles/METHOD-gN.ensemble. Rounds that lie in DIR with their
+    weights are not trained again.
+
+    \b
+        dynsnap train my-study.toml --method dynsnap-cyc --out runs/mine
+        dynsnap predict runs/mine/ensembles/dynsnap-cyc-g3.ensemble new.csv -o predictions.parquet
+    """
+    file = _execute.find_study(study_file)
+    plan = study.read_study(file)
+    if data_path is not None:
+        plan = dataclasses.replace(plan, data=dataclasses.replace(plan.data, path=data_path))
+    folder = out or Path("runs") / plan.name
+    method = plan.method(method_name)
+    with (
+        Watch(budget=budget, quiet=quiet) as watch,
+        watch.going_on(_execute.same_command(), f"What was done is in {folder}."),
+    ):
+        stream, notes = study.open_stream(plan.data)
+        for note in notes:
+            watch.say(note)
+        with _execute.run_folder(plan, folder, weights=True) as rounds:
+            reading = data.reading_options(plan.data.source, plan.data.path, plan.data.options)
+            made = study.train_ensembles(
+                plan,
+                method,
+                generations or (len(stream.generations),),
+                stream=stream,
+                trainer=make_trainer(plan, stream, store=rounds, monitor=watch),
+                store=rounds,
+                engine=_execute.ENGINES[engine],
+                monitor=watch,
+            )
+            for trained in made:
+                path = rounds.ensemble_path(method.name, trained.ensemble.generation)
+                store.save_ensemble(
+                    path,
+                    store.SavedEnsemble(
+                        method=method.name,
+                        generation=trained.ensemble.generation,
+                        combination=combination,
+                        classes=stream.pool.classes,
+                        accuracy=trained.accuracy,
+                        learners=trained.learners,
+                        positions=trained.positions,
+                        model=plan.model,
+                        about={
+                            "study": plan.name,
+                            "reading": reading,
+                            "dynsnap": __version__,
+                            "environment": store.environment(rounds.device),
+                            "cost": trained.price.kappa,
+                            "seconds": trained.price.seconds,
+                        },
+                    ),
+                )
+                click.echo(
+                    f"{path}: {len(trained.positions)} members, validation accuracy "
+                    f"{trained.accuracy.mean():.4f}, {trained.price.kappa:.1f} κ"
+                )

@@ -1,0 +1,165 @@
+"""Inputs to predict on: read like those of a data set, but their labels may be missing."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dynsnap._files import read_arrays
+from dynsnap._types import AnyArray
+from dynsnap.data import _images, _jsonl, _tables
+from dynsnap.data._arrays import _inputs
+from dynsnap.data._dataset import opened
+from dynsnap.errors import DataError
+
+_LINES = (".jsonl", ".jsonl.gz")
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class NewInputs:
+    """Inputs that a classifier has not seen.
+
+    Attributes:
+        inputs: One per row, as a pool holds them.
+        ids: A name for each row.
+        labels: The true class names, None where they are not known.
+    """
+
+    inputs: AnyArray
+    ids: AnyArray
+    labels: AnyArray | None = None
+
+
+def read_inputs(
+    path: str | Path,
+    *,
+    label: str = "label",
+    text: str | None = None,
+    features: Sequence[str] | None = None,
+    id: str | None = None,  # noqa: A002  the column is called so
+    size: tuple[int, int] | None = None,
+    grey: bool = False,
+    allow_missing: bool = False,
+) -> NewInputs:
+    """Inputs from an NPZ file, a CSV or Parquet table, JSON lines, or a folder of images.
+
+    Options that the kind of file has no use for are ignored, so that whoever keeps the options of
+    a data set can hand them all in.
+
+    Args:
+        path: An NPZ file with `inputs` (and `labels`, `ids`); a table; JSON lines; or a folder of
+            images, which lie in it or in one subfolder for each class.
+        label: The column of true classes, used where it is there.
+        text: The column of texts, where the inputs are texts.
+        features: Else the columns of numbers; by default all that have no other role.
+        id: The column of ids; by default rows are numbered.
+        size: (height, width) to bring images to.
+        grey: Read images as one channel.
+        allow_missing: Accept missing numbers, as NaN.
+
+    Example:
+        >>> import tempfile
+        >>> file = Path(tempfile.mkdtemp()) / "new.csv"
+        >>> _ = file.write_text("width,height\\n1,2\\n3,4\\n")
+        >>> read_inputs(file).inputs
+        array([[1., 2.],
+               [3., 4.]], dtype=float32)
+    """
+    path = Path(path)
+    if path.is_dir():
+        return _of_images(path, size, grey)
+    if path.suffix == ".npz":
+        return _of_arrays(read_arrays(path), path)
+    if path.name.endswith(_LINES):
+        return _of_lines(path, label, text or "text", id)
+    if path.name.endswith(_tables._SUFFIXES):
+        return _of_table(path, label, text, features, id, allow_missing)
+    known = ", ".join((".npz", *_tables._SUFFIXES, *_LINES))
+    raise DataError(f"{path} must be a folder of images, or end in one of {known}.")
+
+
+def reading_options(source: str, path: Path | None, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options that read new inputs as a source reads its own.
+
+    For a table the feature columns are named, so that columns in another order are no other inputs.
+    """
+    kept = ("label", "text", "features", "id", "size", "grey", "allow_missing")
+    found = {name: options[name] for name in kept if options.get(name) is not None}
+    if source == "table" and path is not None and not {"text", "features"} & found.keys():
+        roles = {"label": "label", **found}
+        taken = {roles["label"], roles.get("id"), *options.get("slices", ())}
+        table = _tables._Table(path, [roles["label"]])
+        found["features"] = _feature_columns(table.columns, taken)
+    return found
+
+
+def _feature_columns(columns: Sequence[str], taken: Collection[str | None]) -> list[str]:
+    # An index that pandas wrote down is a row number, not a feature.
+    return [c for c in columns if c not in taken and not c.startswith("__index_level_")]
+
+
+def _of_arrays(arrays: Mapping[str, AnyArray], path: Path) -> NewInputs:
+    if "inputs" not in arrays:
+        raise DataError(f"{path} must hold the array `inputs`, but has {sorted(arrays)}.")
+    rows = _inputs(arrays["inputs"], str(path))
+    labels = arrays.get("labels")
+    if labels is not None and "classes" in arrays and labels.dtype.kind in "iu":
+        labels = arrays["classes"][labels]
+    return NewInputs(
+        inputs=rows,
+        ids=arrays.get("ids", np.arange(len(rows))),
+        labels=None if labels is None else labels.astype(str).astype(object),
+    )
+
+
+def _of_table(
+    path: Path,
+    label: str,
+    text: str | None,
+    features: Sequence[str] | None,
+    id_column: str | None,
+    allow_missing: bool,
+) -> NewInputs:
+    words = [name for name in (text, id_column) if name is not None]
+    table = _tables._Table(path, words)
+    labelled = label in table.columns
+    if labelled:  # again, so that its labels stay as they are written
+        table = _tables._Table(path, [*words, label])
+    if features is None:
+        features = _feature_columns(table.columns, {*words, label})
+    rows = table.texts(text) if text is not None else table.numbers(features, allow_missing)
+    return NewInputs(
+        inputs=rows,
+        ids=np.arange(len(rows)) if id_column is None else table.texts(id_column),
+        labels=table.texts(label) if labelled else None,
+    )
+
+
+def _of_lines(path: Path, label: str, text: str, id_field: str | None) -> NewInputs:
+    with opened(path) as handle:
+        first = next((line for line in handle if line.strip()), b"{}")
+    labelled = label in _jsonl._object(first, f"{path}, its first line")
+    fields = [text, *([label] if labelled else []), *([id_field] if id_field else [])]
+    found = _jsonl._fields(path, fields, text)
+    return NewInputs(
+        inputs=_jsonl._objects(found[text]),
+        ids=np.arange(len(found[text])) if id_field is None else np.array(found[id_field]),
+        labels=_jsonl._objects(found[label]) if labelled else None,
+    )
+
+
+def _of_images(folder: Path, size: tuple[int, int] | None, grey: bool) -> NewInputs:
+    flat = sorted(
+        file
+        for file in folder.iterdir()
+        if file.is_file() and file.suffix.lower() in _images._SUFFIXES
+    )
+    files = flat or _images._files(folder)[0]
+    names = [str(file.relative_to(folder)) for file in files]
+    return NewInputs(
+        inputs=_images._Pixels(None if size is None else (size[0], size[1]), grey).read(files),
+        ids=np.array(names),
+        labels=None if flat else _jsonl._objects([file.parent.name for file in files]),
+    )

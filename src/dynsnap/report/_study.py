@@ -1,0 +1,203 @@
+"""A study as a report: the paper's table, and pictures of what consistency costs."""
+
+from collections.abc import Iterator, Sequence
+
+from dynsnap.report._blocks import (
+    UNDEFINED,
+    Block,
+    Bullets,
+    Cell,
+    Column,
+    Document,
+    Heading,
+    Paragraph,
+    Table,
+    Tone,
+)
+from dynsnap.study import NEVER_RETRAIN, NOISE_FLOOR, Row, SweepRow
+
+_METRICS = {
+    "accuracy": "ACC",
+    "consistency": "CON",
+    "correct_consistency": "ACC-CON",
+}
+_SHORT = {
+    "majority": "MV",
+    "weighted_majority": "WMV",
+    "average": "AVG",
+    "weighted_average": "WAVG",
+}
+_BAR = 24  # cells of the longest bar
+_EIGHTHS = " ▏▎▍▌▋▊▉█"
+_BASELINE = "singlebase"
+
+
+def study_report(
+    rows: Sequence[Row], *, title: str, sweeps: Sequence[SweepRow] = (), notes: Sequence[str] = ()
+) -> Document:
+    """The table of a study as the paper has it, in percent, with pictures.
+
+    Args:
+        rows: The study's table.
+        title: What the study is called, and what it was run on.
+        sweeps: The points of its sweeps.
+        notes: What the reader should know, a sentence each.
+    """
+    return tuple(_blocks(rows, title, sweeps, notes))
+
+
+def _blocks(
+    rows: Sequence[Row], title: str, sweeps: Sequence[SweepRow], notes: Sequence[str]
+) -> Iterator[Block]:
+    found = {(row.method, row.combination, row.metric): row for row in rows}
+    methods = list(dict.fromkeys(row.method for row in rows))
+    combinations = list(dict.fromkeys(row.combination for row in rows))
+    yield Heading(title)
+    yield Paragraph(
+        "Percent, with 95 % intervals over test inputs. ACC: mean over generations; CON (labelled "
+        "alike) and ACC-CON (alike and right): mean over pairs of generations. κ: trainings from "
+        "scratch per generation. MV, WMV: majority and weighted majority vote; AVG, WAVG: average "
+        "and weighted average.",
+        "quiet",
+    )
+    yield _main(found, methods, combinations)
+    how = "average" if "average" in combinations else combinations[0]
+    for metric in ("consistency", "correct_consistency"):
+        yield _picture(found, methods, how, metric)
+    for name in dict.fromkeys(point.sweep for point in sweeps):
+        yield _sweep([point for point in sweeps if point.sweep == name])
+    yield Bullets("Reading it", (*_explained(found, methods, how), *notes))
+
+
+def _main(
+    found: dict[tuple[str, str, str], Row], methods: Sequence[str], combinations: Sequence[str]
+) -> Table:
+    heads = [Column("method"), Column("by"), Column("κ", numeric=True)]
+    for symbol in _METRICS.values():
+        heads += [Column(symbol, numeric=True), Column("interval", numeric=True)]
+    lines = []
+    for method in methods:
+        for position, how in enumerate(combinations):
+            present = [found.get((method, how, metric)) for metric in _METRICS]
+            first = next((row for row in present if row is not None), None)
+            if first is None:
+                continue
+            cells = [
+                Cell(method if position == 0 else "", "strong"),
+                Cell(_SHORT.get(how, how)),
+                Cell(f"{first.cost:.1f}" if position == 0 else ""),
+            ]
+            for metric, row in zip(_METRICS, present, strict=True):
+                base = found.get((_BASELINE, how, metric))
+                cells += [Cell(_percent(row), _tone(row, base)), Cell(_interval(row), "quiet")]
+            lines.append(tuple(cells))
+    return Table(title="", columns=tuple(heads), rows=tuple(lines), keys=3, unit=2)
+
+
+def _picture(
+    found: dict[tuple[str, str, str], Row], methods: Sequence[str], how: str, metric: str
+) -> Table:
+    shown = {
+        method: found[method, how, metric] for method in methods if (method, how, metric) in found
+    }
+    values = [row.value for row in shown.values()]
+    start = max(0.0, int(min(values) * 100 - 5) // 5 * 5 / 100)
+    lines = tuple(
+        (
+            Cell(method),
+            Cell(f"{row.cost:.1f}"),
+            Cell(_bar((row.value - start) / (1 - start)), _tone(row, shown.get(_BASELINE))),
+            Cell(_percent(row)),
+        )
+        for method, row in shown.items()
+    )
+    return Table(
+        title=f"{_METRICS[metric]} ({_SHORT.get(how, how)}); bars run from {start:.0%} to 100%",
+        columns=(
+            Column("method"),
+            Column("κ", numeric=True),
+            Column(""),
+            Column("%", numeric=True),
+        ),
+        rows=lines,
+    )
+
+
+def _sweep(points: Sequence[SweepRow]) -> Table:
+    labels = list(dict.fromkeys(point.point for point in points))
+    found = {(point.point, point.row.metric): point.row for point in points}
+    lines = []
+    for label in labels:
+        rows = [found.get((label, metric)) for metric in _METRICS]
+        cost = next(row.cost for row in rows if row is not None)
+        cells = [Cell(label), Cell(f"{cost:.1f}")]
+        for row in rows:
+            cells += [Cell(_percent(row)), Cell(_interval(row), "quiet")]
+        lines.append(tuple(cells))
+    heads = [Column(points[0].over), Column("κ", numeric=True)]
+    for symbol in _METRICS.values():
+        heads += [Column(symbol, numeric=True), Column("interval", numeric=True)]
+    return Table(
+        title=f"Sweep: {points[0].sweep}", columns=tuple(heads), rows=tuple(lines), keys=2, unit=2
+    )
+
+
+def _explained(
+    found: dict[tuple[str, str, str], Row], methods: Sequence[str], how: str
+) -> Iterator[str]:
+    noise = found.get((NOISE_FLOOR, how, "consistency"))
+    if noise is not None:
+        yield (
+            f"{NOISE_FLOOR}: SingleBase trained twice on the same first generation already labels "
+            f"{100 * (1 - noise.value):.1f} % of the inputs differently."
+        )
+    kept = found.get((NEVER_RETRAIN, how, "accuracy"))
+    if kept is not None:
+        yield (
+            f"{NEVER_RETRAIN}: the first generation kept for ever. It never changes its mind, "
+            "and never learns."
+        )
+    late = {
+        method: found[method, how, "late_accuracy"]
+        for method in methods
+        if (method, how, "late_accuracy") in found
+    }
+    if late:
+        listed = ", ".join(f"{method} {_percent(row)}" for method, row in late.items())
+        yield f"Accuracy of the last generation on classes that arrived late: {listed}."
+
+
+def _tone(row: Row | None, base: Row | None) -> Tone:
+    """Good and bad where the interval leaves no doubt about the baseline's value."""
+    if row is None or base is None or row.low is None or row.high is None or row is base:
+        return "plain"
+    if row.low > base.value:
+        return "good"
+    return "bad" if row.high < base.value else "plain"
+
+
+def _percent(row: Row | None) -> str:
+    return UNDEFINED if row is None else _short(row.value)
+
+
+def _interval(row: Row | None) -> str:
+    if row is None or row.low is None or row.high is None:
+        return ""
+    return f"{_short(row.low)}–{_short(row.high)}"
+
+
+def _short(value: float) -> str:
+    text = f"{100 * value:.1f}"
+    return "100" if text == "100.0" else text
+
+
+def _bar(share: float) -> str:
+    """A bar of so many cells, to an eighth of a cell.
+
+    Example:
+        >>> _bar(0.5)
+        '████████████'
+    """
+    eighths = round(max(0.0, min(1.0, share)) * _BAR * 8)
+    whole, rest = divmod(eighths, 8)
+    return "█" * whole + _EIGHTHS[rest].strip()
