@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 from pathlib import Path, PurePosixPath
 from typing import IO, TypeVar
 
-from dynsnap.errors import DataError
+from dynsnap.errors import DataError, one_line
 
 Content = TypeVar("Content")
 
@@ -48,7 +48,8 @@ def read_members(
         raise DataError(f"There is no file {path}.") from None
     except (tarfile.TarError, zlib.error, EOFError, OSError) as error:
         raise DataError(
-            f"Cannot read {path} as a tar archive: it is cut short or damaged ({error}). "
+            f"Cannot read {path} as a tar archive: it is cut short or damaged "
+            f"({one_line(str(error))}). "
             "Get it again from its source."
         ) from error
     return found

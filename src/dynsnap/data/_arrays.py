@@ -1,12 +1,12 @@
 """Pools from arrays in memory, and from NPZ files."""
 
-import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from dynsnap._files import read_arrays
 from dynsnap._types import AnyArray, Labels
 from dynsnap.data._dataset import DataSet, class_order, numbered, positions
 from dynsnap.data._pool import Pool
@@ -79,16 +79,7 @@ def read_npz(path: str | Path, *, test: str | Path | None = None) -> DataSet:
 
 
 def _npz(path: Path, name: str) -> Pool:
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = {key: file[key] for key in file.files}
-    except FileNotFoundError:
-        raise DataError(f"There is no file {path}.") from None
-    except (OSError, ValueError, EOFError, KeyError, AttributeError, zipfile.BadZipFile) as error:
-        raise DataError(
-            f"Cannot read {path} as NPZ: it is damaged, another format, or holds Python objects, "
-            "which are never unpickled. Write numeric and text arrays with numpy.savez."
-        ) from error
+    arrays = read_arrays(path)
     if lacking := {"inputs", "labels"} - arrays.keys():
         raise DataError(
             f"{path} must hold the arrays `inputs` and `labels`, but lacks {sorted(lacking)}: it "

@@ -8,7 +8,7 @@ import numpy as np
 from dynsnap._types import AnyArray
 from dynsnap.data._dataset import DataSet, class_order, needs, positions
 from dynsnap.data._pool import Pool
-from dynsnap.errors import DataError, PlanError
+from dynsnap.errors import DataError, PlanError, one_line
 
 _SUFFIXES = frozenset(
     {".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm"}
@@ -108,5 +108,5 @@ class _Pixels:
                     plain = plain.resize(self.size[::-1], self.library.Resampling.BILINEAR)
                 pixels = np.asarray(plain, dtype=np.uint8)
         except (OSError, ValueError, SyntaxError, self.library.DecompressionBombError) as error:
-            raise DataError(f"Cannot read the image {file}: {error}.") from error
+            raise DataError(f"Cannot read the image {file}: {one_line(str(error))}.") from error
         return pixels[..., np.newaxis] if self.grey else pixels

@@ -11,7 +11,7 @@ import numpy as np
 from dynsnap._types import AnyArray
 from dynsnap.data._dataset import DataSet, class_order, numbered, opened, positions
 from dynsnap.data._pool import Pool
-from dynsnap.errors import DataError, did_you_mean
+from dynsnap.errors import DataError, did_you_mean, one_line
 
 
 def read_jsonl(
@@ -62,7 +62,7 @@ def _fields(path: Path, names: Sequence[str], text: str) -> dict[str, list[str]]
                     for name in names:
                         found[name].append(_word(row, name, f"{path}, line {number}", name == text))
     except (OSError, EOFError, zlib.error) as error:
-        raise DataError(f"Cannot read {path}: {error}.") from error
+        raise DataError(f"Cannot read {path}: {one_line(str(error))}.") from error
     if not found[text]:
         raise DataError(f"{path} has no rows.")
     return found
@@ -72,7 +72,7 @@ def _object(line: bytes, where: str) -> dict[str, Any]:
     try:
         row = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise DataError(f"{where} is not JSON: {error}.") from error
+        raise DataError(f"{where} is not JSON: {one_line(str(error))}.") from error
     if not isinstance(row, dict):
         raise DataError(f"{where} is not a JSON object with fields.")
     return row

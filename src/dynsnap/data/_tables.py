@@ -1,5 +1,6 @@
 """Pools from tables: CSV and Parquet files with a label column."""
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ import numpy as np
 from dynsnap._types import AnyArray
 from dynsnap.data._dataset import DataSet, class_order, numbered, positions
 from dynsnap.data._pool import Pool
-from dynsnap.errors import DataError, PlanError, did_you_mean
+from dynsnap.errors import DataError, PlanError, did_you_mean, one_line
 
 _SUFFIXES = (".csv", ".csv.gz", ".parquet")
 
@@ -70,7 +71,10 @@ class _Table:
 
     def __init__(self, path: Path, words: Sequence[str]) -> None:
         self.path, self.table = path, _arrow(path, words)
-        self.columns: list[str] = self.table.column_names
+        # An index that pandas wrote down is a row number, not a feature.
+        self.columns: list[str] = [
+            name for name in self.table.column_names if not name.startswith("__index_level_")
+        ]
         if not self.table.num_rows:
             raise DataError(f"{path} has no rows.")
         for name in words:
@@ -143,10 +147,16 @@ def _arrow(path: Path, words: Sequence[str]) -> Any:
         raise DataError(f"There is no file {path}.")
     try:
         if path.suffix == ".parquet":
-            return parquet.read_table(path)
-        # Labels and ids stay as they are written: 007 is not 7.
-        as_text = csv.ConvertOptions(column_types={name: pa.string() for name in words})
-        multiline = csv.ParseOptions(newlines_in_values=True)
-        return csv.read_csv(path, convert_options=as_text, parse_options=multiline)
+            table = parquet.read_table(path)
+        else:
+            # Labels and ids stay as they are written: 007 is not 7.
+            as_text = csv.ConvertOptions(column_types={name: pa.string() for name in words})
+            multiline = csv.ParseOptions(newlines_in_values=True)
+            table = csv.read_csv(path, convert_options=as_text, parse_options=multiline)
+        table.validate(full=True)  # among others, that text is UTF-8
+        twice = [name for name, count in Counter(table.column_names).items() if count > 1]
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise DataError(f"Cannot read {path}: {' '.join(str(error).split())}.") from error
+        raise DataError(f"Cannot read {path}: {one_line(str(error).strip())}.") from error
+    if twice:
+        raise DataError(f"{path} has two columns named {twice[0]!r}.")
+    return table

@@ -13,7 +13,7 @@ from dynsnap._types import AnyArray
 from dynsnap.data._archive import Content, file_md5, is_archive, read_members
 from dynsnap.data._dataset import DataSet, data_folder, missing, numbered, opened
 from dynsnap.data._pool import Pool
-from dynsnap.errors import DataError, PlanError
+from dynsnap.errors import DataError, PlanError, one_line
 
 _YAHOO_FROM = "https://drive.google.com/uc?export=download&id=0Bz8a_Dbh9Qhbd2JNdDBsQUdocVU"
 _YAHOO_ARCHIVE = "yahoo_answers_csv.tar.gz"
@@ -172,7 +172,7 @@ def _rows(handle: IO[bytes], where: str, columns: int | None, line_break: str) -
             convert_options=csv.ConvertOptions(column_types={"f0": pa.int64(), **every_text}),
         )
     except (pa.ArrowException, OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
-        raise DataError(f"Cannot read {where}: {' '.join(str(error).split())}.") from error
+        raise DataError(f"Cannot read {where}: {one_line(str(error).strip())}.") from error
     texts = table.columns[1:][:columns]
     if not texts or not table.num_rows or table.column("f0").null_count:
         raise DataError(f"{where} must have rows of a class number and at least one text.")

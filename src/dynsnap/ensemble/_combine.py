@@ -4,15 +4,13 @@ from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 
+from dynsnap import _check
 from dynsnap._types import Accuracies, Floats, MemberScores, Scores
 from dynsnap.errors import InputError, PlanError, did_you_mean
 
 Combination: TypeAlias = Literal["majority", "weighted_majority", "average", "weighted_average"]
 
 COMBINATIONS: tuple[Combination, ...] = get_args(Combination)
-
-# Rows that were stored as float16 miss one by up to 0.001.
-_TOLERANCE = 0.005
 
 
 def combine(scores: MemberScores, *, how: Combination, weights: Accuracies | None = None) -> Scores:
@@ -65,24 +63,14 @@ def _shares(weights: Accuracies | None, how: str, members: int) -> Floats:
         raise InputError(
             f'"{how}" needs `weights`, one per member: the paper takes the validation accuracies.'
         )
-    weights = np.asarray(weights, dtype=float)
-    if weights.shape != (members,):
-        raise InputError(
-            f"`weights` must be one per member, ({members},), but has the shape {weights.shape}."
-        )
-    if not (np.isfinite(weights).all() and (weights >= 0).all()):
-        raise InputError(f"`weights` must be finite and not negative, got {weights}.")
-    if not weights.any():
-        raise InputError("`weights` are all zero, so no member would count. Give one of them some.")
-    # Divided by the largest first: the sum of huge or tiny weights may leave the floats.
-    weights = weights / weights.max()
-    return np.asarray(weights / weights.sum())
+    relative = _check.weights(weights, of="members", size=members)
+    return np.asarray(relative / relative.sum())
 
 
 def _check_rows(rows: Scores, member: int) -> None:
     sums = rows.sum(axis=1)
     # A NaN fails the comparison; a minus infinity makes the sum fail it.
-    near = np.abs(sums - 1) <= _TOLERANCE
+    near = np.abs(sums - 1) <= _check.SUM_TOLERANCE
     if not near.all():
         worst = int(np.flatnonzero(~near)[0])
         raise InputError(
