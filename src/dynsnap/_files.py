@@ -73,7 +73,8 @@ def read_arrays(path: Path) -> dict[str, AnyArray]:
             with np.load(path, allow_pickle=False) as archive:
                 arrays = {name: archive[name] for name in archive.files}
     except OSError as error:
-        raise FileError(f"Cannot read {path}: {error.strerror or error}.") from error
+        reason = error.strerror or str(error)
+        raise FileError(f"Cannot read {path}: {reason}. Name a file that can be read.") from error
     except FileError:
         raise
     except Exception as error:

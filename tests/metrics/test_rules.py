@@ -278,7 +278,7 @@ def test_truth_outside_the_classes_is_refused():
         metrics.expected_calibration_error(ROWS, truth=np.array([0, 1, 1]))
 
 
-@pytest.mark.parametrize("bins", [0, -3, 2.5])
+@pytest.mark.parametrize("bins", [0, -3, 2.5, math.nan])
 def test_bins_must_be_a_whole_number(bins):
     with pytest.raises(InputError, match="`bins` must be a whole number"):
         metrics.expected_calibration_error(ROWS, truth=TRUTH, bins=bins)

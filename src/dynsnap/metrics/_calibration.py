@@ -25,7 +25,7 @@ def expected_calibration_error(
     (scores,) = _check.probabilities(scores=scores)
     inputs, classes = scores.shape
     truth = _check.truth(truth, inputs=inputs, classes=classes)
-    if bins < 1 or bins != int(bins):
+    if not bins >= 1 or bins % 1:  # NaN fails this too
         raise InputError(f"`bins` must be a whole number of at least 1, got {bins}.")
     confidence = scores.max(axis=1).astype(np.float64)
     right = scores.argmax(axis=1) == truth
