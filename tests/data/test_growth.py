@@ -208,7 +208,11 @@ def test_digits_keep_their_seventeen_levels():
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"fractions": ()}, "at least one generation"),
+        ({"fractions": ()}, "one for each generation"),
+        ({"fractions": 0.5}, r"a list with one for each generation, got 0\.5"),
+        ({"fractions": ["a"]}, "above 0 and at most 1, got a"),
+        ({"shares": ["a"]}, r"`shares` must give a number for each of some class names, got \['a"),
+        ({"shares": {"a": "b"}}, r"in \[0, 1\], got b"),
         ({"fractions": (0, 1)}, "above 0 and at most 1, got 0"),
         ({"fractions": (0.5, 1.2)}, r"at most 1, got 1\.2"),
         ({"fractions": (1, 0.5)}, r"must not fall, got \(1, 0\.5\)"),
@@ -219,6 +223,7 @@ def test_digits_keep_their_seventeen_levels():
         ({"late": {"a": 4}}, "one of generations 2 to 3, got 4"),
         ({"late": {"a": 2}, "shares": {"a": 0}}, "share 0, so it would never arrive"),
         ({"validation": 1.0}, "`validation` must be above 0 and below 1"),
+        ({"holdout": "a"}, "`holdout` must be above 0 and below 1"),
         ({"holdout": 0.0}, "`holdout` must be above 0 and below 1"),
         ({"late_validation": "maybe"}, 'must be "never", "arrival" or "always", got \'maybe\''),
     ],

@@ -41,6 +41,7 @@ def test_arrays_become_a_pool_with_named_classes():
         (np.zeros((2, 2)), [None, "a"], {}, "class names or whole numbers"),
         (np.zeros((2, 2)), [[0], [1]], {}, r"but are int64 of the shape \(2, 1\)"),
         (np.zeros(2), [0, 1], {}, "at least two axes"),
+        ([[1, 2], [3]], [0, 1], {}, "must all be of one shape"),
         (np.zeros((2, 2), complex), [0, 1], {}, "but are complex128"),
         (np.array(["a", 1], object), [0, 1], {}, "or one text per row"),
         (np.zeros((3, 2)), [0, 1], {}, "must be of one length, but there are 3, 2 and 3"),
@@ -244,6 +245,8 @@ def test_images_of_several_sizes_need_one(tmp_path):
     assert load("images", tmp_path, size=[5, 7]).train.inputs.shape == (2, 5, 7, 3)
     with pytest.raises(PlanError, match=r"`size` must be \(height, width\)"):
         load("images", tmp_path, size=[5])
+    with pytest.raises(PlanError, match="in pixels, got 5"):
+        load("images", tmp_path, size=5)
 
 
 def test_images_that_cannot_be_read_are_refused(tmp_path):

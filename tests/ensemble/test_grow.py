@@ -197,6 +197,8 @@ def test_rounds_scored_on_different_sets_are_refused():
     ("wrong", "message"),
     [
         ({"size": 0}, "`size` must be a whole number of at least 1, got 0"),
+        ({"size": True}, "`size` must be a whole number"),
+        ({"beta": None}, "`beta` must be .* got None"),
         ({"size": 2.5}, "`size` must be a whole number"),
         ({"snapshots": "10"}, "`snapshots` must be a whole number"),
         ({"beta": 1.5}, r"`beta` must be .* got 1\.5"),

@@ -100,7 +100,10 @@ def _npz(path: Path, name: str) -> Pool:
 
 
 def _inputs(inputs: AnyArray | Sequence[Any], name: str) -> AnyArray:
-    rows = np.asarray(inputs)
+    try:
+        rows = np.asarray(inputs)
+    except ValueError as error:
+        raise DataError(f"{name}: inputs must all be of one shape.") from error
     if rows.ndim and rows.dtype.kind in "US":
         rows = rows.astype(object)
     if rows.dtype == object:

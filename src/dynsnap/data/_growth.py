@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -52,11 +53,20 @@ class GrowthPlan:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "fractions", tuple(self.fractions))
-        if not self.fractions:
-            raise PlanError("`fractions` must name at least one generation.")
+        if isinstance(self.fractions, list):  # as TOML and JSON have it
+            object.__setattr__(self, "fractions", tuple(self.fractions))
+        if not isinstance(self.fractions, tuple) or not self.fractions:
+            raise PlanError(
+                f"`fractions` must be a list with one for each generation, got {self.fractions!r}."
+            )
+        for word in ("shares", "late"):
+            if not isinstance(getattr(self, word), Mapping):
+                raise PlanError(
+                    f"`{word}` must give a number for each of some class names, got "
+                    f"{getattr(self, word)!r}."
+                )
         for fraction in self.fractions:
-            if not 0 < fraction <= 1:
+            if not (isinstance(fraction, Real) and 0 < fraction <= 1):
                 raise PlanError(f"`fractions` must be above 0 and at most 1, got {fraction}.")
         if list(self.fractions) != sorted(self.fractions):
             raise PlanError(
@@ -64,7 +74,7 @@ class GrowthPlan:
                 "the one before."
             )
         for name, share in self.shares.items():
-            if not 0 <= share <= 1:
+            if not (isinstance(share, Real) and 0 <= share <= 1):
                 raise PlanError(f"The share of class {name!r} must be in [0, 1], got {share}.")
         for name, arrival in self.late.items():
             if arrival not in range(2, self.generations + 1):
@@ -75,7 +85,7 @@ class GrowthPlan:
             if self.shares.get(name) == 0:
                 raise PlanError(f"Late class {name!r} has the share 0, so it would never arrive.")
         for word in ("validation", "holdout"):
-            if not 0 < getattr(self, word) < 1:
+            if not (isinstance(getattr(self, word), Real) and 0 < getattr(self, word) < 1):
                 raise PlanError(f"`{word}` must be above 0 and below 1, got {getattr(self, word)}.")
         if self.late_validation not in ("never", "arrival", "always"):
             raise PlanError(

@@ -30,8 +30,7 @@ def read_images(
         size: (height, width) to bring all images to. Without it they must be of one size.
         grey: One channel instead of red, green and blue.
     """
-    if size is not None and (len(size) != 2 or not all(isinstance(n, int) and n > 0 for n in size)):
-        raise PlanError(f"`size` must be (height, width) in pixels, got {size}.")
+    _check_size(size)
     folders = {"train": Path(path)}
     if test is not None:
         folders["test"] = Path(test)
@@ -55,6 +54,13 @@ def read_images(
         for split, found in files.items()
     }
     return DataSet(train=pools["train"], test=pools.get("test"), notes=tuple(notes))
+
+
+def _check_size(size: Any) -> None:
+    """Raise unless this is None or a height and a width, as a tuple or as TOML has it."""
+    sound = isinstance(size, list | tuple) and len(size) == 2
+    if size is not None and not (sound and all(isinstance(n, int) and n > 0 for n in size)):
+        raise PlanError(f"`size` must be (height, width) in pixels, got {size!r}.")
 
 
 def _files(folder: Path) -> tuple[list[Path], int]:

@@ -37,7 +37,7 @@ def load(name: str, path: str | Path | None = None, **options: Any) -> DataSet:
         1797
     """
     if name not in SOURCES:
-        raise PlanError(f"There is no data source {name!r}. {did_you_mean(name, SOURCES)}")
+        raise PlanError(f"There is no data source {name!r}. {did_you_mean(str(name), SOURCES)}")
     read = SOURCES[name]
     known = inspect.signature(read).parameters
     for option in options:

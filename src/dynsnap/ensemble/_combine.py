@@ -32,12 +32,12 @@ def combine(scores: MemberScores, *, how: Combination, weights: Accuracies | Non
         array([[0.6, 0.4]])
     """
     if how not in COMBINATIONS:
-        raise PlanError(f"There is no combination {how!r}. {did_you_mean(how, COMBINATIONS)}")
+        raise PlanError(f"There is no combination {how!r}. {did_you_mean(str(how), COMBINATIONS)}")
     scores = np.asarray(scores)
-    if scores.ndim != 3 or not len(scores) or not scores.shape[2]:
+    if scores.ndim != 3 or not len(scores) or not scores.shape[2] or scores.dtype.kind not in "fiu":
         raise InputError(
-            "`scores` must be (members, inputs, classes) with at least one member and one class, "
-            f"but has the shape {scores.shape}."
+            "`scores` must be numbers as (members, inputs, classes), with at least one member and "
+            f"one class, but are {scores.dtype} of the shape {scores.shape}."
         )
     shares = _shares(weights if how.startswith("weighted") else None, how, len(scores))
     combined = np.zeros(scores.shape[1:])

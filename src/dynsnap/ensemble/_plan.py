@@ -1,7 +1,7 @@
 """What an ensemble should look like, before anything is trained."""
 
-import operator
 from dataclasses import dataclass
+from numbers import Integral, Real
 from typing import Literal, TypeAlias
 
 from dynsnap.errors import PlanError
@@ -51,16 +51,12 @@ class EnsemblePlan:
 
 def check_beta(beta: Beta) -> None:
     """Raise unless β is "mean" or a number between 0 and 1."""
-    sound = beta == "mean" if isinstance(beta, str) else 0 <= beta <= 1  # NaN fails this too
-    if not sound:
+    # NaN fails the comparison too.
+    if beta != "mean" and not (isinstance(beta, Real) and 0 <= beta <= 1):
         raise PlanError(f'`beta` must be "mean" or between 0 and 1, got {beta}.')
 
 
 def check_count(name: str, value: int) -> None:
     """Raise unless a count is a whole number of at least 1."""
-    try:
-        sound = operator.index(value) >= 1
-    except TypeError:
-        sound = False
-    if not sound:
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
         raise PlanError(f"`{name}` must be a whole number of at least 1, got {value!r}.")
