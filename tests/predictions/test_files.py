@@ -11,6 +11,9 @@ from hypothesis import strategies as st
 from dynsnap.errors import FileError, PlanError
 from dynsnap.predictions import ColumnNames, Predictions, _sources, read, write
 from dynsnap.predictions import _write as writing
+from dynsnap.predictions._schema import interpret
+from dynsnap.predictions._tables import checked, part_of
+from dynsnap.predictions._vocabulary import vocabulary_of
 from tests.strategies import predictions
 
 SUFFIXES = ["parquet", "pq", "arrow", "feather", "ipc", "csv", "csv.gz", "npz"]
@@ -59,7 +62,7 @@ def test_what_is_written_is_read_back(suffix, tmp_path):
 @every_format
 def test_many_batches_are_read_as_one(suffix, tmp_path, monkeypatch):
     monkeypatch.setattr(writing, "_ROWS", 3)
-    monkeypatch.setattr(_sources, "BATCH", 2)
+    monkeypatch.setattr(_sources, "_BATCH_ROWS", 2)
     file = tmp_path / f"file.{suffix}"
     scores = np.random.default_rng(0).dirichlet(np.ones(3), 10).astype(np.float32)
     made = Predictions(
@@ -90,6 +93,41 @@ def test_the_case_of_an_ending_does_not_matter(suffix, tmp_path):
     made = Predictions(ids=[1], classes=["cat"], labels=[0])
     write(made, tmp_path / f"file.{suffix}")
     same(made, read(tmp_path / f"file.{suffix}"))
+
+
+def test_each_batch_of_a_file_can_be_read_on_its_own(tmp_path, monkeypatch):
+    monkeypatch.setattr(_sources, "_BATCH_ROWS", 3)
+    file = tmp_path / "file.parquet"
+    made = Predictions(
+        ids=[f"{n}" for n in range(7)],
+        classes=["cat", "dog"],
+        labels=[0, 1, 0, 1, 0, 0, 0],
+        truth=[0] * 6 + [1],
+        slices={"hour": [1, 1, 1, None, 2, 2, 10]},
+        weights=[0] * 6 + [1],
+    )
+    write(made, file)
+    with _sources.opened(file, ColumnNames()) as source:
+        layout = interpret(source.schema, ColumnNames())
+        vocabulary = vocabulary_of(source, layout)
+        found = [
+            checked(part_of(batch, layout, vocabulary), vocabulary, whole=False)
+            for batch in source.batches((*layout.essential, *vocabulary.slices))
+        ]
+    assert [len(each) for each in found] == [3, 3, 1]
+    for place, each in enumerate(found):
+        same(each, made.slice(3 * place, 3 * place + 3))
+        assert each.slices["hour"].values == ("1", "2", "10", "(none)")
+
+
+def test_wide_rows_are_read_a_few_at_a_time(tmp_path, monkeypatch):
+    monkeypatch.setattr(_sources, "_BATCH_BYTES", 5_000)
+    file = tmp_path / "file.parquet"
+    scores = np.random.default_rng(0).dirichlet(np.ones(300), 10)
+    write(Predictions(ids=range(10), classes=[f"{n}" for n in range(300)], scores=scores), file)
+    with _sources.opened(file, ColumnNames()) as source:
+        assert {batch.num_rows for batch in source.batches(["scores"])} <= {1, 2}
+    assert np.array_equal(read(file).scores, scores)
 
 
 def csv(folder, text):
@@ -192,7 +230,7 @@ def test_truth_may_name_classes_that_the_model_does_not_have(tmp_path):
     assert found.scores.tolist() == [[0.5, 0.5, 0, 0], [1, 0, 0, 0], [0, 1, 0, 0]]
     assert found.truth.tolist() == [1, 3, 2]
     assert found.labels.tolist() == [0, 0, 1]
-    assert found.notes == ('Truth names 2 classes that the model has no score for: "eel", "yak".',)
+    assert found.notes == ('Truth names classes that the model has no score for: "eel", "yak".',)
 
 
 def test_other_columns_with_at_most_50_values_are_slices(tmp_path):
@@ -304,7 +342,7 @@ def refused(file, match, **options):
     [
         ("name,label\n1,a\n", r'no column "id"; the columns are "name", "label"\. .*--column id='),
         ("id,x\n1,a\n", r'neither a column "label" nor scores .* "id", "x"\. .*--column label='),
-        ("id,label\n1,a\n1,b\n", 'unique, but 1 ids .*"1"'),
+        ("id,label\n1,a\n1,b\n", 'unique, but 1 of 2 rows .*"1"'),
         ("id,label\n1,a\n2,\n", "`label` is missing for 1 of 2 rows"),
         ("id,label,truth\n1,a,b\n2,a,\n3,b,\n", "`truth` is missing for 2 of 3 rows. Drop those"),
         ("id,label\n", "no row"),

@@ -100,9 +100,9 @@ def test_whole_number_ids_are_not_copied():
     [
         (
             [7, 7, 8],
-            r"unique, but 1 ids occur more than once \(1 rows too many\): \"7\"\. Keep one",
+            r"unique, but 1 of 3 rows repeat an id, such as \"7\"\. Keep one",
         ),
-        (["b", "a", "b"], r"unique, but 1 ids .*\"b\""),
+        (["b", "a", "b"], r"unique, but 1 of 3 .*\"b\""),
         ([1, None, 3], "1 of 3 ids are missing"),
         (["a", "", "b"], "id is empty"),
         (["a", "b\x1b[2J", "c"], r'id "b\\x1b\[2J" holds control characters'),

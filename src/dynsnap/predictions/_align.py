@@ -73,7 +73,8 @@ def align(
     found = join([each.id_column for each in every])
     if not found.shared:
         some = [
-            f"{title} has {listed(each.ids[:3])}" for title, each in zip(titles, every, strict=True)
+            f"{title} has {listed(each.id_column[:3].to_pylist())}"
+            for title, each in zip(titles, every, strict=True)
         ]
         raise ComparisonError(
             f"No id occurs in all of {listed(titles)}: {'; '.join(some)}. Use the same ids."

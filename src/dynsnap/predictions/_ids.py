@@ -52,6 +52,8 @@ def as_id_column(values: Any) -> pa.Array:
 
 def check_ids(column: pa.Array, *, unique: bool = True) -> None:
     """Raise unless the ids can be shown and, if `unique`, occur once each."""
+    if not len(column):
+        return
     text = pa.types.is_large_string(column.type)
     if text:
         _check_text(column)
@@ -68,7 +70,8 @@ def text_buffers(column: pa.Array) -> tuple[AnyArray, AnyArray]:
     """The offsets and the bytes behind a large_string array, without a copy."""
     _, offsets, content = column.buffers()
     starts = np.frombuffer(offsets, np.int64)[column.offset : column.offset + len(column) + 1]
-    flat = np.frombuffer(content, np.uint8) if content else np.zeros(0, np.uint8)
+    flat = np.frombuffer(content or b"", np.uint8)
+    starts.flags.writeable = flat.flags.writeable = False
     return starts, flat
 
 
@@ -95,8 +98,6 @@ def _as_arrow(values: Any) -> Any:
 
 def _check_text(column: pa.Array) -> None:
     starts, content = text_buffers(column)
-    if not len(column):
-        return
     part = content[starts[0] : starts[-1]]
     if (np.diff(starts) == 0).any():
         raise InputError("An id is empty text. Give every input an id.")
@@ -137,7 +138,6 @@ def _refuse_duplicates(column: pa.Array) -> None:
     repeated = counts.field("values").filter(pa.array(times > 1))
     surplus = int((times - 1).sum())
     raise InputError(
-        f"Ids must be unique, but {len(repeated):,} ids occur more than once "
-        f"({surplus:,} rows too many): {listed(repeated[:6].to_pylist())}. "
-        "Keep one row for each input."
+        f"Ids must be unique, but {surplus:,} of {len(column):,} rows repeat an id, such as "
+        f"{listed(repeated[:3].to_pylist())}. Keep one row for each input."
     )

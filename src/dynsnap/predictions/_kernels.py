@@ -1,4 +1,8 @@
-"""Compiled single passes over many rows. Import this late: numba is slow to load."""
+"""Compiled single passes over many rows. Import this late: numba is slow to load.
+
+What they read is handed in as a read-only view, so that each is compiled once, not once more for
+arrays that happen to be writable.
+"""
 
 from collections.abc import Callable
 from typing import Any

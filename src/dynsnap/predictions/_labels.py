@@ -19,7 +19,7 @@ from dynsnap.predictions._text import (
     positions_of,
     shown,
 )
-from dynsnap.predictions._validate import check_length
+from dynsnap.predictions._validate import check_length, read_only
 
 MISSING = "(none)"  # the value of a slice for inputs that have none
 
@@ -41,13 +41,6 @@ class Slice:
         return Slice(self.values, self.codes[rows])
 
 
-def read_only(array: AnyArray) -> AnyArray:
-    """A view that cannot be written to; the caller's own array stays as it is."""
-    view = array.view()
-    view.flags.writeable = False
-    return view
-
-
 def encoded(column: pa.Array) -> tuple[list[str], Labels]:
     """The distinct values of a column as text, and for each row its place there (-1: missing).
 
@@ -57,10 +50,12 @@ def encoded(column: pa.Array) -> tuple[list[str], Labels]:
         column = column.cast(pa.large_string()) if is_view(column.type) else column
         column = column.dictionary_encode()
     codes = np.asarray(column.indices.fill_null(-1)).astype(np.int32)
-    used = np.flatnonzero(np.bincount(codes[codes >= 0], minlength=len(column.dictionary)))
-    names: dict[str, int] = {}
-    # A dictionary may hold one text twice. The last place is for rows without a value.
+    # The last place is for rows without a value, whose code is -1.
     places = np.full(len(column.dictionary) + 1, -1, np.int32)
+    seen = np.zeros(len(places), bool)
+    seen[codes] = True
+    used = np.flatnonzero(seen[:-1])
+    names: dict[str, int] = {}  # a dictionary may hold one text twice
     for place, text in zip(used, _texts(column.dictionary.take(pa.array(used))), strict=True):
         if text:
             places[place] = names.setdefault(text, len(names))

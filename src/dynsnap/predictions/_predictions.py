@@ -11,9 +11,9 @@ import pyarrow as pa
 from dynsnap._types import AnyArray, Floats, Labels, Scores
 from dynsnap.errors import InputError
 from dynsnap.predictions._ids import as_id_column, check_ids
-from dynsnap.predictions._labels import Slice, as_positions, as_slice, read_only, refuse_missing
+from dynsnap.predictions._labels import Slice, as_positions, as_slice, refuse_missing
 from dynsnap.predictions._text import check_class_names
-from dynsnap.predictions._validate import as_scores, as_weights, highest_class
+from dynsnap.predictions._validate import as_scores, as_weights, highest_class, read_only
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)

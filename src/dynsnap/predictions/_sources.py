@@ -26,7 +26,8 @@ _FORMATS: dict[str, Format] = {
     ".csv.gz": "CSV",
     ".npz": "NPZ",
 }
-BATCH = 65_536  # rows
+_BATCH_ROWS = 65_536
+_BATCH_BYTES = 64 << 20  # with thousands of scores per row, fewer rows are read at a time
 _CSV_BLOCK = 16 << 20  # bytes: a line must fit in, also one of many thousand scores
 _ARROW_MAGIC = b"ARROW1"
 
@@ -94,9 +95,12 @@ class _ParquetBatches:
     def __init__(self, file: "pa.parquet.ParquetFile") -> None:
         self._file = file
         self.schema = file.schema_arrow
+        groups = [file.metadata.row_group(place) for place in range(file.num_row_groups)]
+        size = sum(group.total_byte_size for group in groups) // max(1, file.metadata.num_rows)
+        self._rows = min(_BATCH_ROWS, max(1, _BATCH_BYTES // max(1, size)))
 
     def batches(self, columns: Sequence[str], /) -> Iterator[pa.RecordBatch]:
-        for batch in self._file.iter_batches(batch_size=BATCH, columns=list(columns)):
+        for batch in self._file.iter_batches(batch_size=self._rows, columns=list(columns)):
             yield _sound(batch, columns)
 
 

@@ -77,7 +77,7 @@ def highest_class(scores: Scores) -> Labels:
     if len(scores) >= COMPILED_FROM:
         from dynsnap.predictions import _kernels
 
-        _kernels.highest(scores, labels)
+        _kernels.highest(read_only(scores), labels)
     else:
         labels[:] = np.argmax(scores, axis=1)
     return labels
@@ -116,11 +116,18 @@ def check_length(what: str, array: AnyArray, *, rows: int) -> None:
         )
 
 
+def read_only(array: AnyArray) -> AnyArray:
+    """A view that cannot be written to; the caller's own array stays as it is."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
 def _first_bad_row(scores: Scores) -> int:
     if len(scores) >= COMPILED_FROM:
         from dynsnap.predictions import _kernels
 
-        return int(_kernels.first_bad_row(scores, _LIMIT))
+        return int(_kernels.first_bad_row(read_only(scores), _LIMIT))
     with np.errstate(invalid="ignore", over="ignore"):
         total = scores.sum(axis=1, dtype=np.float64)
         good = (scores.min(axis=1) >= 0) & (np.abs(total - 1) <= _LIMIT)

@@ -64,9 +64,7 @@ def vocabulary_of(source: Batches, layout: Layout) -> Vocabulary:
         refuse_unknown(said, known, what="label")
         new = natural_order(true - set(known))
         if new:
-            notes.append(
-                f"Truth names {len(new):,} classes that the model has no score for: {listed(new)}."
-            )
+            notes.append(f"Truth names classes that the model has no score for: {listed(new)}.")
     else:
         new = natural_order((said | true) - set(known))
     if not known and not new:
