@@ -1,11 +1,18 @@
 import io
 import json
+import warnings
 import zipfile
 
 import numpy as np
 import pytest
+from sklearn.ensemble import StackingClassifier, VotingClassifier
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.feature_selection import SelectKBest
+from sklearn.gaussian_process import GaussianProcessClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
@@ -26,6 +33,24 @@ def test_the_same_classifier_is_the_same_bytes_and_predicts_alike():
     assert _skops.dump(first) == _skops.dump(second)
     loaded = _skops.load(_skops.dump(first))
     assert (loaded.predict_proba(INPUTS) == first.predict_proba(INPUTS)).all()
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        KNeighborsClassifier(metric="manhattan", algorithm="ball_tree"),
+        VotingClassifier([("a", GaussianNB()), ("b", KNeighborsClassifier())], voting="soft"),
+        make_pipeline(SelectKBest(k=2), MLPClassifier((3,), max_iter=2)),
+        StackingClassifier([("a", GaussianNB())], cv=2),
+        GaussianProcessClassifier(),
+    ],
+)
+def test_what_scikit_learn_is_made_of_is_trusted(model):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(INPUTS, LABELS)
+    loaded = _skops.load(_skops.dump(model))
+    assert (loaded.predict_proba(INPUTS) == model.predict_proba(INPUTS)).all()
 
 
 def test_a_classifier_that_would_not_be_trusted_is_not_stored():

@@ -11,6 +11,7 @@ from sklearn.ensemble import (
     GradientBoostingClassifier,
     HistGradientBoostingClassifier,
     RandomForestClassifier,
+    StackingClassifier,
 )
 from sklearn.linear_model import LinearRegression, LogisticRegression, SGDClassifier
 from sklearn.naive_bayes import GaussianNB
@@ -48,6 +49,7 @@ SINGLE = {
     "forest": RandomForestClassifier(n_estimators=5, n_jobs=2),
     "ada": AdaBoostClassifier(DecisionTreeClassifier(max_depth=3), n_estimators=5),
     "calibrated": CalibratedClassifierCV(LinearSVC(max_iter=200), cv=2),
+    "stack": StackingClassifier([("bayes", GaussianNB(var_smoothing=1e-3))], cv=2),
     "bayes": GaussianNB(var_smoothing=1e-3),
     "lbfgs": MLPClassifier((8,), solver="lbfgs", max_iter=300),
 }
@@ -282,6 +284,12 @@ def test_the_fingerprint_changes_with_model_and_data_and_nothing_else():
     assert base != of(XGBClassifier(max_depth=3), other)
     pipes = [make_pipeline(StandardScaler(), LogisticRegression(C=c)) for c in (1, 1, 2)]
     assert of(pipes[0]) == of(pipes[1]) != of(pipes[2])
+
+
+def test_a_parameter_without_a_name_has_no_fingerprint():
+    trainer = BoostTrainer(digits(), model=GaussianNB(priors=object()))
+    with pytest.raises(PlanError, match=r"Cannot tell one object .* from another"):
+        _ = trainer.fingerprint
 
 
 class Listener:

@@ -93,7 +93,13 @@ def _describe_value(value: Any) -> str:
         return describe(value)
     if isinstance(value, type) or (callable(value) and hasattr(value, "__qualname__")):
         return _qualified(value)
-    return repr(value)
+    text = repr(value)
+    if " at 0x" in text:  # the address of an object is another in every process
+        raise PlanError(
+            f"Cannot tell one {type(value).__name__} among the model's parameters from another, so "
+            "a round made with it could not be found again. Give it a `__repr__`."
+        )
+    return text
 
 
 def _qualified(thing: Any) -> str:

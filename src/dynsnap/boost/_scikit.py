@@ -27,7 +27,8 @@ class ScikitLearner:
         name = type(model).__name__
         if not is_classifier(model):
             raise PlanError(f"`model` must be a classifier, got {name}.")
-        if not hasattr(model, "predict_proba"):
+        # A stack asks its last estimator, which it may have only after it was fitted.
+        if not hasattr(model, "predict_proba") and not hasattr(model, "final_estimator"):
             raise PlanError(
                 f"{name} gives no probabilities as it is set up. Choose a loss that does "
                 '(SGDClassifier: loss="log_loss"), or wrap it in CalibratedClassifierCV.'

@@ -8,15 +8,21 @@ from typing import Any
 
 from dynsnap.errors import FileError, PlanError
 
-# Parts of scikit-learn's classifiers that are not estimators themselves.
+# Parts of scikit-learn's classifiers that are not estimators themselves, and plain functions that
+# they call.
 _PARTS = frozenset(
     {
         "sklearn.calibration._CalibratedClassifier",
         "sklearn.calibration._SigmoidCalibration",
         "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
+        "sklearn.feature_selection._univariate_selection.chi2",
+        "sklearn.feature_selection._univariate_selection.f_classif",
+        "sklearn.neighbors._ball_tree.BallTree",
+        "sklearn.neighbors._kd_tree.KDTree",
         "sklearn.neural_network._stochastic_optimizers.AdamOptimizer",
         "sklearn.neural_network._stochastic_optimizers.SGDOptimizer",
         "sklearn.tree._tree.Tree",
+        "sklearn.utils._bunch.Bunch",
     }
 )
 
@@ -29,7 +35,8 @@ def dump(model: Any) -> bytes:
     if strangers := _strangers(content):
         raise PlanError(
             f"{type(model).__name__} cannot be stored safely: it holds {', '.join(strangers)}, "
-            "which would not be trusted on loading. Use scikit-learn's own parts."
+            "which would not be trusted on loading. Use scikit-learn's own parts; put a "
+            "pipeline around the ensemble, not into it."
         )
     return content
 
@@ -71,6 +78,7 @@ def _trusted(name: str) -> bool:
         return False
     from sklearn.base import BaseEstimator
     from sklearn.gaussian_process.kernels import Kernel
+    from sklearn.metrics import DistanceMetric
 
     try:
         found = getattr(importlib.import_module(module), attribute, None)
@@ -78,7 +86,7 @@ def _trusted(name: str) -> bool:
         return False
     return (
         isinstance(found, type)
-        and issubclass(found, BaseEstimator | Kernel)
+        and issubclass(found, BaseEstimator | DistanceMetric | Kernel)
         and found.__module__ == module
     )
 
