@@ -69,7 +69,14 @@ class AloneStepper:
                     self._begin(lane, work)
                 else:
                     _set_random(self._shop.device, work.random)
-                self._train(work, work.order[lane.step : lane.step + steps])
+                try:
+                    self._train(work, work.order[lane.step : lane.step + steps])
+                except (RuntimeError, ValueError, TypeError, IndexError) as error:
+                    reason = str(error).partition("\n")[0]
+                    raise TrainingError(
+                        f"{lane.spec} failed in epoch {lane.epoch}, in the model, the loss, the "
+                        f"augmentation or the optimiser: {reason}"
+                    ) from error
                 work.random = _get_random(self._shop.device)
 
     def _begin(self, lane: Lane, work: _Work) -> None:

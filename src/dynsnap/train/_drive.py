@@ -45,7 +45,8 @@ class Saver:
             state = groups["state"]
         except (FileError, KeyError) as error:
             # Nothing but time is lost, so this is no reason to stop.
-            log.warning("%s Starting that round over.", error)
+            reason = error if isinstance(error, FileError) else f"{lane.spec}: it lacks {error}."
+            log.warning("A checkpoint is of no use. %s Starting that round over.", reason)
             return None
         lane.epoch, lane.curve, lane.kept, lane.seconds = len(curve), curve, kept, seconds
         return state

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from dynsnap.errors import PlanError
+from dynsnap.train._chain import Chain, chain
 from dynsnap.train._identity import architecture, identity
 
 
@@ -96,6 +97,16 @@ class Blueprint:
                 f"The model has {outputs.shape[1]} outputs, but there are {self.classes} classes. "
                 "Let its factory ask for `classes`."
             )
+
+    def layers(self, dropout: float) -> Chain | None:
+        """The layers of a module that is a small dense chain, or None."""
+        if dropout not in self._layers:
+            self._layers[dropout] = chain(self.build(dropout=dropout))
+        return self._layers[dropout]
+
+    @cached_property
+    def _layers(self) -> dict[float, Chain | None]:
+        return {}
 
     @cached_property
     def text(self) -> str:

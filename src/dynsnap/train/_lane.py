@@ -65,13 +65,17 @@ class Lane:
         shuffled = self.generator("order").permutation(self.train)
         return np.resize(shuffled, (self.steps, self.batch))
 
+    @cached_property
+    def _name(self) -> str:
+        return self.spec.canonical()
+
     def seed(self, purpose: str) -> int:
         """A number for random draws of this epoch."""
-        return seeds.number(self.spec.seed, self.spec.canonical(), purpose, self.epoch)
+        return seeds.number(self.spec.seed, self._name, purpose, self.epoch)
 
     def generator(self, purpose: str) -> np.random.Generator:
         """A numpy generator for random draws of this epoch."""
-        return seeds.generator(self.spec.seed, self.spec.canonical(), purpose, self.epoch)
+        return seeds.generator(self.spec.seed, self._name, purpose, self.epoch)
 
     def record(self, accuracy: float) -> bool:
         """Note the accuracy after the epoch that has just ended; whether to `keep` its state."""

@@ -10,12 +10,12 @@ from torch import Tensor, nn
 from dynsnap import seeds
 from dynsnap._types import AnyArray, MemberScores
 from dynsnap.errors import FileError, InputError
-from dynsnap.train._chain import Chain, chain
+from dynsnap.train._chain import Chain
 from dynsnap.train._devices import choose_device, one_thread
 from dynsnap.train._factory import Blueprint, is_dropout
 from dynsnap.train._preparations import from_header
 from dynsnap.train._prepare import Encoded, Preparation, State
-from dynsnap.train._stack import Stack, drop, flatten
+from dynsnap.train._stack import Stack, drop, flatten, softmax
 from dynsnap.train._weights import Learner
 from dynsnap.train._workshop import load
 
@@ -53,10 +53,11 @@ class Predictor:
                 "The learners do not belong together: they differ in classes, inputs or "
                 "preparation. Predict with the learners of one study."
             )
+        first = learners[0]
         self._scoring = Scoring(
             learners,
-            factory=model,
-            prepare=prepare or from_header(learners[0].prepare),
+            blueprint=Blueprint(factory=model, classes=first.classes, offers=first.offers),
+            prepare=prepare or from_header(first.prepare),
             device=choose_device(device),
         )
 
@@ -77,17 +78,15 @@ class Scoring:
         self,
         learners: Sequence[Learner],
         *,
-        factory: Callable[..., nn.Module],
+        blueprint: Blueprint,
         prepare: Preparation,
         device: torch.device,
     ) -> None:
-        first = learners[0]
         self.members = sum(one.passes for one in learners)
-        self._classes = first.classes
-        self._offers = dict(first.offers)
+        self._classes = blueprint.classes
+        self._offers = dict(blueprint.offers)
         self._prepare = prepare
         self._device = device
-        blueprint = Blueprint(factory=factory, classes=first.classes, offers=first.offers)
         starts = np.cumsum([0, *(one.passes for one in learners)])
         self._groups: list[tuple[list[int], _Group]] = []
         for dropout, passes in dict.fromkeys((one.dropout, one.passes) for one in learners):
@@ -157,7 +156,7 @@ class _StackedGroup:
             inputs = self._prepare.apply(raw, self._prepared).flatten(2)
             inputs = inputs.expand(len(self._learners), -1, -1)
             logits = self._stack.logits(inputs, None if index is None else draw)
-            parts.append(torch.softmax(logits, -1))
+            parts.append(softmax(logits))
         return torch.cat(parts, dim=1)
 
 
@@ -211,7 +210,8 @@ def _group(
     module = blueprint.build(dropout=learners[0].dropout)
     for one in learners:
         load(module, one.weights)  # says so if they do not fit
-    layers = chain(module) if device.type == "cpu" and prepare.elementwise else None
+    stackable = device.type == "cpu" and prepare.elementwise
+    layers = blueprint.layers(learners[0].dropout) if stackable else None
     if layers is not None:
         return _StackedGroup(learners, layers, prepare)
     return _AloneGroup(learners, module, prepare, device)

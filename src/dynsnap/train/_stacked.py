@@ -11,7 +11,7 @@ from dynsnap.train._devices import one_thread
 from dynsnap.train._lane import Lane
 from dynsnap.train._optimizers import Adam
 from dynsnap.train._prepare import State
-from dynsnap.train._stack import Stack, drop, flatten, size, unflatten
+from dynsnap.train._stack import Stack, drop, flatten, size, softmax, unflatten
 from dynsnap.train._workshop import Workshop
 
 # Beyond this the stack outgrows the caches, and a step of a lane takes longer again.
@@ -25,7 +25,6 @@ class _Row:
 
     lane: Lane
     bound: State
-    count: Tensor = field(default_factory=lambda: torch.zeros(()))  # steps that Adam has taken
     order: Tensor = field(default_factory=lambda: torch.empty(0, 0, dtype=torch.int64))
     noise: torch.Generator = field(default_factory=torch.Generator)
     augment: torch.Generator = field(default_factory=torch.Generator)
@@ -50,20 +49,23 @@ class StackedStepper:
         self._flat, self._gradient, self._first, self._second = (
             torch.zeros(self.width, columns) for _ in range(4)
         )
+        self._counts = torch.zeros(self.width)  # steps that Adam has taken
+        self._drops = any(layer.kind == "dropout" for layer in layers)
 
     def admit(self, lane: Lane, state: State | None, /) -> None:
-        place, row = len(self._rows), _Row(lane, self._shop.bind(lane))
-        self._rows.append(row)
+        place = len(self._rows)
+        self._rows.append(_Row(lane, self._shop.bind(lane)))
         if state is None:
             module = self._shop.build(lane.spec)
             self._flat[place] = flatten(self._layers, module.state_dict())
             self._first[place] = 0
             self._second[place] = 0
+            self._counts[place] = 0
         else:
             self._flat[place] = state["flat"]
             self._first[place] = state["first"]
             self._second[place] = state["second"]
-            row.count.copy_(state["count"])
+            self._counts[place] = state["count"]
 
     def advance(self, lanes: Sequence[Lane], steps: int, /) -> None:
         if not lanes:
@@ -73,8 +75,10 @@ class StackedStepper:
         for row in rows:
             if row.lane.step == 0:
                 row.order = torch.from_numpy(row.lane.order())
-                row.noise.manual_seed(row.lane.seed("noise"))
-                row.augment.manual_seed(row.lane.seed("augment"))
+                if self._drops:
+                    row.noise.manual_seed(row.lane.seed("noise"))
+                if self._shop.augment is not None:
+                    row.augment.manual_seed(row.lane.seed("augment"))
         orders = [row.order[row.lane.step : row.lane.step + steps] for row in rows]
         with one_thread(), torch.inference_mode():
             self._train(rows, torch.stack(orders, dim=1))
@@ -102,27 +106,27 @@ class StackedStepper:
                 inputs = torch.stack(moved)
             values = stack.forward(inputs.flatten(2), draw)
             # The slope of the mean cross-entropy: softmax less one at the true class.
-            slope = torch.softmax(values[-1], -1).scatter_add_(-1, truth, minus).mul_(1 / batch)
+            slope = softmax(values[-1]).scatter_add_(-1, truth, minus).mul_(1 / batch)
             stack.backward(values, slope, gradient, lambda place, _: masks[place])
             update()
 
     def _updates(self, rows: Sequence[_Row]) -> Callable[[], None]:
         """A step of Adam for each row by itself, so that a row's place decides nothing."""
         (beta1, beta2), eps = self._adam.betas, self._adam.eps
-        counts = [row.count for row in rows]
+        counts = self._counts[: len(rows)]
         matrices = (self._flat, self._gradient, self._first, self._second)
         calls = [
             (
                 *([matrix[place]] for matrix in matrices),
                 [],
-                [row.count],
+                [counts[place]],
                 self._shop.learning_rate * row.lane.multipliers[row.lane.epoch],
             )
             for place, row in enumerate(rows)
         ]
 
         def update() -> None:
-            torch._foreach_add_(counts, 1)
+            counts.add_(1)
             for *tensors, rate in calls:
                 torch._fused_adam_(
                     *tensors,
@@ -168,7 +172,7 @@ class StackedStepper:
             "flat": self._flat[place].clone(),
             "first": self._first[place].clone(),
             "second": self._second[place].clone(),
-            "count": self._rows[place].count.clone(),
+            "count": self._counts[place].clone(),
         }
 
     def release(self, lane: Lane, /) -> None:
@@ -191,7 +195,7 @@ class StackedStepper:
     def _swap(self, a: int, b: int) -> None:
         if a == b:
             return
-        for matrix in (self._flat, self._first, self._second):
+        for matrix in (self._flat, self._first, self._second, self._counts):
             matrix[[a, b]] = matrix[[b, a]]
         self._rows[a], self._rows[b] = self._rows[b], self._rows[a]
 

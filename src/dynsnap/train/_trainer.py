@@ -14,10 +14,10 @@ from dynsnap import seeds
 from dynsnap._types import AnyArray, MemberScores
 from dynsnap.data import Stream, split
 from dynsnap.ensemble import Checkpoints, Monitor, Round, RoundSpec, snapshot_epochs
-from dynsnap.errors import InputError, PlanError, TrainingError
+from dynsnap.errors import PlanError
 from dynsnap.train._alone import AloneStepper, Loss
 from dynsnap.train._augment import Augmentation
-from dynsnap.train._chain import Chain, chain
+from dynsnap.train._chain import Chain
 from dynsnap.train._devices import Precision, choose_device, choose_precision, describe, log
 from dynsnap.train._drive import Saver, drive
 from dynsnap.train._factory import Blueprint
@@ -104,8 +104,6 @@ class TorchTrainer:
         if checkpoint_every < 0:
             raise PlanError(f"`checkpoint_every` must not be negative, got {checkpoint_every}.")
         pool = stream.pool
-        if not len(pool):
-            raise InputError(f"{pool.name} has no rows to learn from.")
         self._stream = stream
         self._batch_size = batch_size
         self._loss = loss
@@ -204,12 +202,7 @@ class TorchTrainer:
         spec.recipe.schedule.multipliers(spec.recipe.epochs, window=spec.recipe.window)
         held_out = int(np.sum(stream.validation[spec.generation - 1]))
         rows = len(stream.generations[spec.generation - 1]) - held_out
-        if not held_out or rows < 1:
-            raise TrainingError(
-                f"{spec} has {rows} rows to train on and {held_out} to validate on: it needs some "
-                "of both."
-            )
-        module = shop.blueprint.build(dropout=spec.recipe.dropout)
+        layers = shop.blueprint.layers(spec.recipe.dropout)
         plain = isinstance(shop.optimizer, Adam) and self._loss is None
         stackable = (
             plain
@@ -217,7 +210,7 @@ class TorchTrainer:
             and shop.device.type == "cpu"
             and shop.precision == torch.float32
         )
-        return chain(module) if stackable else None, min(self._batch_size, rows)
+        return layers if stackable else None, min(self._batch_size, rows)
 
     def _stepper(self, layers: Chain | None) -> Stepper:
         if layers is not None:
@@ -260,7 +253,7 @@ class TorchTrainer:
             for epoch in epochs.tolist()
         ]
         scoring = Scoring(
-            learners, factory=shop.blueprint.factory, prepare=shop.prepare, device=shop.device
+            learners, blueprint=shop.blueprint, prepare=shop.prepare, device=shop.device
         )
         curve = np.array(lane.curve)
         return Round(
