@@ -243,6 +243,7 @@ def test_other_columns_with_at_most_50_values_are_slices(tmp_path):
         "share": [(0.5, 1.0, None)[place % 3] for place in range(rows)],
         "rain": [place % 2 == 0 for place in range(rows)],
         "nested": [[1]] * rows,
+        "price": pa.array([1] * rows, pa.decimal32(4, 2)),
         "nothing": [None] * rows,
         "day": pa.array([19000] * rows, pa.date32()),
         "sort": pa.array(["x"] * rows).dictionary_encode(),
@@ -253,7 +254,7 @@ def test_other_columns_with_at_most_50_values_are_slices(tmp_path):
     assert found.slices["share"].values == ("0.5", "1", "(none)")
     assert found.slices["rain"].values == ("false", "true")
     assert found.slices["day"].values == ("2022-01-08",)
-    assert 'ignored: "nested", "nothing", "more"' in found.notes[0]
+    assert 'ignored: "nested", "nothing", "more", "price"' in found.notes[0]
 
 
 def test_columns_may_be_called_otherwise(tmp_path):
@@ -385,7 +386,7 @@ def test_what_is_wrong_with_a_file_is_said_in_one_line(text, match, tmp_path):
         ({"id": [0.5], "label": [1]}, None, "Ids must be whole numbers or text"),
         ({"id": [[1]], "label": [1]}, None, "Ids must be whole numbers or text"),
         ({"id": [1], "label": [[1]]}, None, "cannot be read"),
-        ({"id": [1], "label": [{"a": 1}]}, None, "cannot be read"),
+        ({"id": [1], "label": [{"a": 1}]}, None, "cannot be read as names. Convert them to text"),
         ({"id": [1], "label": pa.array([None], pa.string())}, None, "no row has a label"),
     ],
 )

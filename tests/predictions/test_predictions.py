@@ -229,6 +229,7 @@ def test_slices_hold_text_in_natural_order_and_missing_last():
         ({"hour": Slice(("a",), np.array([0, 0, 1]))}, "positions in them"),
         ({"hour": Slice(("a", "a"), np.array([0, 0, 1]))}, "unique values"),
         ({"hour": [1, "a", 2]}, "mixed"),
+        ({"hour": np.array([1j, 2, 3])}, "cannot be stored"),
     ],
 )
 def test_bad_slices_are_refused(slices, match):

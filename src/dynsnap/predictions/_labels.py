@@ -48,7 +48,10 @@ def encoded(column: pa.Array) -> tuple[list[str], Labels]:
     """
     if not pa.types.is_dictionary(column.type):
         column = column.cast(pa.large_string()) if is_view(column.type) else column
-        column = column.dictionary_encode()
+        try:
+            column = column.dictionary_encode()
+        except pa.ArrowNotImplementedError:
+            raise _not_names(column.type) from None
     codes = np.asarray(column.indices.fill_null(-1)).astype(np.int32)
     # The last place is for rows without a value, whose code is -1.
     places = np.full(len(column.dictionary) + 1, -1, np.int32)
@@ -56,7 +59,7 @@ def encoded(column: pa.Array) -> tuple[list[str], Labels]:
     seen[codes] = True
     used = np.flatnonzero(seen[:-1])
     names: dict[str, int] = {}  # a dictionary may hold one text twice
-    for place, text in zip(used, _texts(column.dictionary.take(pa.array(used))), strict=True):
+    for place, text in zip(used, _texts(column.dictionary, used), strict=True):
         if text:
             places[place] = names.setdefault(text, len(names))
     return list(names), places[codes]
@@ -141,7 +144,7 @@ def as_slice(values: Any, *, name: str, rows: int) -> Slice:
             )
         return Slice(texts, read_only(values.codes.astype(np.int32, copy=False)))
     column = _as_column(values, what=what)
-    array = pa.array(column) if isinstance(column, np.ndarray) else column
+    array = _as_arrow(column, what=what)
     if len(array) != rows:
         raise InputError(
             f"`{what}` must have one value for each of the {rows:,} ids, but has {len(array):,}."
@@ -167,17 +170,21 @@ def as_coded_slice(found: list[str], codes: Labels, values: tuple[str, ...], *, 
     return Slice(values, read_only(np.array(lookup, np.int32)[codes]))
 
 
-def _texts(dictionary: pa.Array) -> list[str | None]:
-    """Distinct values as text; whole numbers in floats without their point."""
-    kind = dictionary.type
-    if pa.types.is_floating(kind):
-        numbers = dictionary.to_numpy(zero_copy_only=False)
-        return [None if np.isnan(number) else str(number).removesuffix(".0") for number in numbers]
+def _texts(dictionary: pa.Array, used: AnyArray) -> list[str | None]:
+    """Some values of a dictionary as text; whole numbers in floats without their point."""
     try:
-        texts: list[str | None] = pc.cast(dictionary, pa.large_string()).to_pylist()
+        values = dictionary.take(pa.array(used))
+        if pa.types.is_floating(values.type):
+            numbers = values.to_numpy(zero_copy_only=False)
+            return [None if np.isnan(each) else str(each).removesuffix(".0") for each in numbers]
+        texts: list[str | None] = pc.cast(values, pa.large_string()).to_pylist()
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, UnicodeDecodeError):
-        raise InputError(f"Values of the type {kind} cannot be read as names.") from None
+        raise _not_names(dictionary.type) from None
     return texts
+
+
+def _not_names(kind: pa.DataType) -> InputError:
+    return InputError(f"Values of the type {kind} cannot be read as names. Convert them to text.")
 
 
 def _as_column(values: Any, *, what: str) -> Any:
@@ -200,14 +207,18 @@ def _as_column(values: Any, *, what: str) -> Any:
                 array = np.char.decode(array, "utf-8")
             elif array.dtype.kind == "T":
                 array = array.astype(object)
-        try:
-            values = pa.array(array)
-        except (pa.ArrowException, OverflowError, UnicodeError, TypeError, ValueError):
-            raise InputError(
-                f"`{what}` must be all text or all whole numbers, but it is mixed or of a type "
-                "that cannot be stored."
-            ) from None
+        values = _as_arrow(array, what=what)
     plain = pa.types.is_integer(values.type) or pa.types.is_floating(values.type)
     if (plain or pa.types.is_boolean(values.type)) and not values.null_count:
         return values.to_numpy(zero_copy_only=False)
     return values
+
+
+def _as_arrow(values: Any, *, what: str) -> pa.Array:
+    try:
+        return values if isinstance(values, pa.Array) else pa.array(values)
+    except (pa.ArrowException, OverflowError, UnicodeError, TypeError, ValueError):
+        raise InputError(
+            f"`{what}` must be all text or all whole numbers, but it is mixed or of a type that "
+            "cannot be stored. Convert it to text."
+        ) from None
