@@ -166,6 +166,21 @@ def test_retraining_with_labels_of_another_kind_is_refused():
         old.retrain(inputs, np.zeros(len(inputs), int))
 
 
+def test_labels_and_inputs_keep_their_type_where_nothing_is_lost():
+    (inputs, names), (later, more), _ = digits()
+    numbers, further = (np.array([len(name) for name in part]) for part in (names, more))
+    model = XGBClassifier(max_depth=2)
+    old = small(model, method="singlebase").fit(inputs.astype(np.uint8), numbers)
+    new = old.retrain(later, further.astype(float))
+    assert new.classes_.dtype == old.classes_.dtype
+    assert new._data[0].dtype == np.uint8
+    wider = old.retrain(later + 0.5, further + 100.0)
+    assert wider._data[0].dtype == float
+    assert wider.classes_.tolist() == [*old.classes_.tolist(), 103, 104, 105]
+    truth = new.predictions(later, truth=further.astype(float))
+    assert truth.classes == tuple(str(label) for label in new.classes_)
+
+
 # --- predictions ----------------------------------------------------------------------------
 
 

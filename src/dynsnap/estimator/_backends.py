@@ -38,7 +38,7 @@ def backend_of(model: Any) -> Backend:
 
 def allows_nan(model: Any) -> bool:
     """Whether a model has a way with missing values."""
-    if model is None or backend_of(model) == "torch":
+    if not hasattr(model, "get_params") or isinstance(model, type):
         return False
     from sklearn.utils import get_tags
 

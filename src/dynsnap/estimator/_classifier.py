@@ -7,23 +7,15 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from dynsnap._types import Accuracies, AnyArray, Floats
-from dynsnap.data import Pool, Stream
-from dynsnap.ensemble import combine, grow_rounds, method
-from dynsnap.errors import InputError, PlanError
+from dynsnap.ensemble import Combination, combine
+from dynsnap.errors import InputError
 from dynsnap.estimator import _file, _inputs
-from dynsnap.estimator._backends import (
-    TORCH_SETTINGS,
-    ScoreMembers,
-    allows_nan,
-    backend_of,
-    scoring,
-    trainer,
-)
-from dynsnap.estimator._fitted import Fitted, Member, fitted
+from dynsnap.estimator._backends import TORCH_SETTINGS, ScoreMembers, allows_nan, scoring
+from dynsnap.estimator._fitted import Fitted, Member
+from dynsnap.estimator._training import train
 from dynsnap.predictions import Predictions
 
 _SCORES_AT_ONCE = 1 << 24  # numbers held while predicting, so that memory stays bounded
@@ -84,7 +76,7 @@ class DynSnapClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         members: int = 20,
         snapshots: int = 10,
         epochs: int = 200,
-        combination: str = "average",
+        combination: Combination = "average",
         beta: float | str = "mean",
         validation: float = 0.1,
         dropout: float = 0.1,
@@ -132,8 +124,9 @@ class DynSnapClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             y: Class labels, numbers or texts.
         """
         self._allow_nan = allows_nan(self.model)
+        self._lost: tuple[str, ...] = ()
         inputs = self._features(X, reset=True)
-        return self._train(inputs, _inputs.targets(y, len(inputs)), generation=1)
+        return self._learn(inputs, _inputs.targets(y, len(inputs)), generation=1)
 
     def retrain(
         self,
@@ -153,8 +146,8 @@ class DynSnapClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 after `load` or with `keep_data=False`.
         """
         check_is_fitted(self)
-        if lost := getattr(self, "_lost", ()):
-            names = ", ".join(f"`{name}`" for name in lost)
+        if self._lost:
+            names = ", ".join(f"`{name}`" for name in self._lost)
             raise InputError(
                 f"To retrain a loaded estimator, pass {names} to `load` again: a file cannot hold "
                 "what it was trained with."
@@ -173,43 +166,14 @@ class DynSnapClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             for old, new, name in zip(before, self._checked(X, y), ("X", "y"), strict=True)
         )
         fresh = clone(self)
-        for name in ("n_features_in_", "feature_names_in_", "_shape", "_allow_nan"):
+        for name in ("n_features_in_", "feature_names_in_", "_shape", "_allow_nan", "_lost"):
             if hasattr(self, name):
                 setattr(fresh, name, getattr(self, name))
-        return fresh._train(inputs, labels, generation=self.generation_ + 1)  # type: ignore[no-any-return]
+        found: DynSnapClassifier = fresh._learn(inputs, labels, generation=self.generation_ + 1)
+        return found
 
-    def _train(self, inputs: AnyArray, labels: AnyArray, *, generation: int) -> "DynSnapClassifier":
-        if not 0 < self.validation < 1:
-            raise PlanError(f"`validation` must be above 0 and below 1, got {self.validation}.")
-        # One snapshot is all that these take of a round, and all that most classifiers have.
-        one = self.method in ("singlebase", "extbagging")
-        plan = method(
-            self.method,
-            epochs=self.epochs,
-            members=self.members,
-            snapshots=1 if one else self.snapshots,
-            dropout=self.dropout,
-            beta=self.beta,  # type: ignore[arg-type]  # checked there
-        )
-        combine(np.ones((1, 1, 1)), how=self.combination, weights=np.ones(1))  # type: ignore[arg-type]
-        classes, positions = _inputs.encoded(labels, validation=self.validation)
-        stream = _stream(inputs, positions, classes, self.validation, generation)
-        seed = _seed(self.random_state)
-        rounds = grow_rounds(
-            plan.plan,
-            trainer(self.model, stream, monitor=self.monitor, settings=self._torch_settings()),
-            recipe=plan.recipe,
-            generation=generation,
-            seed=seed,
-        )
-        made = fitted(
-            plan,
-            rounds,
-            backend=backend_of(self.model),
-            epochs=self.epochs,
-            seed=seed,
-            generation=generation,
-        )
+    def _learn(self, inputs: AnyArray, labels: AnyArray, *, generation: int) -> "DynSnapClassifier":
+        made, classes = train(self, inputs, labels, generation=generation)
         return self._become(made, classes, data=(inputs, labels) if self.keep_data else None)
 
     def _become(
@@ -269,7 +233,7 @@ class DynSnapClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         blocks = [
             combine(
                 score(part)[made.places],
-                how=self.combination,  # type: ignore[arg-type]  # checked when fitting
+                how=self.combination,
                 weights=made.accuracies,
             )
             for part in _parts(inputs, len(made.members) * len(self.classes_))
@@ -298,10 +262,12 @@ class DynSnapClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 seen yet are counted as classes that it never predicts.
         """
         rows = self.predict_proba(X)
-        names = [str(name) for name in self.classes_]
-        true = None
+        # Looked up by value: a 1 in the truth is the class 1.0.
+        known = {label: str(label) for label in self.classes_.tolist()}
+        names, true = list(known.values()), None
         if truth is not None:
-            true = [str(label) for label in _inputs.targets(truth, len(rows)).tolist()]
+            found = _inputs.targets(truth, len(rows)).tolist()
+            true = [known.get(label, str(label)) for label in found]
             unseen = sorted(set(true) - set(names))
             names += unseen
             rows = np.column_stack([rows, np.zeros((len(rows), len(unseen)))])
@@ -367,35 +333,6 @@ class DynSnapClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = allows_nan(self.model)
         return tags
-
-
-def _stream(
-    inputs: AnyArray, labels: AnyArray, classes: AnyArray, validation: float, generation: int
-) -> Stream:
-    """The data of one generation as a stream, for trainers."""
-    pool = Pool(
-        name="X",
-        inputs=inputs,
-        labels=labels,
-        classes=tuple(str(name) for name in classes),
-        ids=np.arange(len(inputs)),
-    )
-    rows, have = np.arange(len(inputs)), np.bincount(labels)
-    counts = np.clip(np.rint(validation * have), 1, have - 1).astype(np.intp)
-    return Stream(
-        pool=pool,
-        # Only the last is trained here; those before it were trained by the estimators before.
-        generations=(rows,) * generation,
-        validation=(counts,) * generation,
-        # A trainer always scores a test set. Nobody looks at this one.
-        evaluation={"test": pool.take(rows[:1])},
-    )
-
-
-def _seed(random_state: Any) -> int:
-    if isinstance(random_state, int | np.integer) and random_state >= 0:
-        return int(random_state)
-    return int(check_random_state(random_state).randint(2**31 - 1))
 
 
 def _parts(inputs: AnyArray, width: int) -> list[AnyArray]:

@@ -70,6 +70,12 @@ def joined(earlier: AnyArray, later: AnyArray, name: str) -> AnyArray:
         raise InputError(
             f"`{name}` must be of one kind in all generations, but is {kinds[1]} after {kinds[0]}."
         )
+    if earlier.dtype != later.dtype and kinds[0] == "numbers":
+        # Where nothing is lost the type stays: a 1.0 among classes 1 and 2 is a 1, and bytes of an
+        # image are bytes.
+        with np.errstate(invalid="ignore"):
+            same = later.astype(earlier.dtype)
+        later = same if np.array_equal(same, later) else later
     return np.concatenate([earlier, later])
 
 

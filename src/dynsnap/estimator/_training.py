@@ -1,0 +1,94 @@
+"""One generation of an estimator: from checked inputs to an ensemble."""
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from dynsnap._types import AnyArray, Labels
+from dynsnap.data import Pool, Stream
+from dynsnap.ensemble import Method, grow_rounds, method
+from dynsnap.errors import PlanError
+from dynsnap.estimator._backends import backend_of, trainer
+from dynsnap.estimator._fitted import Fitted, fitted
+from dynsnap.estimator._inputs import encoded
+
+if TYPE_CHECKING:
+    from dynsnap.estimator._classifier import DynSnapClassifier
+
+
+def train(
+    estimator: "DynSnapClassifier", inputs: AnyArray, labels: AnyArray, *, generation: int
+) -> tuple[Fitted, AnyArray]:
+    """The ensemble that an estimator's settings make of this data, and its classes."""
+    if not 0 < estimator.validation < 1:
+        raise PlanError(f"`validation` must be above 0 and below 1, got {estimator.validation}.")
+    plan = _method(estimator)
+    classes, positions = encoded(labels, validation=estimator.validation)
+    stream = _stream(inputs, positions, classes, estimator.validation, generation)
+    seed = _seed(estimator.random_state)
+    rounds = grow_rounds(
+        plan.plan,
+        trainer(
+            estimator.model,
+            stream,
+            monitor=estimator.monitor,
+            settings=estimator._torch_settings(),
+        ),
+        recipe=plan.recipe,
+        generation=generation,
+        seed=seed,
+    )
+    made = fitted(
+        plan,
+        rounds,
+        backend=backend_of(estimator.model),
+        epochs=estimator.epochs,
+        seed=seed,
+        generation=generation,
+    )
+    return made, classes
+
+
+def _method(estimator: "DynSnapClassifier") -> Method:
+    # One snapshot is all that these take of a round, and all that most classifiers have.
+    one = estimator.method in ("singlebase", "extbagging")
+    plan = method(
+        estimator.method,
+        epochs=estimator.epochs,
+        members=estimator.members,
+        snapshots=1 if one else estimator.snapshots,
+        dropout=estimator.dropout,
+        beta=estimator.beta,  # type: ignore[arg-type]  # checked there
+    )
+    return dataclasses.replace(plan, combinations=(estimator.combination,))
+
+
+def _stream(
+    inputs: AnyArray, labels: Labels, classes: AnyArray, validation: float, generation: int
+) -> Stream:
+    """The data of one generation as a stream, for trainers."""
+    pool = Pool(
+        name="X",
+        inputs=inputs,
+        labels=labels,
+        classes=tuple(str(name) for name in classes),
+        ids=np.arange(len(inputs)),
+    )
+    rows, have = np.arange(len(inputs)), np.bincount(labels)
+    counts = np.clip(np.rint(validation * have), 1, have - 1).astype(np.intp)
+    return Stream(
+        pool=pool,
+        # Only the last is trained here; those before it were trained by the estimators before.
+        generations=(rows,) * generation,
+        validation=(counts,) * generation,
+        # A trainer always scores a test set. Nobody looks at this one.
+        evaluation={"test": pool.take(rows[:1])},
+    )
+
+
+def _seed(random_state: Any) -> int:
+    if isinstance(random_state, int | np.integer) and random_state >= 0:
+        return int(random_state)
+    return int(check_random_state(random_state).randint(2**31 - 1))
