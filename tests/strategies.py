@@ -76,3 +76,27 @@ def predictions(draw, max_inputs=8, classes=None, ids=None):
         slices=draw(st.dictionaries(column, values, max_size=2)),
         weights=draw(st.none() | input_weights(inputs)),
     )
+
+
+@st.composite
+def generations(draw, max_inputs=30, max_classes=5, width=None):
+    """Two to four sound predictions of the same inputs, lined up already."""
+    from dynsnap.predictions import Predictions, align
+
+    inputs, classes = draw(st.integers(1, max_inputs)), draw(st.integers(1, max_classes))
+    positions = hnp.arrays(np.int32, inputs, elements=st.integers(0, classes - 1))
+    shared = {
+        "ids": np.arange(inputs),
+        "classes": [f"c{place}" for place in range(classes)],
+        "truth": draw(st.none() | positions),
+        "weights": draw(st.none() | input_weights(inputs)),
+        "slices": {"half": np.arange(inputs) * 2 // inputs} if draw(st.booleans()) else None,
+    }
+    made = []
+    for _ in range(draw(st.integers(2, 4))):
+        kind = draw(st.sampled_from([np.float32, np.float64])) if width is None else width
+        scores = draw(st.none() | score_rows(inputs=inputs, classes=classes))
+        scores = None if scores is None else scores.astype(kind)
+        labels = draw(positions) if scores is None or draw(st.booleans()) else None
+        made.append(Predictions(scores=scores, labels=labels, **shared))
+    return align(*made).generations

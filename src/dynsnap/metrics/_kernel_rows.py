@@ -1,0 +1,196 @@
+"""What a tile of scores comes to, row by row, compiled.
+
+A tile holds some rows of scores turned on their side, (classes, rows): the innermost loop runs
+over rows, not over classes, so that the compiler fills its vectors whatever the number of classes
+is, and every sum is taken in the order of the classes.
+"""
+
+import math
+
+import numpy as np
+
+from dynsnap._types import AnyArray
+from dynsnap.metrics._kernel_compile import TILE, part
+
+
+@part
+def turn(scores: AnyArray, first: int, tile: AnyArray) -> None:
+    """Fill a tile with the rows from `first` on; the last row fills it up."""
+    rows, classes = scores.shape
+    if first + TILE <= rows:
+        for c in range(classes):
+            for r in range(TILE):
+                tile[c, r] = scores[first + r, c]
+    else:
+        for c in range(classes):
+            for r in range(TILE):
+                tile[c, r] = scores[min(first + r, rows - 1), c]
+
+
+@part
+def moments(tile: AnyArray, true: AnyArray, sums: AnyArray) -> None:
+    """Of each row: the sum of its offsets from 1/classes, of their squares, its distance to truth.
+
+    The mean of a row is 1/classes or near it, so that little is lost to rounding.
+    """
+    middle = 1.0 / len(tile)
+    sums[:] = 0.0
+    for c in range(len(tile)):
+        for r in range(TILE):
+            score = np.float64(tile[c, r])
+            apart = score - middle
+            wrong = score - (1.0 if true[r] == c else 0.0)
+            sums[0, r] += apart
+            sums[1, r] += apart * apart
+            sums[2, r] += wrong * wrong
+    for r in range(TILE):
+        sums[2, r] = math.sqrt(sums[2, r])
+
+
+@part
+def first_two(
+    tile: AnyArray,
+    best: AnyArray,
+    winner: AnyArray,
+    second: AnyArray,
+    runner_up: AnyArray,
+    flat: AnyArray,
+) -> None:
+    """The two highest scores of each row: a later class must be strictly higher.
+
+    `flat` is left at 0 where all scores of a row are equal.
+    """
+    best[:] = -1.0
+    winner[:] = -1
+    second[:] = -1.0
+    runner_up[:] = -1
+    flat[:] = np.inf
+    for c in range(len(tile)):
+        for r in range(TILE):
+            score = tile[c, r]
+            leader = best[r]
+            above = score > leader
+            between = score > second[r]
+            second[r] = leader if above else (score if between else second[r])
+            runner_up[r] = winner[r] if above else (np.int32(c) if between else runner_up[r])
+            best[r] = score if above else leader
+            winner[r] = np.int32(c) if above else winner[r]
+            flat[r] = min(flat[r], score)
+    for r in range(TILE):
+        flat[r] = best[r] - flat[r]
+
+
+@part
+def following(
+    tile: AnyArray, before: AnyArray, taken: AnyArray, best: AnyArray, winner: AnyArray
+) -> None:
+    """The class of each row that ranks right after the one that was taken."""
+    best[:] = -1.0
+    winner[:] = -1
+    for c in range(len(tile)):
+        for r in range(TILE):
+            score = tile[c, r]
+            after = (score < before[r]) | ((score == before[r]) & (c > taken[r]))
+            here = (score > best[r]) & after
+            best[r] = score if here else best[r]
+            winner[r] = np.int32(c) if here else winner[r]
+
+
+@part
+def moved(old: AnyArray, new: AnyArray, sums: AnyArray) -> None:
+    """Of each row: products about 1/classes, squared differences, absolute differences."""
+    middle = 1.0 / len(old)
+    sums[:] = 0.0
+    for c in range(len(old)):
+        for r in range(TILE):
+            p = np.float64(old[c, r])
+            q = np.float64(new[c, r])
+            apart = p - q
+            sums[0, r] += (p - middle) * (q - middle)
+            sums[1, r] += apart * apart
+            sums[2, r] += abs(apart)
+
+
+@part
+def alike(middle: float, old: AnyArray, new: AnyArray, sums: AnyArray, columns: AnyArray) -> None:
+    """The first four columns: Pearson, cosine, distance, total variation."""
+    for r in range(TILE):
+        a, b, aa, bb, ab = old[0, r], new[0, r], old[1, r], new[1, r], sums[0, r]
+        spread = (aa - a * a * middle) * (bb - b * b * middle)
+        along = (ab - a * b * middle) / math.sqrt(max(spread, 1e-300))
+        lengths = (aa + (2.0 * a + 1.0) * middle) * (bb + (2.0 * b + 1.0) * middle)
+        towards = (ab + (a + b + 1.0) * middle) / math.sqrt(lengths)
+        columns[0, r] = max(-1.0, min(1.0, along))
+        columns[1, r] = max(-1.0, min(1.0, towards))
+        columns[2, r] = math.sqrt(sums[1, r])
+        columns[3, r] = 0.5 * sums[2, r]
+
+
+@part
+def mend(
+    old: AnyArray,
+    new: AnyArray,
+    old_flat: AnyArray,
+    new_flat: AnyArray,
+    old_sums: AnyArray,
+    new_sums: AnyArray,
+    pearson: AnyArray,
+) -> None:
+    """Pearson's correlation of the rows that the sums about 1/classes do not serve."""
+    middle = 1.0 / len(old)
+    for r in range(TILE):
+        if old_flat[r] == 0.0 or new_flat[r] == 0.0:
+            pearson[r] = 1.0 if old_flat[r] == new_flat[r] else 0.0
+            continue
+        a, b, aa, bb = old_sums[0, r], new_sums[0, r], old_sums[1, r], new_sums[1, r]
+        # Nearly flat rows whose mean is somewhere else, since they do not quite sum to one.
+        if aa - a * a * middle < 1e-6 * aa or bb - b * b * middle < 1e-6 * bb:
+            pearson[r] = _correlation(old, new, r)
+
+
+@part
+def _correlation(old: AnyArray, new: AnyArray, r: int) -> float:
+    """Pearson's correlation of one row, about its own mean."""
+    classes = len(old)
+    p0, q0 = np.float64(old[0, r]), np.float64(new[0, r])
+    p_mean, q_mean = 0.0, 0.0
+    for c in range(classes):
+        p_mean += np.float64(old[c, r]) - p0
+        q_mean += np.float64(new[c, r]) - q0
+    p_mean, q_mean = p_mean / classes, q_mean / classes
+    pq, pp, qq = 0.0, 0.0, 0.0
+    for c in range(classes):
+        p, q = np.float64(old[c, r]) - p0 - p_mean, np.float64(new[c, r]) - q0 - q_mean
+        pq += p * q
+        pp += p * p
+        qq += q * q
+    return max(-1.0, min(1.0, pq / math.sqrt(pp) / math.sqrt(qq)))
+
+
+@part
+def common(old: AnyArray, new: AnyArray, needed: AnyArray) -> None:
+    """How many of the highest classes of each it takes until they have one in common."""
+    k = len(old)
+    needed[:] = k + 1
+    for i in range(k):
+        for j in range(k):
+            enough = np.int32(max(i, j) + 1)
+            for r in range(TILE):
+                same = old[i, r] == new[j, r]
+                needed[r] = min(needed[r], enough if same else needed[r])
+
+
+@part
+def rank_of(true: AnyArray, top: AnyArray, rank: AnyArray) -> None:
+    """Where the truth stands among the highest classes, from 1 on; beyond them if nowhere."""
+    rank[:] = len(top) + 1
+    for j in range(len(top)):
+        for r in range(TILE):
+            rank[r] = np.int32(j + 1) if top[j, r] == true[r] else rank[r]
+
+
+@part
+def at_most(values: AnyArray, limit: int, column: AnyArray) -> None:
+    """1 where a value is within the limit, else 0."""
+    for r in range(TILE):
+        column[r] = 1.0 if values[r] <= limit else 0.0

@@ -1,0 +1,215 @@
+"""One pass over all generations, and everything that their metrics are made of.
+
+A tally is a set of sums. Two tallies of different rows add up to the tally of all of them, so the
+same code serves rows in memory, files that are larger than memory, and many workers.
+"""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+
+from dynsnap._types import AnyArray, Floats, Labels
+from dynsnap.errors import InputError
+from dynsnap.metrics._kernel import NumpyKernel, blocks_of, cases_of
+from dynsnap.metrics._tally_flows import Flows
+from dynsnap.metrics._tally_layout import (
+    BINS,
+    Chunk,
+    GenerationSums,
+    Grouping,
+    Layout,
+    PairSums,
+    padded,
+)
+from dynsnap.predictions import Predictions
+
+_COMPILED_FROM = 2_000_000  # scores; below, compiling takes longer than it saves
+_CHUNK = 1 << 16  # rows
+
+
+class Kernel(Protocol):
+    """Adds a chunk of rows to the sums of one pair and, where given, of its generations."""
+
+    def __call__(
+        self,
+        chunk: Chunk,
+        pair: tuple[int, int],
+        sums: PairSums,
+        old: GenerationSums | None,
+        new: GenerationSums | None,
+    ) -> AnyArray: ...
+
+
+class Tally:
+    """The sums behind every metric of some generations.
+
+    Attributes:
+        layout: What is kept.
+        rows: How many rows were counted so far.
+        generations: Sums of each generation.
+        pairs: Sums of each pair, in the order of the layout.
+        flows: Of each pair, where the changed labels went.
+        counts: Of each pair, how many rows are in each case of each group: (groups, cases), the
+            groupings one after the other. Without weights the sums say it already: None.
+        ambiguous: (blocks,) weight of the rows that not all generations label alike.
+    """
+
+    def __init__(self, layout: Layout, *, compiled: bool | None = None) -> None:
+        self.layout = layout
+        self.rows = 0
+        self.generations = [self._generation(g) for g in range(len(layout.scored))]
+        self.pairs = [self._pair(pair) for pair in layout.pairs]
+        self.flows = [Flows(classes=layout.classes) for _ in layout.pairs]
+        groups = sum(grouping.groups for grouping in layout.groupings)
+        shape = (groups, len(layout.cases))
+        self.counts = [np.zeros(shape, np.int64) for _ in layout.pairs] if layout.weighted else None
+        self.ambiguous = np.zeros(layout.blocks)
+        self._jobs = _jobs(layout)
+        scores = layout.rows * sum(layout.classes if scored else 1 for scored in layout.scored)
+        self._kernel = _kernel(
+            layout, compiled=scores >= _COMPILED_FROM if compiled is None else compiled
+        )
+
+    def add(self, generations: Sequence[Predictions], *, start: int) -> None:
+        """Count some consecutive rows of all generations, of which `start` came before."""
+        layout = self.layout
+        total = len(generations[0])
+        if start + total > layout.rows:
+            raise InputError(f"The tally is for {layout.rows} rows, but there are more.")
+        for first in range(0, total, _CHUNK):
+            chunk = _chunk(layout, generations, first, min(first + _CHUNK, total), start=start)
+            for pair, place, old, new in self._jobs:
+                sums = self._pair(pair) if place is None else self.pairs[place]
+                keys = self._kernel(
+                    chunk,
+                    pair,
+                    sums,
+                    self.generations[pair[0]] if old else None,
+                    self.generations[pair[1]] if new else None,
+                )
+                if place is not None:
+                    self.flows[place].add(keys)
+            self._count_ambiguous(chunk)
+            self._count_cases(chunk)
+        self.rows += total
+
+    def merge(self, other: "Tally") -> None:
+        """Add what another tally of the same layout counted on other rows."""
+        for mine, theirs in zip(self._arrays(), other._arrays(), strict=True):
+            mine += theirs
+        for flows, more in zip(self.flows, other.flows, strict=True):
+            flows.merge(more)
+        self.rows += other.rows
+
+    def group_sums(self, pair: int, grouping: Grouping) -> Floats:
+        """The sums of a pair by group, as (groups, blocks, cases + columns)."""
+        cells = self.pairs[pair].cells
+        part = cells[grouping.first : grouping.first + grouping.groups * grouping.blocks]
+        return part.reshape(grouping.groups, grouping.blocks, cells.shape[1])
+
+    def pair_sums(self, pair: int) -> Floats:
+        """The sums of a pair over all rows, as (blocks, cases + columns)."""
+        # The first grouping is all rows together, or the true classes in as many blocks.
+        return np.asarray(self.group_sums(pair, self.layout.groupings[0]).sum(axis=0))
+
+    def case_counts(self, pair: int, grouping: Grouping) -> AnyArray:
+        """How many rows of each group are in each case, as (groups, cases)."""
+        if self.counts is None:
+            cases = len(self.layout.cases)
+            summed = self.group_sums(pair, grouping)[..., :cases].sum(axis=1)
+            return np.asarray(summed, np.int64)
+        before = self.layout.groupings[: self.layout.groupings.index(grouping)]
+        first = sum(each.groups for each in before)
+        return self.counts[pair][first : first + grouping.groups]
+
+    def _generation(self, generation: int) -> GenerationSums:
+        layout = self.layout
+        columns = padded(len(layout.generation_columns(generation)))
+        return GenerationSums(
+            means=np.zeros((layout.blocks, 1 + columns)),
+            gaps=np.zeros((layout.blocks, 1 + BINS)),
+            labels=np.zeros((layout.label_blocks, layout.classes)),
+        )
+
+    def _pair(self, pair: tuple[int, int]) -> PairSums:
+        layout = self.layout
+        width = len(layout.cases) + padded(len(layout.pair_columns(pair)))
+        return PairSums(np.zeros((layout.cell_count, width)))
+
+    def _count_ambiguous(self, chunk: Chunk) -> None:
+        first, *others = chunk.labels[: self.layout.regular]
+        if len(others) > 1:  # of two generations, the pair itself says it
+            differs = np.logical_or.reduce([first != labels for labels in others])
+            weights = differs if chunk.weights is None else differs * chunk.weights
+            blocks = blocks_of(self.layout, chunk.start, len(chunk))
+            self.ambiguous += np.bincount(blocks, weights, minlength=len(self.ambiguous))
+
+    def _count_cases(self, chunk: Chunk) -> None:
+        if self.counts is None:
+            return
+        width = len(self.layout.cases)
+        for (old, new), counts in zip(self.layout.pairs, self.counts, strict=True):
+            cases = cases_of(chunk.labels[old], chunk.labels[new], chunk.truth)
+            first = 0
+            for grouping, codes in zip(self.layout.groupings, chunk.codes, strict=True):
+                cells = codes.astype(np.int64) * width + cases
+                found = np.bincount(cells, minlength=grouping.groups * width)
+                counts[first : first + grouping.groups] += found.reshape(-1, width)
+                first += grouping.groups
+
+    def _arrays(self) -> list[AnyArray]:
+        arrays: list[AnyArray] = [self.ambiguous, *(self.counts or [])]
+        arrays += [sums.cells for sums in self.pairs]
+        for sums in self.generations:
+            arrays += [sums.means, sums.gaps, sums.labels]
+        return arrays
+
+
+def _kernel(layout: Layout, *, compiled: bool) -> Kernel:
+    if not compiled:
+        return NumpyKernel(layout)
+    from dynsnap.metrics._kernel_compiled import CompiledKernel
+
+    return CompiledKernel(layout)
+
+
+def _jobs(layout: Layout) -> list[tuple[tuple[int, int], int | None, bool, bool]]:
+    """What to count: a pair, its place (None for one that is not asked for), and which of its two
+    generations to count on the way, so that each is counted once."""
+    left = set(range(len(layout.scored)))
+    jobs: list[tuple[tuple[int, int], int | None, bool, bool]] = []
+    for place, pair in enumerate(layout.pairs):
+        # A pair is only looked at with its scores if both have them.
+        old, new = (g in left and layout.scored[g] == layout.both_scored(pair) for g in pair)
+        left -= {g for g, own in zip(pair, (old, new), strict=True) if own}
+        jobs.append((pair, place, old, new))
+    jobs += [((g, g), None, True, False) for g in sorted(left)]
+    return jobs
+
+
+def _chunk(
+    layout: Layout, generations: Sequence[Predictions], first: int, stop: int, *, start: int
+) -> Chunk:
+    rows = slice(first, stop)
+    one = generations[0]
+    truth = one.truth[rows] if layout.truth and one.truth is not None else None
+    codes: list[Labels] = []
+    for grouping in layout.groupings:
+        if grouping.name == "truth" and truth is not None:
+            codes.append(truth)
+        elif grouping.name == "all":
+            codes.append(np.zeros(stop - first, np.int32))
+        else:
+            codes.append(one.slices[grouping.name.removeprefix("slice:")].codes[rows])
+    return Chunk(
+        start=start + first,
+        labels=tuple(each.labels[rows] for each in generations),
+        scores=tuple(
+            each.scores[rows] if scored and each.scores is not None else None
+            for each, scored in zip(generations, layout.scored, strict=True)
+        ),
+        truth=truth,
+        weights=one.weights[rows] if layout.weighted and one.weights is not None else None,
+        codes=codes[0][None] if len(codes) == 1 else np.stack(codes),
+    )
