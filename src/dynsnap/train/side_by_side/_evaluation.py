@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from dynsnap.train.side_by_side._capture import Step, captured
+from dynsnap.train.side_by_side._capture import captured
 from dynsnap.train.side_by_side._network import Program, Settings, place_of
 
 ROWS_AT_ONCE = 512
@@ -16,16 +16,18 @@ ROWS_AT_ONCE = 512
 class Evaluation:
     """Places for members that are only looked at."""
 
-    def __init__(self, module: nn.Module, rounds: int, pool: Tensor, settings: Settings) -> None:
+    def __init__(
+        self, module: nn.Module, rounds: int, pool: Tensor, settings: Settings, *, grouped: bool
+    ) -> None:
         module = copy.deepcopy(module).eval()
-        self._program = Program(module, rounds, settings)
+        self._program = Program(module, rounds, settings, grouped=grouped)
         self._values = [value.detach().clone() for value in module.parameters()]
         self._buffers = [value.detach().clone() for value in module.buffers()]
         self._pool, self.rounds = pool, rounds
         self._rows = torch.zeros(rounds, ROWS_AT_ONCE, dtype=torch.int64, device=pool.device)
         self._mean = torch.zeros(rounds, *pool.shape[1:], device=pool.device)
-        self._scores = torch.zeros(0)
-        self._replay: Step | None = None
+        self._scores = self._compute()
+        self._replay = captured(self._step, [self._scores])
 
     def load(self, place: int, state: Sequence[Tensor], mean: Tensor) -> None:
         """Put a member into a place: its tensors in the program's order, and its mean image."""
@@ -39,16 +41,9 @@ class Evaluation:
         for start in range(0, rows.shape[1], ROWS_AT_ONCE):
             part = rows[:, start : start + ROWS_AT_ONCE]
             self._rows[: len(rows), : part.shape[1]].copy_(part)
-            self._run()
+            self._replay()
             parts.append(self._scores[: len(rows), : part.shape[1]].clone())
         return torch.cat(parts, dim=1)
-
-    @torch.no_grad()
-    def _run(self) -> None:
-        if self._replay is None:
-            self._scores = self._compute()
-            self._replay = captured(self._step, [self._scores])
-        self._replay()
 
     def _step(self) -> None:
         self._scores.copy_(self._compute())

@@ -45,10 +45,16 @@ class Program:
     Args:
         module: Takes (batch, rounds · channels, height, width); gives rounds · classes outputs.
         rounds: How many rounds it computes at once.
+        settings: How to compute.
+        grouped: Whether its layers are grouped ones, which follow the type of what they are given;
+            any other module needs autocast.
     """
 
-    def __init__(self, module: nn.Module, rounds: int, settings: Settings) -> None:
+    def __init__(
+        self, module: nn.Module, rounds: int, settings: Settings, *, grouped: bool
+    ) -> None:
         self.module, self.rounds, self.settings = module, rounds, settings
+        self.grouped = grouped
         self.names = [name for name, _ in module.named_parameters()]
         self.statistics = [name for name, _ in module.named_buffers()]
         self.losses = settings.compile(self._losses)
@@ -62,11 +68,10 @@ class Program:
         state.update(zip(self.statistics, buffers, strict=True))
         precision = self.settings.precision
         images = images.contiguous(memory_format=torch.channels_last)
-        # Grouped layers follow the type of what they are given; any other module needs autocast.
-        mixed = precision != torch.float32
-        if mixed and self.rounds > 1:
+        if self.grouped:
             images = images.to(precision)
-        with torch.autocast(images.device.type, precision, enabled=mixed and self.rounds == 1):
+        mixed = precision != torch.float32 and not self.grouped
+        with torch.autocast(images.device.type, precision, enabled=mixed):
             outputs: Tensor = functional_call(self.module, state, (images,))
         return outputs.float().view(len(images), self.rounds, -1).transpose(0, 1)
 

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from dynsnap.train._lane import Lane
 from dynsnap.train._prepare import State
 from dynsnap.train._workshop import Workshop
-from dynsnap.train.side_by_side._capture import Step, beside, captured
+from dynsnap.train.side_by_side._capture import beside, captured
 from dynsnap.train.side_by_side._evaluation import Evaluation, padded, parts
 from dynsnap.train.side_by_side._group import Grouping
 from dynsnap.train.side_by_side._network import Network, Program, Settings
@@ -47,19 +47,20 @@ class SideBySideStepper:
         wide = width if grouped else 1
         self._grouping = Grouping(plain, wide) if grouped else None
         module = _on_device(self._grouping.module if self._grouping else plain, workshop.device)
-        program = Program(module.train(), wide, settings)
+        program = Program(module.train(), wide, settings, grouped=grouped)
         self._nets = [
             Network(program, module, pool, workshop.labels, rows=rows) for _ in range(width // wide)
         ]
         together = min(width, EVALUATED_TOGETHER) if grouped else 1
         looking = Grouping(plain, together).module if grouped else plain
         self._evaluation = Evaluation(
-            _on_device(looking, workshop.device), together, pool, settings
+            _on_device(looking, workshop.device), together, pool, settings, grouped=grouped
         )
         self._free = [(net, place) for net in self._nets for place in range(wide)][::-1]
         self._seat: dict[Lane, tuple[Network, int]] = {}
         self._validation: dict[Lane, Tensor] = {}
-        self._replay: Step | None = None
+        changing = [value for net in self._nets for value in net.changing()]
+        self._replay = captured(lambda: beside([net.step for net in self._nets]), changing)
 
     def admit(self, lane: Lane, state: State | None, /) -> None:
         net, place = self._seat[lane] = self._free.pop()
@@ -86,9 +87,6 @@ class SideBySideStepper:
             net, place = self._seat[lane]
             net.rate[place] = self._shop.learning_rate * lane.multipliers[lane.epoch]
             net.position[place] = lane.step * lane.batch
-        if self._replay is None:
-            changing = [value for net in self._nets for value in net.changing()]
-            self._replay = captured(lambda: beside([net.step for net in self._nets]), changing)
         for _ in range(steps):
             self._replay()
 

@@ -1,0 +1,84 @@
+"""Whether rounds can be trained side by side on a GPU, in which way, and how many."""
+
+from collections.abc import Callable
+
+import torch
+from torch import nn
+
+from dynsnap.train._augment import ShiftsAndFlips
+from dynsnap.train._devices import log
+from dynsnap.train._optimizers import Adam
+from dynsnap.train._prepare import Pixels
+from dynsnap.train._workshop import Workshop
+from dynsnap.train.side_by_side._group import can_be_grouped
+from dynsnap.train.side_by_side._network import Settings
+from dynsnap.train.side_by_side._stepper import SideBySideStepper
+
+MOST_GROUPED = 48
+MOST_STREAMS = 16
+
+
+def is_suited(workshop: Workshop) -> bool:
+    """Whether the data and settings are ones that steps side by side know."""
+    return (
+        workshop.device.type == "cuda"
+        and isinstance(workshop.prepare, Pixels)
+        and isinstance(workshop.optimizer, Adam)
+        and (workshop.augment is None or isinstance(workshop.augment, ShiftsAndFlips))
+    )
+
+
+def groups(workshop: Workshop, module: nn.Module) -> bool:
+    """Whether rounds of this module can be one network."""
+    some = torch.arange(2, device=workshop.device)
+    batch = workshop.inputs.take(some).cpu().float() / 255
+    return can_be_grouped(module, batch)
+
+
+def side_by_side(
+    workshop: Workshop,
+    module: Callable[[], nn.Module],
+    *,
+    batch_size: int,
+    rows: int,
+    wanted: int,
+    grouped: bool,
+) -> SideBySideStepper | None:
+    """A stepper for as many of the wanted rounds as the device holds.
+
+    None where the module's steps cannot be captured in a graph; that is said, and so is a device
+    that holds fewer.
+    """
+    assert isinstance(workshop.optimizer, Adam)
+    assert workshop.augment is None or isinstance(workshop.augment, ShiftsAndFlips)
+    settings = Settings(
+        batch_size=batch_size,
+        optimizer=workshop.optimizer,
+        augment=workshop.augment,
+        precision=workshop.precision,
+        compiled=workshop.device.type == "cuda",
+    )
+    width = min(wanted, MOST_GROUPED if grouped else MOST_STREAMS)
+    while True:
+        try:
+            stepper = SideBySideStepper(
+                workshop, module(), settings, width=width, rows=rows, grouped=grouped
+            )
+        except torch.OutOfMemoryError:
+            if width == 1:
+                raise
+            log.warning("The GPU has no room for %d rounds at once: trying fewer.", width)
+            width = (width + 1) // 2
+            torch.cuda.empty_cache()
+        except (RuntimeError, torch._dynamo.exc.TorchDynamoException) as error:
+            reason = str(error).partition("\n")[0]
+            log.warning(
+                "Steps of this model cannot be captured (%s): its rounds are trained one after "
+                "another, which is slower.",
+                reason,
+            )
+            return None
+        else:
+            how = "as one grouped network" if grouped else "on streams of their own"
+            log.info("Training %d rounds side by side, %s.", width, how)
+            return stepper
