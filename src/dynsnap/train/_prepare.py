@@ -69,7 +69,7 @@ class Rows:
         return len(self.values)
 
     def take(self, rows: Tensor, /) -> Tensor:
-        return self.values.index_select(0, rows)
+        return self.values.index_select(0, rows.to(self.values.device))
 
     def to(self, device: torch.device, /) -> "Rows":
         return Rows(self.values.to(device))

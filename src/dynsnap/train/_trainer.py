@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -31,6 +32,24 @@ from dynsnap.train._prepare import Preparation
 from dynsnap.train._stacked import StackedStepper
 from dynsnap.train._weights import FORMAT, Learner
 from dynsnap.train._workshop import Workshop
+from dynsnap.train.side_by_side import groups, is_suited, side_by_side
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Team:
+    """Rounds that may step together.
+
+    Attributes:
+        batch: Rows in a step.
+        layers: The stack that they are, None for any other module.
+        beside: Whether they may step side by side on a GPU.
+        dropout: What their modules are built with.
+    """
+
+    batch: int
+    layers: Chain | None = None
+    beside: bool = False
+    dropout: float = 0.0
 
 
 class TorchTrainer:
@@ -158,7 +177,7 @@ class TorchTrainer:
 
     def train(self, specs: Sequence[RoundSpec], /) -> Iterator[Round]:
         """The rounds as they finish."""
-        teams: dict[tuple[Chain | None, int], list[RoundSpec]] = {}
+        teams: dict[_Team, list[RoundSpec]] = {}
         for spec in specs:
             teams.setdefault(self._team(spec), []).append(spec)
         return self._train(teams)
@@ -176,18 +195,18 @@ class TorchTrainer:
             device=str(self.device),
         )
 
-    def _train(self, teams: dict[tuple[Chain | None, int], list[RoundSpec]]) -> Iterator[Round]:
+    def _train(self, teams: dict[_Team, list[RoundSpec]]) -> Iterator[Round]:
         saver = Saver(
             checkpoints=self._checkpoints, every=self._checkpoint_every, owner=self.fingerprint
         )
-        for (layers, _), specs in teams.items():
-            stepper = self._stepper(layers)
+        for team, specs in teams.items():
+            stepper = self._stepper(team, specs)
             lockstep = Lockstep(specs, self._open, width=stepper.width)
             for lane in drive(lockstep, stepper, saver=saver, monitor=self._monitor):
                 yield self._round(lane)
 
-    def _team(self, spec: RoundSpec) -> tuple[Chain | None, int]:
-        """Rounds with which a round may step: those of the same layers and batch.
+    def _team(self, spec: RoundSpec) -> "_Team":
+        """Rounds with which a round may step, and how.
 
         Follows from the spec alone, and finds what is wrong with it before anything is trained.
         """
@@ -203,20 +222,46 @@ class TorchTrainer:
         held_out = int(np.sum(stream.validation[spec.generation - 1]))
         rows = len(stream.generations[spec.generation - 1]) - held_out
         layers = shop.blueprint.layers(spec.recipe.dropout)
+        batch = min(self._batch_size, rows)
         plain = isinstance(shop.optimizer, Adam) and self._loss is None
+        if plain and is_suited(shop):
+            dropout = 0.0 if self._grouped else spec.recipe.dropout
+            return _Team(batch=batch, beside=True, dropout=dropout)
         stackable = (
             plain
             and shop.prepare.elementwise
             and shop.device.type == "cpu"
             and shop.precision == torch.float32
         )
-        return layers if stackable else None, min(self._batch_size, rows)
+        return _Team(batch=batch, layers=layers if stackable else None)
 
-    def _stepper(self, layers: Chain | None) -> Stepper:
-        if layers is not None:
-            return StackedStepper(self._shop, layers=layers)
+    @cached_property
+    def _grouped(self) -> bool:
+        """Whether rounds side by side on a GPU can be one network."""
+        return groups(self._shop, self._shop.blueprint.build())
+
+    def _stepper(self, team: "_Team", specs: list[RoundSpec]) -> Stepper:
+        if team.layers is not None:
+            return StackedStepper(self._shop, layers=team.layers)
+        if team.beside:
+            longest = max(len(rows) for rows in self._stream.generations)
+            # A long round that starts last would be alone in the end.
+            specs.sort(key=lambda spec: -spec.recipe.epochs * self._size(spec))
+            stepper = side_by_side(
+                self._shop,
+                lambda: self._shop.blueprint.build(dropout=team.dropout),
+                batch_size=team.batch,
+                rows=longest + team.batch,
+                wanted=len(specs),
+                grouped=self._grouped,
+            )
+            if stepper is not None:
+                return stepper
         loss = self._loss() if isinstance(self._loss, type) else self._loss
         return AloneStepper(self._shop, loss=loss or functional.cross_entropy)
+
+    def _size(self, spec: RoundSpec) -> int:
+        return len(self._stream.generations[spec.generation - 1])
 
     def _open(self, spec: RoundSpec) -> Lane:
         """A round at its start: its own rows, and what it learns from them before training."""
