@@ -14,7 +14,11 @@ GroupKind: TypeAlias = Literal["class", "slice", "frequency"]
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A measured value with its bootstrap interval (None where no interval exists)."""
+    """A measured value with its interval (None where no interval exists).
+
+    Intervals come from resampling the inputs. There is none where the value is undefined, or
+    would be in more than half of the resamples.
+    """
 
     value: float
     low: float | None = None
@@ -44,6 +48,7 @@ class GroupResult:
         inputs: How many inputs fall into it.
         weight: Their total weight; equal to `inputs` when nothing is weighted.
         changed: The p-value of McNemar's exact test within the group, None without truth.
+        classes: The classes that make up the group, for majority and minority.
     """
 
     kind: GroupKind
@@ -53,6 +58,7 @@ class GroupResult:
     weight: float
     metrics: Estimates
     changed: float | None = None
+    classes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

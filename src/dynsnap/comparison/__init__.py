@@ -1,0 +1,30 @@
+"""Generations of a classifier side by side: every metric, with intervals and breakdowns."""
+
+from dynsnap.comparison._compare import compare, compare_blocks
+from dynsnap.comparison._count import AlignedBlocks
+from dynsnap.comparison._results import (
+    Comparison,
+    Estimate,
+    Estimates,
+    Flow,
+    GenerationResult,
+    GroupKind,
+    GroupResult,
+    PairResult,
+    TransitionCounts,
+)
+
+__all__ = [
+    "AlignedBlocks",
+    "Comparison",
+    "Estimate",
+    "Estimates",
+    "Flow",
+    "GenerationResult",
+    "GroupKind",
+    "GroupResult",
+    "PairResult",
+    "TransitionCounts",
+    "compare",
+    "compare_blocks",
+]

@@ -1,0 +1,287 @@
+"""From sums to results: values, intervals, tests, groups."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from dynsnap._types import AnyArray, Floats
+from dynsnap.comparison._bootstrap import Bootstrap, Metrics, Sampled
+from dynsnap.comparison._count import Counted
+from dynsnap.comparison._notes import notes
+from dynsnap.comparison._results import (
+    Comparison,
+    Estimate,
+    Estimates,
+    Flow,
+    GenerationResult,
+    GroupKind,
+    GroupResult,
+    PairResult,
+    TransitionCounts,
+)
+from dynsnap.metrics import catalogue, mcnemar_of_counts
+from dynsnap.metrics._tally_formulas import (
+    agreement_metrics,
+    cohen_kappa,
+    generation_metrics,
+    pair_metrics,
+)
+from dynsnap.metrics._tally_layout import CASES
+
+_FLOWS = 300  # kinds of change that a result names
+_OF_ALL = (
+    "accuracy",
+    "consistency",
+    "correct_consistency",
+    "kept",
+    "gained",
+    "lost",
+    "never",
+    "churn",
+    "neutral_churn",
+    "ambiguity",
+    "discrepancy",
+)
+
+
+def assemble(counted: Counted, bootstrap: Bootstrap, *, minority_share: float) -> Comparison:
+    """Everything that a comparison finds, from the sums."""
+    return _Assembly(counted, bootstrap, minority_share).comparison()
+
+
+@dataclass(frozen=True)
+class _Assembly:
+    counted: Counted
+    bootstrap: Bootstrap
+    minority_share: float
+
+    def comparison(self) -> Comparison:
+        counted, layout = self.counted, self.counted.tally.layout
+        regular = range(len(counted.names))
+        alone = [self._generation(g) for g in regular]
+        together = [self._pair(place) for place in range(len(layout.pairs))]
+        cases = [self._cases(place) for place in range(len(layout.pairs))]
+        floor = self._estimates(together.pop(), cases.pop()) if counted.twin else None
+        generations = tuple(
+            GenerationResult(name=counted.names[g], metrics=self._estimates(alone[g]))
+            for g in regular
+        )
+        pairs = tuple(
+            self._pair_result(place, self._estimates(sampled, cases[place]), cases[place], floor)
+            for place, sampled in enumerate(together)
+        )
+        agreement = self._estimates(self._agreement(len(pairs)))
+        measured = {each.name: each.metrics for each in generations}
+        measured |= {f"{pair.old} → {pair.new}": pair.metrics for pair in pairs}
+        measured["all generations"] = agreement
+        return Comparison(
+            inputs=layout.rows,
+            classes=counted.classes,
+            generations=generations,
+            pairs=pairs,
+            averages=self._estimates(_average(alone)) | self._estimates(_average(together)),
+            agreement=agreement,
+            alignment=counted.report,
+            notes=notes(counted, measured),
+            confidence=self.bootstrap.confidence,
+            resamples=self.bootstrap.resamples,
+            weighted=layout.weighted,
+            has_truth=layout.truth,
+            has_scores=all(layout.scored),
+            slices=counted.slices,
+        )
+
+    def _generation(self, generation: int) -> Sampled:
+        tally = self.counted.tally
+        sums = tally.generations[generation]
+        formula = partial(generation_metrics, columns=tally.layout.generation_columns(generation))
+        return self.bootstrap.sampled(formula, sums.means[None], sums.gaps[None])
+
+    def _pair(self, place: int) -> Sampled:
+        tally = self.counted.tally
+        old, new = (tally.generations[g].labels for g in tally.layout.pairs[place])
+        sums = tally.pair_sums(place)
+        found = self.bootstrap.sampled(self._pair_formula(place), sums[None])
+
+        def kappa(sums: Floats, old: Floats, new: Floats) -> Metrics:
+            churn = self._pair_formula(place)(sums)["churn"]
+            return {"cohen_kappa": cohen_kappa(churn, old, new)}
+
+        # Label frequencies are kept in fewer blocks when there are very many classes.
+        coarse = _folded(sums, tally.layout.label_blocks)
+        more = self.bootstrap.sampled(kappa, coarse[None], old[None], new[None])
+        return Sampled({**found.values, **more.values}, {**found.samples, **more.samples})
+
+    def _pair_formula(self, place: int) -> "partial[dict[str, Floats]]":
+        layout = self.counted.tally.layout
+        columns = layout.pair_columns(layout.pairs[place])
+        return partial(pair_metrics, columns=columns, truth=layout.truth)
+
+    def _agreement(self, pairs: int) -> Sampled:
+        tally = self.counted.tally
+        regular = len(self.counted.names)
+        blocks = tally.layout.label_blocks
+        labels = [sums.labels[None] for sums in tally.generations[:regular]]
+        weight = tally.generations[0].means[:, 0]
+        ambiguous = np.stack([tally.ambiguous, weight], axis=-1)
+        cells = [_folded(tally.pair_sums(place), blocks)[None] for place in range(pairs)]
+
+        def formula(ambiguous: Floats, *sums: Floats) -> Metrics:
+            churns = [self._pair_formula(p)(sums[p])["churn"] for p in range(pairs)]
+            share = ambiguous[..., 0] / ambiguous[..., 1]
+            return agreement_metrics(
+                churns,
+                sums[pairs:],
+                ambiguity=churns[0] if regular == 2 else share,
+                values=tally.layout.rows * regular,
+            )
+
+        return self.bootstrap.sampled(formula, _folded(ambiguous, blocks)[None], *cells, *labels)
+
+    def _pair_result(
+        self, place: int, metrics: Estimates, cases: AnyArray, floor: Estimates | None
+    ) -> PairResult:
+        counted, tally = self.counted, self.counted.tally
+        old, new = (counted.names[g] for g in tally.layout.pairs[place])
+        return PairResult(
+            old=old,
+            new=new,
+            metrics=metrics,
+            transitions=_transitions(cases),
+            mcnemar=_mcnemar(cases),
+            flows=tuple(self._flows(place)),
+            groups=tuple(self._groups(place)),
+            noise_floor=floor,
+        )
+
+    def _cases(self, place: int) -> AnyArray:
+        tally = self.counted.tally
+        return np.asarray(tally.case_counts(place, tally.layout.groupings[0]).sum(axis=0))
+
+    def _flows(self, place: int) -> Iterator[Flow]:
+        names, known = self.counted.classes, self.counted.tally.layout.truth
+        for (true, old, new), inputs in self.counted.tally.flows[place].most(_FLOWS):
+            yield Flow(names[true] if known else None, names[old], names[new], inputs)
+
+    def _groups(self, place: int) -> Iterator[GroupResult]:
+        tally = self.counted.tally
+        for grouping in tally.layout.groupings:
+            sums, cases = tally.group_sums(place, grouping), tally.case_counts(place, grouping)
+            if grouping.name == "truth":
+                yield from self._results("class", "truth", self.counted.classes, place, sums, cases)
+                yield from self._by_frequency(place, sums, cases)
+            elif grouping.name != "all":
+                column = grouping.name.removeprefix("slice:")
+                names = self.counted.slices[column]
+                yield from self._results("slice", column, names, place, sums, cases)
+
+    def _by_frequency(self, place: int, sums: Floats, cases: AnyArray) -> Iterator[GroupResult]:
+        """Majority classes, which cover the first 90 % of the inputs by frequency, and the rest."""
+        inputs = cases.sum(axis=1)
+        order = np.argsort(-inputs, kind="stable")
+        order = order[inputs[order] > 0]
+        before = np.cumsum(inputs[order]) - inputs[order]
+        covered = before >= self.minority_share * inputs.sum()
+        parts = {"majority": np.sort(order[~covered]), "minority": np.sort(order[covered])}
+        if not len(parts["minority"]):
+            return
+        yield from self._results(
+            "frequency",
+            "frequency",
+            tuple(parts),
+            place,
+            np.stack([sums[part].sum(axis=0) for part in parts.values()]),
+            np.stack([cases[part].sum(axis=0) for part in parts.values()]),
+            members=[tuple(self.counted.classes[c] for c in part) for part in parts.values()],
+        )
+
+    def _results(
+        self,
+        kind: GroupKind,
+        column: str,
+        names: Sequence[str],
+        place: int,
+        sums: Floats,
+        cases: AnyArray,
+        members: Sequence[tuple[str, ...]] = (),
+    ) -> Iterator[GroupResult]:
+        present = np.flatnonzero(cases.sum(axis=1))
+        sums, cases = sums[present], cases[present]
+        sampled = self.bootstrap.sampled(self._pair_formula(place), sums)
+        found = self.bootstrap.estimates(sampled, wholes=_wholes(sampled.values, cases))
+        weights = sums[..., : cases.shape[1]].sum(axis=(1, 2))
+        for row, group in enumerate(present.tolist()):
+            yield GroupResult(
+                kind=kind,
+                column=column,
+                name=names[group],
+                inputs=int(cases[row].sum()),
+                weight=float(weights[row]),
+                metrics=_ordered(found[row]),
+                changed=_mcnemar(cases[row]),
+                classes=members[group] if members else (),
+            )
+
+    def _estimates(self, sampled: Sampled, cases: AnyArray | None = None) -> dict[str, Estimate]:
+        if not sampled.values:
+            return {}
+        if cases is None:  # of a generation, or of all: shares of all inputs
+            cases = np.array([self.counted.tally.layout.rows])
+        wholes = _wholes(sampled.values, cases[None])
+        return _ordered(self.bootstrap.estimates(sampled, wholes=wholes)[0])
+
+
+def _wholes(values: Metrics, cases: AnyArray) -> dict[str, AnyArray]:
+    """Of how many inputs each metric is a share, for those that are; from (groups, cases)."""
+    inputs = cases.sum(axis=1)
+    wholes = {name: inputs for name in values if name in _OF_ALL or name.startswith("top_")}
+    if cases.shape[1] == len(CASES):
+        wholes["backward_trust_compatibility"] = cases[:, 0] + cases[:, 2]
+        wholes["backward_error_compatibility"] = inputs - cases[:, 0] - cases[:, 1]
+    return wholes
+
+
+def _average(results: Sequence[Sampled]) -> Sampled:
+    """The mean over generations, or over pairs, of what all of them have."""
+    names = [name for name in results[0].values if all(name in each.values for each in results)]
+    return Sampled(
+        {name: np.mean([each.values[name] for each in results], axis=0) for name in names},
+        {name: np.mean([each.samples[name] for each in results], axis=0) for name in names},
+    )
+
+
+def _folded(sums: Floats, blocks: int) -> Floats:
+    """The same sums in fewer blocks."""
+    if blocks == len(sums):
+        return sums
+    coarse = np.zeros((blocks, *sums.shape[1:]))
+    np.add.at(coarse, np.arange(len(sums)) % blocks, sums)
+    return coarse
+
+
+def _ordered(metrics: Mapping[str, Estimate]) -> dict[str, Estimate]:
+    """In the order of the catalogue; other top-k metrics beside those of the top two."""
+    places = {name: place for place, name in enumerate(catalogue)}
+
+    def place(name: str) -> tuple[int, int]:
+        if not name.startswith("top_"):
+            return places[name], 0
+        _, k, kind = name.split("_")
+        return places[f"top_2_{kind}"], int(k)
+
+    return {name: metrics[name] for name in sorted(metrics, key=place)}
+
+
+def _transitions(cases: AnyArray) -> TransitionCounts | None:
+    if len(cases) < len(CASES):
+        return None
+    kept, gained, lost, same, other = (int(each) for each in cases)
+    return TransitionCounts(kept=kept, gained=gained, lost=lost, never=same + other)
+
+
+def _mcnemar(cases: AnyArray) -> float | None:
+    if len(cases) < len(CASES):
+        return None
+    return mcnemar_of_counts(gained=int(cases[1]), lost=int(cases[2]))

@@ -1,0 +1,122 @@
+"""Intervals by drawing blocks of rows with replacement: no row is copied or looked at again."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TypeAlias
+
+import numpy as np
+
+from dynsnap import seeds
+from dynsnap._types import AnyArray, Floats
+from dynsnap.comparison._results import Estimate
+from dynsnap.errors import PlanError
+
+Metrics: TypeAlias = Mapping[str, Floats]  # by name
+Formula: TypeAlias = Callable[..., Metrics]
+
+_AT_ONCE = 1 << 23  # numbers that are resampled together, about 64 MB
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sampled:
+    """Metrics of some groups of inputs, as they are and as resampling makes them.
+
+    Attributes:
+        values: Of each metric, (groups,).
+        samples: Of each metric, (groups, resamples).
+    """
+
+    values: Metrics
+    samples: Metrics
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bootstrap:
+    """How intervals are made.
+
+    Attributes:
+        confidence: The level of every interval.
+        resamples: How many times blocks are drawn.
+        seed: Names the draws: the same ones for all metrics and pairs, which are therefore paired.
+    """
+
+    confidence: float = 0.95
+    resamples: int = 1000
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.confidence < 1:
+            raise PlanError(f"`confidence` must lie between 0 and 1, got {self.confidence:g}.")
+        if self.resamples < 1:
+            raise PlanError(f"`resamples` must be at least 1, got {self.resamples}.")
+
+    def sampled(self, formula: Formula, *sums: Floats) -> Sampled:
+        """A formula of sums (groups, blocks, columns): of all blocks, and of draws of them."""
+        draws = _draws(sums[0].shape[1], self.resamples, self.seed)
+        values = formula(*(each.sum(axis=1) for each in sums))
+        width = max(each.shape[-1] for each in sums) * self.resamples
+        step = max(1, _AT_ONCE // width)
+        parts = [
+            formula(*(np.matmul(draws, each[first : first + step]) for each in sums))
+            for first in range(0, len(sums[0]), step)
+        ]
+        samples = {name: np.concatenate([part[name] for part in parts]) for name in values}
+        return Sampled(values, samples)
+
+    def estimates(
+        self, sampled: Sampled, *, wholes: Mapping[str, AnyArray]
+    ) -> list[dict[str, Estimate]]:
+        """Values with their intervals, for each group.
+
+        Args:
+            sampled: The metrics.
+            wholes: For metrics that are a share of inputs: of how many, (groups,).
+        """
+        groups = len(next(iter(sampled.values.values()), ()))
+        found: list[dict[str, Estimate]] = [{} for _ in range(groups)]
+        for name, values in sampled.values.items():
+            low, high = self._bounds(sampled.samples[name])
+            if name in wholes:
+                low, high = self._widened(values, low, high, wholes[name])
+            for group, (value, *bounds) in enumerate(zip(values, low, high, strict=True)):
+                undefined = np.isnan(value) or np.isnan(bounds).any()
+                ends = (None, None) if undefined else (float(bounds[0]), float(bounds[1]))
+                found[group][name] = Estimate(float(value), *ends)
+        return found
+
+    def _bounds(self, samples: Floats) -> tuple[Floats, Floats]:
+        """The percentiles of each row; NaN where fewer than half of the draws give a value."""
+        ordered = np.sort(samples, axis=-1)  # NaN comes last
+        defined = np.count_nonzero(~np.isnan(ordered), axis=-1)
+        tail = (1 - self.confidence) / 2
+        # Outwards to the next draw: between a number and infinity there is nothing in between.
+        first = np.floor(tail * (defined - 1)).astype(np.intp)
+        last = np.ceil((1 - tail) * (defined - 1)).astype(np.intp)
+        enough = 2 * defined >= samples.shape[-1]
+        low, high = (
+            np.where(
+                enough, np.take_along_axis(ordered, np.maximum(at, 0)[:, None], -1)[:, 0], np.nan
+            )
+            for at in (first, last)
+        )
+        return low, high
+
+    def _widened(
+        self, values: Floats, low: Floats, high: Floats, wholes: AnyArray
+    ) -> tuple[Floats, Floats]:
+        """Resampling inputs of which none (or all) is a case never gives another share, however
+        few they are. There, the end is that of the exact binomial interval."""
+        tail = (1 - self.confidence) / 2
+        reach = 1 - tail ** (1 / np.maximum(wholes, 1))
+        return np.where(values == 1, 1 - reach, low), np.where(values == 0, reach, high)
+
+
+@lru_cache(maxsize=4)
+def _draws(blocks: int, resamples: int, seed: int) -> Floats:
+    """How often each block is drawn in each resample, as (resamples, blocks)."""
+    rng = seeds.generator(seed, "bootstrap", blocks)
+    drawn = rng.integers(0, blocks, (resamples, blocks))
+    cells = drawn + np.arange(resamples)[:, None] * blocks
+    counts = np.bincount(cells.ravel(), minlength=resamples * blocks)
+    return counts.reshape(resamples, blocks).astype(np.float64)

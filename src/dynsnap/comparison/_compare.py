@@ -1,0 +1,127 @@
+"""Generations of a classifier side by side."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from dynsnap.comparison._assemble import assemble
+from dynsnap.comparison._bootstrap import Bootstrap
+from dynsnap.comparison._count import AlignedBlocks, InMemory, count
+from dynsnap.comparison._results import Comparison
+from dynsnap.errors import PlanError
+from dynsnap.predictions import Predictions, align, read
+
+TWIN = "noise floor"
+
+
+def compare(
+    *generations: Predictions | str | Path,
+    names: Sequence[str] | None = None,
+    rename: Mapping[str, str] | None = None,
+    noise_floor: Predictions | str | Path | None = None,
+    confidence: float = 0.95,
+    resamples: int = 1000,
+    top_k: Sequence[int] = (2,),
+    seed: int = 0,
+    minority_share: float = 0.9,
+) -> Comparison:
+    """Every metric of two or more generations: of each, of each pair, of all together.
+
+    Inputs are matched by id, and compared where all generations have them. What needs scores or
+    truth is left out where they are missing, and `notes` says so. Intervals come from resampling
+    inputs; they are paired across generations and metrics.
+
+    Args:
+        generations: Predictions or files of them, oldest first.
+        names: What to call the generations. Files are called by their names without ending.
+        rename: New names for some classes, in all generations.
+        noise_floor: The predictions of the first generation trained again on the same data: how
+            much retraining changes by itself.
+        confidence: The level of every interval.
+        resamples: How many resamples the intervals come from.
+        top_k: The k of top-k accuracy and top-k consistency.
+        seed: Names the resamples; the same seed gives the same intervals.
+        minority_share: Majority classes cover this share of the inputs, most frequent first; all
+            others are minority classes.
+
+    Raises:
+        ComparisonError: The generations share no inputs or contradict each other.
+        FileError: A file cannot be read.
+        PlanError: A setting does not make sense.
+
+    Example:
+        >>> old = Predictions(ids=[1, 2, 3, 4], classes=["cat", "dog"], labels=[0, 1, 1, 0],
+        ...                   truth=[0, 1, 0, 0])
+        >>> new = Predictions(ids=[1, 2, 3, 4], classes=["cat", "dog"], labels=[0, 0, 0, 0])
+        >>> pair = compare(old, new).pairs[0]
+        >>> pair.metrics["lost"].value, pair.metrics["gained"].value, pair.transitions.lost
+        (0.25, 0.25, 1)
+    """
+    # Settings first: a misspelt one should not cost the reading of large files.
+    bootstrap = Bootstrap(confidence=confidence, resamples=resamples, seed=seed)
+    _check_share(minority_share)
+    given = [*generations] if noise_floor is None else [*generations, noise_floor]
+    titles = _titles(generations, names)
+    if noise_floor is not None:
+        titles = (*titles, TWIN)
+    held = [each if isinstance(each, Predictions) else read(each) for each in given]
+    blocks = InMemory(align(*held, names=titles, rename=rename))
+    counted = count(blocks, twin=noise_floor is not None, top_k=top_k)
+    return assemble(counted, bootstrap, minority_share=minority_share)
+
+
+def compare_blocks(
+    blocks: AlignedBlocks,
+    *,
+    twin: bool = False,
+    confidence: float = 0.95,
+    resamples: int = 1000,
+    top_k: Sequence[int] = (2,),
+    seed: int = 0,
+    minority_share: float = 0.9,
+) -> Comparison:
+    """The same for generations that are lined up already, and need not fit into memory.
+
+    Args:
+        blocks: The generations, oldest first, block by block.
+        twin: Whether the last one is the first one trained again, for the noise floor.
+        confidence: The level of every interval.
+        resamples: How many resamples the intervals come from.
+        top_k: The k of top-k metrics.
+        seed: Names the resamples.
+        minority_share: Majority classes cover this share of the inputs.
+    """
+    bootstrap = Bootstrap(confidence=confidence, resamples=resamples, seed=seed)
+    _check_share(minority_share)
+    return assemble(count(blocks, twin=twin, top_k=top_k), bootstrap, minority_share=minority_share)
+
+
+def _titles(
+    generations: Sequence[Predictions | str | Path], names: Sequence[str] | None
+) -> tuple[str, ...]:
+    if len(generations) < 2:
+        raise PlanError(
+            f"A comparison needs at least two generations, old before new; got {len(generations)}."
+        )
+    if names is None:
+        names = [
+            f"generation {place}" if isinstance(each, Predictions) else Path(each).stem
+            for place, each in enumerate(generations, 1)
+        ]
+        if len(set(names)) < len(names):  # files of one name in several folders
+            names = [
+                name if isinstance(each, Predictions) else str(each)
+                for name, each in zip(names, generations, strict=True)
+            ]
+        if len(set(names)) < len(names):
+            names = [f"{name} ({place})" for place, name in enumerate(names, 1)]
+    titles = tuple(str(name) for name in names)
+    if len(titles) != len(generations):
+        raise PlanError(f"There are {len(generations)} generations, but {len(titles)} names.")
+    if len(set(titles)) < len(titles) or "" in titles:
+        raise PlanError("`names` must be different for each generation, and not empty.")
+    return titles
+
+
+def _check_share(minority_share: float) -> None:
+    if not 0 < minority_share <= 1:
+        raise PlanError(f"`minority_share` must lie between 0 and 1, got {minority_share:g}.")

@@ -1,0 +1,68 @@
+"""What a reader of a comparison should know, one sentence each."""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+
+from dynsnap.comparison._count import Counted
+from dynsnap.comparison._results import Estimate
+from dynsnap.metrics import catalogue
+
+_PROFUSE = 6  # names listed in one sentence
+
+
+def notes(counted: Counted, measured: Mapping[str, Mapping[str, Estimate]]) -> tuple[str, ...]:
+    """The sentences of a comparison.
+
+    Args:
+        counted: What was counted.
+        measured: Metrics by what they are about, such as "old → new".
+    """
+    return tuple(_sentences(counted, measured))
+
+
+def _sentences(counted: Counted, measured: Mapping[str, Mapping[str, Estimate]]) -> Iterator[str]:
+    layout = counted.tally.layout
+    if counted.report.partial:
+        yield counted.report.sentence()
+    if not layout.truth:
+        yield (
+            "The true classes are not known, so everything that needs them is left out: "
+            f"{_needing('truth')}."
+        )
+    bare = [name for name, has in zip(counted.report.names, layout.scored, strict=True) if not has]
+    if bare:
+        who = _some(bare) + (" has" if len(bare) == 1 else " have")
+        who = "No generation has" if len(bare) == len(layout.scored) else who + " no"
+        yield f"{who} scores, so everything that needs them is left out: {_needing('scores')}."
+    if any(layout.scored) and counted.left_out:
+        yield (
+            f"Top-k metrics for k = {', '.join(map(str, counted.left_out))} are left out: there "
+            f"are only {len(counted.classes)} classes."
+        )
+    if layout.weighted:
+        yield (
+            "Inputs are weighted. Numbers of inputs and McNemar's test count each input once; "
+            "everything else goes by weight."
+        )
+    if layout.exact and layout.rows < 30:
+        yield f"With {layout.rows} inputs, intervals are rough."
+    undefined: dict[str, list[str]] = {}
+    for what, metrics in measured.items():
+        for name, estimate in metrics.items():
+            if math.isnan(estimate.value):
+                undefined.setdefault(name, []).append(what)
+    for name, where in undefined.items():
+        yield f"{name} is undefined (0/0) for {_some(where)}."
+    if any(not flows.complete for flows in counted.tally.flows):
+        yield "There are too many kinds of change to keep all: counts of rare ones may be low."
+    yield from counted.notes
+
+
+def _needing(need: str) -> str:
+    return ", ".join(name for name, entry in catalogue.items() if need in entry.needs)
+
+
+def _some(names: Iterable[str]) -> str:
+    every = list(names)
+    listed = ", ".join(every[:_PROFUSE])
+    return listed if len(every) <= _PROFUSE else f"{listed} and {len(every) - _PROFUSE} more"
