@@ -54,6 +54,9 @@ class Counting:
     def release(self, lane, /):
         self.held.remove(lane)
 
+    def remain(self, lanes):
+        self.remained = list(lanes)
+
 
 def lanes_of(rounds):
     specs = [spec(i, epochs=epochs, snapshots=1) for i, (_, epochs, _) in enumerate(rounds)]

@@ -133,6 +133,9 @@ class AloneStepper:
     def release(self, lane: Lane, /) -> None:
         del self._work[lane]
 
+    def remain(self, lanes: Sequence[Lane], /) -> None:
+        """One lane at a time needs no less room."""
+
 
 def _copies(tensors: State) -> State:
     return {name: value.detach().to("cpu", copy=True) for name, value in tensors.items()}

@@ -114,9 +114,12 @@ def drive(
         for lane in ended:
             if not lane.finished and (stopping or saver.due(lane)):
                 saver.save(lane, stepper.state(lane))
-        for lane in [lane for lane in lockstep.live if lane.finished]:
+        leaving = [lane for lane in lockstep.live if lane.finished]
+        for lane in leaving:
             stepper.release(lane)
             lockstep.leave(lane)
             yield lane
             # Not before the caller has come back for more, and so has the round in safety.
             saver.drop(lane.spec)
+        if leaving and lockstep.live and not lockstep.waiting and not stopping:
+            stepper.remain(lockstep.live)

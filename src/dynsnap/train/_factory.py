@@ -76,7 +76,7 @@ class Blueprint:
 
     def check(self, batch: Tensor) -> None:
         """Raise unless a module takes this batch and gives one row of scores for each input."""
-        module = self.build().eval()
+        module = self.template(0.0).eval()
         shape = tuple(batch.shape[1:])
         try:
             with torch.no_grad():
@@ -101,17 +101,27 @@ class Blueprint:
     def layers(self, dropout: float) -> Chain | None:
         """The layers of a module that is a small dense chain, or None."""
         if dropout not in self._layers:
-            self._layers[dropout] = chain(self.build(dropout=dropout))
+            self._layers[dropout] = chain(self.template(dropout))
         return self._layers[dropout]
+
+    def template(self, dropout: float) -> nn.Module:
+        """A module to look at, or to run with weights of others: always the same one."""
+        if dropout not in self._templates:
+            self._templates[dropout] = self.build(dropout=dropout)
+        return self._templates[dropout]
 
     @cached_property
     def _layers(self) -> dict[float, Chain | None]:
         return {}
 
     @cached_property
+    def _templates(self) -> dict[float, nn.Module]:
+        return {}
+
+    @cached_property
     def text(self) -> str:
         """The factory and what it builds: another whenever a round could be another."""
-        return f"{identity(self.factory)}\n{architecture(self.build())}"
+        return f"{identity(self.factory)}\n{architecture(self.template(0.0))}"
 
 
 def is_dropout(module: nn.Module) -> bool:

@@ -50,6 +50,10 @@ class Stepper(Protocol):
         """Forget a lane."""
         ...
 
+    def remain(self, lanes: Sequence[Lane], /) -> None:
+        """These are the last ones, nobody waits any more: make yourself small if that pays."""
+        ...
+
 
 class Lockstep:
     """Which lanes are live, and how far they can go before one of them ends an epoch.

@@ -1,6 +1,6 @@
 """Scores of learners: stacked where they are small and dense, one after another elsewhere."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -15,7 +15,7 @@ from dynsnap.train._devices import choose_device, one_thread
 from dynsnap.train._factory import Blueprint, is_dropout
 from dynsnap.train._preparations import from_header
 from dynsnap.train._prepare import Encoded, Preparation, State
-from dynsnap.train._stack import Stack, drop, flatten, softmax
+from dynsnap.train._stack import Masks, Stack, drop, flatten, softmax
 from dynsnap.train._weights import Learner
 from dynsnap.train._workshop import load
 
@@ -107,9 +107,12 @@ class Scoring:
                 f"The learners were trained on {_words(self._offers)}, but these inputs have "
                 f"{_words(found)}."
             )
+        found_scores = [group.scores(encoded).cpu().numpy() for _, group in self._groups]
+        if len(found_scores) == 1:
+            return found_scores[0]
         scores = np.empty((self.members, len(inputs), self._classes), np.float32)
-        for rows, group in self._groups:
-            scores[rows] = group.scores(encoded).float().cpu().numpy()
+        for (rows, _), part in zip(self._groups, found_scores, strict=True):
+            scores[rows] = part
         return scores
 
 
@@ -138,26 +141,25 @@ class _StackedGroup:
     def scores(self, encoded: Encoded, /) -> Tensor:
         passes = self._learners[0].passes
         with one_thread(), torch.inference_mode():
-            drawn = [self._pass(encoded, index if passes > 1 else None) for index in range(passes)]
+            if passes == 1:
+                return self._pass(encoded, None)
+            drawn = [self._pass(encoded, self._masks(index)) for index in range(passes)]
             return torch.stack(drawn, dim=1).flatten(0, 1)
 
-    def _pass(self, encoded: Encoded, index: int | None) -> Tensor:
-        noise = [torch.Generator() for _ in self._learners]
-
-        def draw(place: int, value: Tensor) -> Tensor:
-            return drop(value, self._layers[place].share, noise)
-
-        if index is not None:
-            for one, generator in zip(self._learners, noise, strict=True):
-                generator.manual_seed(_seed(one, index))
-        parts = []
-        for rows in _parts(len(encoded), _STACKED_AT_ONCE):
-            raw = encoded.take(rows).unsqueeze(0)
+    def _pass(self, encoded: Encoded, masks: Masks | None) -> Tensor:
+        scores = torch.empty(len(self._learners), len(encoded), self._layers[-1].outputs)
+        for start in range(0, len(encoded), _STACKED_AT_ONCE):
+            raw = encoded.part(start, start + _STACKED_AT_ONCE).unsqueeze(0)
             inputs = self._prepare.apply(raw, self._prepared).flatten(2)
             inputs = inputs.expand(len(self._learners), -1, -1)
-            logits = self._stack.logits(inputs, None if index is None else draw)
-            parts.append(softmax(logits))
-        return torch.cat(parts, dim=1)
+            part = softmax(self._stack.logits(inputs, masks))
+            scores[:, start : start + part.shape[1]] = part
+        return scores
+
+    def _masks(self, index: int) -> Masks:
+        """Dropout of one pass, which every learner draws from its own noise."""
+        noise = [torch.Generator().manual_seed(_seed(one, index)) for one in self._learners]
+        return lambda place, value: drop(value, self._layers[place].share, noise)
 
 
 class _AloneGroup:
@@ -197,8 +199,8 @@ class _AloneGroup:
 
     def _member(self, encoded: Encoded, weights: State, bound: State) -> Tensor:
         parts = []
-        for rows in _parts(len(encoded), _ALONE_AT_ONCE):
-            inputs = self._prepare.apply(encoded.take(rows.to(self._device)), bound)
+        for start in range(0, max(1, len(encoded)), _ALONE_AT_ONCE):
+            inputs = self._prepare.apply(encoded.part(start, start + _ALONE_AT_ONCE), bound)
             logits = torch.func.functional_call(self._module, weights, (inputs,))
             parts.append(torch.softmax(logits.float(), -1))
         return torch.cat(parts)
@@ -207,7 +209,7 @@ class _AloneGroup:
 def _group(
     learners: Sequence[Learner], blueprint: Blueprint, prepare: Preparation, device: torch.device
 ) -> _Group:
-    module = blueprint.build(dropout=learners[0].dropout)
+    module = blueprint.template(learners[0].dropout)
     for one in learners:
         load(module, one.weights)  # says so if they do not fit
     stackable = device.type == "cpu" and prepare.elementwise
@@ -219,12 +221,6 @@ def _group(
 
 def _seed(one: Learner, index: int) -> int:
     return seeds.number(one.noise, "pass", index)
-
-
-def _parts(count: int, size: int) -> Iterator[Tensor]:
-    """Positions 0 to count - 1 in parts; one empty part for an empty data set."""
-    for start in range(0, max(count, 1), size):
-        yield torch.arange(start, min(start + size, count))
 
 
 def _words(offers: dict[str, object]) -> str:

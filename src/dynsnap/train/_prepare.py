@@ -25,6 +25,10 @@ class Encoded(Protocol):
         """The raw batch of these rows."""
         ...
 
+    def part(self, start: int, end: int, /) -> Tensor:
+        """The raw batch of the rows from `start` to before `end`."""
+        ...
+
     def to(self, device: torch.device, /) -> "Encoded": ...
 
 
@@ -70,6 +74,9 @@ class Rows:
 
     def take(self, rows: Tensor, /) -> Tensor:
         return self.values.index_select(0, rows.to(self.values.device))
+
+    def part(self, start: int, end: int, /) -> Tensor:
+        return self.values[start:end]
 
     def to(self, device: torch.device, /) -> "Rows":
         return Rows(self.values.to(device))

@@ -48,7 +48,11 @@ class Stack:
         """The scores alone."""
         value = inputs
         for place, layer in enumerate(self.layers):
-            value = self._layer(place, layer, value, masks)
+            # What a linear layer gave is nobody else's, and may be written over.
+            if layer.kind == "relu" and place and self.layers[place - 1].kind == "linear":
+                value = value.relu_()
+            else:
+                value = self._layer(place, layer, value, masks)
         return value
 
     def _layer(self, place: int, layer: Layer, value: Tensor, masks: Masks | None) -> Tensor:

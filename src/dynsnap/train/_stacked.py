@@ -179,6 +179,9 @@ class StackedStepper:
         self._swap(self._place(lane), len(self._rows) - 1)
         self._rows.pop()
 
+    def remain(self, lanes: Sequence[Lane], /) -> None:
+        """Free places are not computed in the first place."""
+
     def _take(self, which: Tensor) -> Tensor:
         """Raw inputs of rows (lanes, batch) of the pool."""
         raw = self._shop.inputs.take(which.reshape(-1))

@@ -53,13 +53,17 @@ class Texts:
         """Tokens (rows, longest), with 0 where a text is over."""
         first = self.starts[rows]
         lengths = self.starts[rows + 1] - first
-        columns = torch.arange(max(1, int(lengths.max())), device=rows.device)
+        longest = int(lengths.max()) if len(rows) else 0
+        columns = torch.arange(max(1, longest), device=rows.device)
         inside = columns < lengths.unsqueeze(1)
         # An index beyond the text is masked below, but has to exist.
         where = (first.unsqueeze(1) + columns).clamp_(max=max(0, len(self.tokens) - 1))
         if not len(self.tokens):
             return torch.zeros_like(where)
         return self.tokens[where].long().mul_(inside)
+
+    def part(self, start: int, end: int, /) -> Tensor:
+        return self.take(torch.arange(start, min(end, len(self)), device=self.starts.device))
 
     def to(self, device: torch.device, /) -> "Texts":
         return Texts(self.words, self.tokens.to(device), self.starts.to(device))

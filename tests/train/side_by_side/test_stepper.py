@@ -184,3 +184,16 @@ def test_the_gathered_batch_is_what_preparation_and_augmentation_give(workshop):
         torch.testing.assert_close(still[:, place], images)
         alone = AUGMENT(images, torch.Generator().manual_seed(place))
         torch.testing.assert_close(gathered[:, place], alone, rtol=1e-4, atol=1e-5)
+
+
+def test_the_last_rounds_move_into_a_narrower_network_and_do_not_notice(workshop, monkeypatch):
+    first = specs()[1]
+    usual = trained(workshop, beside(workshop, grouped=True, width=4), specs())[first]
+    stepper = beside(workshop, grouped=True, width=4)
+    monkeypatch.setattr(stepper, "_building", -1.0)  # as if building took no time at all
+    moved = trained(workshop, stepper, specs())[first]
+    assert stepper.width == 1
+    assert moved.curve == usual.curve
+    for epoch, weights in usual.kept.items():
+        for name, value in weights.items():
+            torch.testing.assert_close(moved.kept[epoch][name], value, rtol=1e-5, atol=1e-7)

@@ -1,10 +1,13 @@
 """Steps of many rounds at once on one device, as the lockstep asks for them."""
 
+import copy
+import time
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
 
+from dynsnap.train._devices import log
 from dynsnap.train._lane import Lane
 from dynsnap.train._prepare import State
 from dynsnap.train._workshop import Workshop
@@ -42,25 +45,40 @@ class SideBySideStepper:
         grouped: bool,
     ) -> None:
         self.width = width
-        self._shop, self._plain = workshop, plain.state_dict()
-        pool: Tensor = workshop.inputs.values  # type: ignore[attr-defined]
-        wide = width if grouped else 1
-        self._grouping = Grouping(plain, wide) if grouped else None
-        module = _on_device(self._grouping.module if self._grouping else plain, workshop.device)
-        program = Program(module.train(), wide, settings, grouped=grouped)
-        self._nets = [
-            Network(program, module, pool, workshop.labels, rows=rows) for _ in range(width // wide)
-        ]
-        together = min(width, EVALUATED_TOGETHER) if grouped else 1
-        looking = Grouping(plain, together).module if grouped else plain
-        self._evaluation = Evaluation(
-            _on_device(looking, workshop.device), together, pool, settings, grouped=grouped
-        )
-        self._free = [(net, place) for net in self._nets for place in range(wide)][::-1]
+        self._shop, self._plain, self._settings = workshop, plain, settings
+        self._rows, self._grouped = rows, grouped
         self._seat: dict[Lane, tuple[Network, int]] = {}
         self._validation: dict[Lane, Tensor] = {}
-        changing = [value for net in self._nets for value in net.changing()]
-        self._replay = captured(lambda: beside([net.step for net in self._nets]), changing)
+        together = min(width, EVALUATED_TOGETHER) if grouped else 1
+        looking = Grouping(plain, together).module if grouped else copy.deepcopy(plain)
+        self._evaluation = Evaluation(
+            _on_device(looking, workshop.device), together, self._pool, settings, grouped=grouped
+        )
+        self._build()
+
+    @property
+    def _pool(self) -> Tensor:
+        pool: Tensor = self._shop.inputs.values  # type: ignore[attr-defined]
+        return pool
+
+    def _build(self) -> None:
+        """Make and capture networks with as many empty places as the stepper is wide."""
+        start = time.perf_counter()
+        wide = self.width if self._grouped else 1
+        self._grouping = Grouping(self._plain, wide) if self._grouped else None
+        module = self._grouping.module if self._grouping else copy.deepcopy(self._plain)
+        module = _on_device(module, self._shop.device)
+        program = Program(module.train(), wide, self._settings, grouped=self._grouped)
+        nets = [
+            Network(program, module, self._pool, self._shop.labels, rows=self._rows)
+            for _ in range(self.width // wide)
+        ]
+        changing = [value for net in nets for value in net.changing()]
+        self._replay = captured(lambda: beside([net.step for net in nets]), changing)
+        self._nets = nets
+        self._free = [(net, place) for net in nets for place in range(wide)][::-1]
+        self._building = time.perf_counter() - start
+        self._step_took = 0.0
 
     def admit(self, lane: Lane, state: State | None, /) -> None:
         net, place = self._seat[lane] = self._free.pop()
@@ -87,8 +105,10 @@ class SideBySideStepper:
             net, place = self._seat[lane]
             net.rate[place] = self._shop.learning_rate * lane.multipliers[lane.epoch]
             net.position[place] = lane.step * lane.batch
+        start = time.perf_counter()
         for _ in range(steps):
             self._replay()
+        self._took = steps, start
 
     def validate(self, lanes: Sequence[Lane], /) -> list[float]:
         accuracies: list[Tensor] = []
@@ -111,6 +131,8 @@ class SideBySideStepper:
         # The steps are still running on the device: time to draw what comes next.
         drawn = [(lane, *_drawn(lane)) for lane in lanes if not lane.finished]
         found: list[float] = torch.cat(accuracies).tolist()
+        steps, start = self._took
+        self._step_took = (time.perf_counter() - start) / max(1, steps)
         for lane, order, draws in drawn:
             self._begin(lane, order, draws)
         return found
@@ -120,7 +142,7 @@ class SideBySideStepper:
         known = _copies(net.views(place))
         return {
             name: known[name] if name in known else torch.zeros_like(value)
-            for name, value in self._plain.items()
+            for name, value in self._plain.state_dict().items()
         }
 
     def state(self, lane: Lane, /) -> State:
@@ -134,6 +156,23 @@ class SideBySideStepper:
     def release(self, lane: Lane, /) -> None:
         self._free.append(self._seat.pop(lane))
         del self._validation[lane]
+
+    def remain(self, lanes: Sequence[Lane], /) -> None:
+        """Empty places cost as much as full ones: build narrower networks where that pays."""
+        left = max(
+            (lane.spec.recipe.epochs - lane.epoch) * lane.steps - lane.step for lane in lanes
+        )
+        # A step takes about as long as it is wide, and building takes as long as it did.
+        gain = left * self._step_took * (1 - len(lanes) / self.width)
+        if gain < 2 * self._building:
+            return
+        log.info("%d rounds remain of %d side by side: making room.", len(lanes), self.width)
+        states = {lane: self.state(lane) for lane in lanes}
+        self._seat.clear()
+        self.width = len(lanes)
+        self._build()
+        for lane, state in states.items():
+            self.admit(lane, state)
 
     def _begin(self, lane: Lane, order: Tensor, draws: Tensor) -> None:
         """Lay out an epoch in a lane's place."""
