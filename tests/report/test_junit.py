@@ -14,7 +14,7 @@ def suite():
         Rule(metric="lost", at_most=0.1, class_name="*"),
         Rule(metric="lost", at_most=0.1, on="bound", name=HOSTILE),
     ]
-    root = ElementTree.fromstring(junit(judge(comparison, rules)))
+    root = ElementTree.fromstring(junit(judge(comparison, rules)).encode())
     assert root.tag == "testsuites"
     (found,) = root
     return found

@@ -94,7 +94,7 @@ markdown_option = click.option(
 )
 resamples_option = click.option(
     "--resamples",
-    type=click.IntRange(min=0),
+    type=click.IntRange(min=1),
     default=1000,
     show_default=True,
     help="Bootstrap resamples behind every interval.",
@@ -143,8 +143,13 @@ def generation_names(files: Sequence[Path], names: str | None = None) -> tuple[s
                 f"file, got {names!r}."
             )
         return given
-    for shorten in (lambda file: file.stem, lambda file: str(file.with_suffix(""))):
-        found = tuple(shorten(file) for file in files)
+    ways: tuple[Callable[[Path], str], ...] = (
+        lambda file: file.stem,
+        lambda file: str(file.with_suffix("")),
+        str,
+    )
+    for way in ways:
+        found = tuple(way(file) for file in files)
         if len(set(found)) == len(found):
             return found
     return tuple(f"{file} ({place})" for place, file in enumerate(files, 1))

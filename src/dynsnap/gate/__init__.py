@@ -3,7 +3,7 @@
 from dynsnap.gate._json import to_json
 from dynsnap.gate._judge import RuleOutcome, Status, Verdict, judge
 from dynsnap.gate._read import inline_rule, read_rules
-from dynsnap.gate._rule import EVERY, Rule, top_k
+from dynsnap.gate._rule import EVERY, Rule, confidences, top_k
 
 __all__ = [
     "EVERY",
@@ -11,6 +11,7 @@ __all__ = [
     "RuleOutcome",
     "Status",
     "Verdict",
+    "confidences",
     "inline_rule",
     "judge",
     "read_rules",

@@ -137,5 +137,15 @@ def top_k(rules: Iterable[Rule]) -> tuple[int, ...]:
     return tuple(sorted({int(match[1]) for match in found if match}))
 
 
+def confidences(rules: Iterable[Rule]) -> tuple[float, ...]:
+    """The levels of the intervals that the rules are judged by; at least one.
+
+    Example:
+        >>> confidences([Rule(metric="lost", at_most=0.1, on="bound", confidence=0.9)])
+        (0.9,)
+    """
+    return tuple(sorted({rule.confidence for rule in rules if rule.on == "bound"})) or (0.95,)
+
+
 def _words(low: float, high: float) -> str:
     return f"between {low:g} and {high:g}" if math.isfinite(high) else f"a number from {low:g} up"

@@ -5,7 +5,8 @@ class name is shown and never obeyed.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import compress
 from typing import Literal, TypeAlias
 
 from dynsnap.comparison import Estimate
@@ -75,6 +76,19 @@ class Bullets:
 
 Block: TypeAlias = Heading | Paragraph | Bullets | Table
 Document: TypeAlias = tuple[Block, ...]
+
+
+def without_empty_columns(table: Table) -> Table:
+    """The table, less the columns in which nothing stands. Key columns stay."""
+    kept = [
+        place < table.keys or any(row[place].text for row in table.rows)
+        for place in range(len(table.columns))
+    ]
+    return replace(
+        table,
+        columns=tuple(compress(table.columns, kept)),
+        rows=tuple(tuple(compress(row, kept)) for row in table.rows),
+    )
 
 
 def number(value: float | None) -> str:

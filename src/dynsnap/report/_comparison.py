@@ -18,6 +18,7 @@ from dynsnap.report._blocks import (
     interval,
     number,
     p_value,
+    without_empty_columns,
 )
 
 BREAKDOWNS = ("class", "slice")
@@ -29,6 +30,10 @@ _CASES = {
     "lost": "right before, wrong now",
     "never": "wrong before, wrong now",
 }
+_SAME_DATA = "same data"
+_ABOUT_SAME_DATA = (
+    "Same data: what training the first generation again on the same data changes by itself."
+)
 _MATRICES = ("consistency", "correct_consistency")
 _BREAKDOWN_METRICS = ("lost", "gained", "consistency", "correct_consistency")
 
@@ -55,18 +60,20 @@ def _blocks(comparison: Comparison, by: Collection[str], limit: int) -> Iterator
     if comparison.alignment.partial:
         yield Paragraph(comparison.alignment.sentence(), "bad")
     yield from _headline(comparison)
-    for pair in comparison.pairs:
-        if pair.noise_floor is not None:
-            yield _noise_floor(pair, pair.noise_floor)
-    alone = {generation.name: generation.metrics for generation in comparison.generations}
-    if any(alone.values()):
+    alone = [(generation.name, generation.metrics) for generation in comparison.generations]
+    if any(metrics for _, metrics in alone):
         yield _side_by_side("Each generation", alone)
-    yield _side_by_side("Each pair", {_arrow(pair): pair.metrics for pair in comparison.pairs})
+    pairs = [(_arrow(pair), pair.metrics) for pair in comparison.pairs]
+    if last.noise_floor is not None:
+        pairs.append((_SAME_DATA, last.noise_floor))
+    yield _side_by_side("Each pair", pairs)
     if several:
         yield from (_matrix(comparison, name) for name in _MATRICES if name in last.metrics)
-        yield _side_by_side("Averages over generations and over pairs", {"": comparison.averages})
+        yield _side_by_side(
+            "Averages over generations and over pairs", [("value", comparison.averages)]
+        )
     if comparison.agreement:
-        yield _side_by_side("All generations at once", {"": comparison.agreement})
+        yield _side_by_side("All generations at once", [("value", comparison.agreement)])
     where = f", {_arrow(last)}" if several else ""
     for kind, title in (("class", "Classes"), ("slice", "Slices")):
         groups = [group for group in last.groups if group.kind == kind]
@@ -76,8 +83,9 @@ def _blocks(comparison: Comparison, by: Collection[str], limit: int) -> Iterator
         yield _groups(f"Majority and minority classes{where}", groups, comparison.weighted)
     if changes := [flow for flow in last.flows if flow.old != flow.new]:
         yield _changes(f"Most frequent changes{where}", changes, limit)
-    if comparison.notes:
-        yield Bullets("Notes", comparison.notes)
+    said = comparison.alignment.sentence()  # above, and aloud, where ids are missing
+    if notes := tuple(note for note in comparison.notes if note != said):
+        yield Bullets("Notes", notes)
 
 
 def _setting(comparison: Comparison) -> str:
@@ -94,6 +102,7 @@ def _arrow(pair: PairResult) -> str:
 
 
 def _headline(comparison: Comparison) -> Iterator[Block]:
+    floor = comparison.pairs[0].noise_floor
     if len(comparison.pairs) > 1:
         names = [name for name in _HEADLINE if name in comparison.pairs[0].metrics]
         yield Table(
@@ -101,33 +110,39 @@ def _headline(comparison: Comparison) -> Iterator[Block]:
             columns=(Column(""), *(Column(_symbol(name), numeric=True) for name in names)),
             rows=(
                 *(_glance(_arrow(pair), pair.metrics, names) for pair in comparison.pairs),
-                _glance("mean", comparison.averages, names),
+                _glance("mean", comparison.averages, names, "strong"),
+                *([] if floor is None else [_glance(_SAME_DATA, floor, names, "quiet")]),
             ),
+            footer="" if floor is None else _ABOUT_SAME_DATA,
         )
         return
     pair = comparison.pairs[0]
     rows = [
-        _headline_row(name, estimate, pair)
+        _headline_row(name, metric(name).symbol, pair.metrics[name], pair)
         for name in _HEADLINE
-        if (estimate := pair.metrics.get(name)) is not None
+        if name in pair.metrics
     ]
     rows += [
-        _estimate_row(f"accuracy of {generation.name}", "ACC", estimate)
+        _headline_row(f"accuracy of {generation.name}", "ACC", generation.metrics["accuracy"], pair)
         for generation in comparison.generations
-        if (estimate := generation.metrics.get("accuracy")) is not None
+        if "accuracy" in generation.metrics
     ]
-    yield Table(
-        title="",
-        columns=(
-            Column(""),
-            Column(""),
-            Column("value", numeric=True),
-            Column("interval"),
-            Column("inputs", numeric=True),
-            Column(""),
-        ),
-        rows=tuple(rows),
-        keys=2,
+    yield without_empty_columns(
+        Table(
+            title="",
+            columns=(
+                Column(""),
+                Column(""),
+                Column("value", numeric=True),
+                Column("interval"),
+                Column(_SAME_DATA, numeric=True),
+                Column("inputs", numeric=True),
+                Column(""),
+            ),
+            rows=tuple(rows),
+            keys=2,
+            footer="" if floor is None else _ABOUT_SAME_DATA,
+        )
     )
     if pair.mcnemar is not None:
         yield Paragraph(
@@ -135,28 +150,23 @@ def _headline(comparison: Comparison) -> Iterator[Block]:
         )
 
 
-def _headline_row(name: str, estimate: Estimate, pair: PairResult) -> tuple[Cell, ...]:
-    row = _estimate_row(name, metric(name).symbol, estimate)
-    if name in _CASES and pair.transitions is not None:
-        inputs = getattr(pair.transitions, name)
-        return (*row[:4], Cell(count(inputs)), Cell(_CASES[name], "quiet"))
-    return row
-
-
-def _estimate_row(name: str, symbol: str, estimate: Estimate) -> tuple[Cell, ...]:
-    tone = "bad" if name == "lost" and estimate.value > 0 else "strong"
+def _headline_row(name: str, symbol: str, estimate: Estimate, pair: PairResult) -> tuple[Cell, ...]:
+    floor = pair.noise_floor or {}
+    case = name if name in _CASES and pair.transitions is not None else None
     return (
         Cell(name),
         Cell(symbol, "quiet"),
-        Cell(number(estimate.value), tone),
+        Cell(number(estimate.value), "bad" if name == "lost" and estimate.value > 0 else "strong"),
         Cell(interval(estimate), "quiet"),
-        Cell(""),
-        Cell(""),
+        Cell(number(floor[name].value) if name in floor else ""),
+        Cell(count(getattr(pair.transitions, case)) if case else ""),
+        Cell(_CASES[case] if case else "", "quiet"),
     )
 
 
-def _glance(title: str, metrics: Estimates, names: Sequence[str]) -> tuple[Cell, ...]:
-    tone = "strong" if title == "mean" else "plain"
+def _glance(
+    title: str, metrics: Estimates, names: Sequence[str], tone: Tone = "plain"
+) -> tuple[Cell, ...]:
     return (Cell(title, tone), *(Cell(_value(metrics, name), tone) for name in names))
 
 
@@ -168,47 +178,15 @@ def _symbol(name: str) -> str:
     return name if name in _CASES else metric(name).symbol
 
 
-def _noise_floor(pair: PairResult, floor: Estimates) -> Table:
-    rows = []
-    for name, estimate in floor.items():
-        found = pair.metrics.get(name)
-        if found is None:
-            continue
-        difference = found.value - estimate.value
-        rows.append(
-            (
-                Cell(name),
-                Cell(number(found.value), "strong"),
-                Cell(interval(found), "quiet"),
-                Cell(number(estimate.value)),
-                Cell(interval(estimate), "quiet"),
-                Cell(f"{difference:+.4f}"),
-            )
-        )
-    return Table(
-        title=f"Beside the noise floor, {_arrow(pair)}",
-        columns=(
-            Column(""),
-            Column("retrain", numeric=True),
-            Column("interval"),
-            Column("same data", numeric=True),
-            Column("interval"),
-            Column("difference", numeric=True),
-        ),
-        rows=tuple(rows),
-        footer="Same data: what training again on the same data changes, without any new data.",
-    )
-
-
-def _side_by_side(title: str, results: dict[str, Estimates]) -> Table:
-    names = list(dict.fromkeys(name for metrics in results.values() for name in metrics))
+def _side_by_side(title: str, results: Sequence[tuple[str, Estimates]]) -> Table:
+    names = list(dict.fromkeys(name for _, metrics in results for name in metrics))
     heads = [Column(""), Column("")]
-    for name in results:
-        heads += [Column(name or "value", numeric=True), Column("interval")]
+    for head, _ in results:
+        heads += [Column(head, numeric=True), Column("interval")]
     rows = []
     for name in names:
         row = [Cell(name), Cell(metric(name).symbol, "quiet")]
-        for metrics in results.values():
+        for _, metrics in results:
             row += [Cell(_value(metrics, name)), Cell(interval(metrics.get(name)), "quiet")]
         rows.append(tuple(row))
     return Table(title=title, columns=tuple(heads), rows=tuple(rows), keys=2, unit=2)
@@ -261,7 +239,9 @@ def _badness(group: GroupResult) -> tuple[float, float, float]:
 
 
 def _group_name(group: GroupResult) -> str:
-    return f"{group.column} = {group.name}" if group.kind == "slice" else group.name
+    if group.kind == "slice":
+        return f"{group.column} = {group.name}"
+    return f"{group.name} ({count(len(group.classes))})" if group.classes else group.name
 
 
 def _changes(title: str, flows: Sequence[Flow], limit: int) -> Table:

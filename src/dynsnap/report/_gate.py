@@ -1,6 +1,5 @@
 """A gate's verdict as a report, and as JUnit XML for the machines that collect test results."""
 
-import itertools
 from collections.abc import Iterator
 from xml.etree import ElementTree
 
@@ -19,6 +18,7 @@ from dynsnap.report._blocks import (
     count,
     interval,
     number,
+    without_empty_columns,
 )
 
 _COLUMNS = (
@@ -45,14 +45,8 @@ def _blocks(verdict: Verdict) -> Iterator[Block]:
     yield Paragraph(_summary(verdict), "plain" if verdict.passed else "bad")
     # Failures first; the order of the rules otherwise.
     outcomes = sorted(verdict.outcomes, key=lambda outcome: outcome.status != "failed")
-    rows = [_row(outcome) for outcome in outcomes]
-    used = [any(row[place].text for row in rows) for place in range(len(_COLUMNS))]
-    yield Table(
-        title="",
-        columns=tuple(itertools.compress(_COLUMNS, used)),
-        rows=tuple(tuple(itertools.compress(row, used)) for row in rows),
-        keys=3,
-    )
+    rows = tuple(_row(outcome) for outcome in outcomes)
+    yield without_empty_columns(Table(title="", columns=_COLUMNS, rows=rows, keys=3))
     unjudged = [outcome for outcome in outcomes if outcome.status == "not judged"]
     if unjudged:
         yield Bullets("Not judged", tuple(sentence(outcome) for outcome in unjudged))
@@ -90,7 +84,7 @@ def _row(outcome: RuleOutcome) -> tuple[Cell, ...]:
     )
 
 
-def junit(verdict: Verdict) -> bytes:
+def junit(verdict: Verdict) -> str:
     """A verdict as JUnit XML: one test case for each rule and part of the inputs."""
     unjudged = sum(outcome.status == "not judged" for outcome in verdict.outcomes)
     suite = ElementTree.Element(
@@ -119,7 +113,8 @@ def junit(verdict: Verdict) -> bytes:
     root = ElementTree.Element("testsuites")
     root.append(suite)
     ElementTree.indent(root)
-    return ElementTree.tostring(root, encoding="utf-8", xml_declaration=True) + b"\n"
+    drawn: str = ElementTree.tostring(root, encoding="unicode")
+    return f'<?xml version="1.0" encoding="utf-8"?>\n{drawn}\n'
 
 
 def sentence(outcome: RuleOutcome) -> str:

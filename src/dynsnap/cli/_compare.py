@@ -1,0 +1,102 @@
+"""`dynsnap compare`: prediction files in, every consistency metric out."""
+
+from pathlib import Path
+
+import click
+
+from dynsnap import comparison, predictions, report
+from dynsnap.cli import _options as options
+
+
+@click.command()
+@click.argument("files", nargs=-1, type=options.FILE, metavar="OLD NEW [NEWER]...")
+@click.option("--names", metavar="A,B,...", help="What to call the generations, with commas.")
+@options.rename_option
+@options.noise_floor_option
+@click.option(
+    "--confidence",
+    type=options.Number(0, 1, min_open=True, max_open=True),
+    default=0.95,
+    show_default=True,
+    help="Level of every interval.",
+)
+@options.resamples_option
+@options.seed_option
+@click.option(
+    "--top-k",
+    type=click.IntRange(min=1),
+    multiple=True,
+    help="Add the top-k metrics for this k. May be repeated.",
+)
+@click.option(
+    "--by",
+    type=click.Choice(report.BREAKDOWNS),
+    multiple=True,
+    help="Print this breakdown only. May be repeated; all are printed by default.",
+)
+@click.option(
+    "--limit",
+    type=click.IntRange(min=0),
+    default=10,
+    show_default=True,
+    help="Most rows to print of a breakdown, worst first; 0 prints all.",
+)
+@options.json_option
+@options.markdown_option
+@click.option(
+    "--flips",
+    "flips_to",
+    type=options.FILE,
+    metavar="PATH",
+    help="Write every input that was lost or gained, with both labels and scores, as Parquet.",
+)
+@options.quiet_option
+@options.column_options
+def compare(
+    files: tuple[Path, ...],
+    names: str | None,
+    renames: tuple[str, ...],
+    noise_floor: Path | None,
+    confidence: float,
+    resamples: int,
+    seed: int,
+    top_k: tuple[int, ...],
+    by: tuple[str, ...],
+    limit: int,
+    json_to: Path | None,
+    markdown_to: Path | None,
+    flips_to: Path | None,
+    quiet: bool,
+    columns: predictions.ColumnNames,
+) -> None:
+    """Compare the predictions of two or more generations of a classifier, oldest first.
+
+    Files are Parquet, Arrow or Feather, CSV or NPZ, with the columns id, truth, label or
+    score:<class>, and weight; other columns with few values are slices. Inputs are matched by id.
+
+    For example:
+
+    \b
+        dynsnap compare monday.parquet tuesday.parquet
+        dynsnap compare g1.csv g2.csv g3.csv --json result.json
+        dynsnap compare old.parquet new.parquet --noise-floor twin.parquet --flips flips.parquet
+    """
+    options.claim_outputs(
+        [*files, *([noise_floor] if noise_floor else [])],
+        {"--json": json_to, "--markdown": markdown_to, "--flips": flips_to},
+    )
+    found = comparison.compare(
+        *(predictions.read(file, columns=columns) for file in files),
+        names=options.generation_names(files, names),
+        rename=options.parse_renames(renames),
+        noise_floor=predictions.read(noise_floor, columns=columns) if noise_floor else None,
+        confidence=confidence,
+        resamples=resamples,
+        top_k=top_k or (2,),
+        seed=seed,
+    )
+    told = report.comparison_report(found, by=by or report.BREAKDOWNS, limit=limit)
+    options.deliver(json_to, lambda: options.as_json(comparison.to_json(found)))
+    options.deliver(markdown_to, lambda: report.markdown(told))
+    if not quiet and options.STDOUT not in (json_to, markdown_to):
+        options.show(told)

@@ -1,0 +1,110 @@
+"""`dynsnap gate`: let a retrained model through, or not."""
+
+from pathlib import Path
+
+import click
+
+from dynsnap import comparison, predictions, report
+from dynsnap import gate as gates
+from dynsnap.cli import _options as options
+from dynsnap.errors import PlanError
+
+
+@click.command()
+@click.argument("old", type=options.FILE)
+@click.argument("new", type=options.FILE)
+@click.option("--rules", "rules_file", type=options.FILE, metavar="TOML", help="A file of rules.")
+@click.option(
+    "--at-least",
+    multiple=True,
+    metavar="METRIC=NUMBER",
+    help="A rule: the metric must not be lower. May be repeated.",
+)
+@click.option(
+    "--at-most",
+    multiple=True,
+    metavar="METRIC=NUMBER",
+    help="A rule: the metric must not be higher. May be repeated.",
+)
+@click.option(
+    "--allow-missing",
+    type=options.Number(0, 1),
+    default=0.0,
+    show_default=True,
+    metavar="SHARE",
+    help="Share of all ids that one file may lack.",
+)
+@options.rename_option
+@options.noise_floor_option
+@options.resamples_option
+@options.seed_option
+@options.json_option
+@click.option(
+    "--junit", "junit_to", type=options.FILE, metavar="PATH|-", help="Write JUnit XML for CI."
+)
+@options.markdown_option
+@options.quiet_option
+@options.column_options
+@click.pass_context
+def gate(
+    ctx: click.Context,
+    old: Path,
+    new: Path,
+    rules_file: Path | None,
+    at_least: tuple[str, ...],
+    at_most: tuple[str, ...],
+    allow_missing: float,
+    renames: tuple[str, ...],
+    noise_floor: Path | None,
+    resamples: int,
+    seed: int,
+    json_to: Path | None,
+    junit_to: Path | None,
+    markdown_to: Path | None,
+    quiet: bool,
+    columns: predictions.ColumnNames,
+) -> None:
+    """Hold a retrained model against rules; the exit code says whether it may ship.
+
+    Exit codes: 0 every rule passed, 1 a rule failed, 2 wrong use, 3 the files cannot be read or
+    compared. A gate never passes because something was missing.
+
+    For example:
+
+    \b
+        dynsnap gate old.parquet new.parquet --rules gate.toml
+        dynsnap gate old.csv new.csv --at-least correct_consistency=0.85 --at-most lost=0.02
+    """
+    rules = (
+        *(gates.read_rules(rules_file) if rules_file else ()),
+        *(gates.inline_rule(text, side="at_least") for text in at_least),
+        *(gates.inline_rule(text, side="at_most") for text in at_most),
+    )
+    if not rules:
+        raise PlanError("There is no rule to judge by. Give --rules, --at-least or --at-most.")
+    files = [old, new, *([noise_floor] if noise_floor else [])]
+    outputs = {"--json": json_to, "--junit": junit_to, "--markdown": markdown_to}
+    options.claim_outputs([*files, *([rules_file] if rules_file else [])], outputs)
+    before, after, *twin = (predictions.read(file, columns=columns) for file in files)
+    compared = [
+        comparison.compare(
+            before,
+            after,
+            names=options.generation_names([old, new]),
+            rename=options.parse_renames(renames),
+            noise_floor=twin[0] if twin else None,
+            confidence=level,
+            resamples=resamples,
+            top_k=gates.top_k(rules),
+            seed=seed,
+        )
+        for level in gates.confidences(rules)
+    ]
+    verdict = gates.judge(compared, rules, allow_missing=allow_missing)
+    told = report.gate_report(verdict)
+    options.deliver(json_to, lambda: options.as_json(gates.to_json(verdict)))
+    options.deliver(junit_to, lambda: report.junit(verdict))
+    options.deliver(markdown_to, lambda: report.markdown(told))
+    if not quiet and options.STDOUT not in outputs.values():
+        options.show(told)
+    ctx.exit(0 if verdict.passed else 1)
