@@ -24,7 +24,7 @@ class Sampled:
 
     Attributes:
         values: Of each metric, (groups,).
-        samples: Of each metric, (groups, resamples).
+        samples: Of each metric, (resamples, groups).
     """
 
     values: Metrics
@@ -58,10 +58,10 @@ class Bootstrap:
         width = max(each.shape[-1] for each in sums) * self.resamples
         step = max(1, _AT_ONCE // width)
         parts = [
-            formula(*(np.matmul(draws, each[first : first + step]) for each in sums))
+            formula(*(_resampled(draws, each[first : first + step]) for each in sums))
             for first in range(0, len(sums[0]), step)
         ]
-        samples = {name: np.concatenate([part[name] for part in parts]) for name in values}
+        samples = {name: np.concatenate([part[name] for part in parts], axis=1) for name in values}
         return Sampled(values, samples)
 
     def estimates(
@@ -86,8 +86,8 @@ class Bootstrap:
         return found
 
     def _bounds(self, samples: Floats) -> tuple[Floats, Floats]:
-        """The percentiles of each row; NaN where fewer than half of the draws give a value."""
-        ordered = np.sort(samples, axis=-1)  # NaN comes last
+        """The percentiles of each group; NaN where fewer than half of the draws give a value."""
+        ordered = np.sort(samples.T, axis=-1)  # NaN comes last
         defined = np.count_nonzero(~np.isnan(ordered), axis=-1)
         tail = (1 - self.confidence) / 2
         # Outwards to the next draw: between a number and infinity there is nothing in between.
@@ -110,6 +110,13 @@ class Bootstrap:
         tail = (1 - self.confidence) / 2
         reach = 1 - tail ** (1 / np.maximum(wholes, 1))
         return np.where(values == 1, 1 - reach, low), np.where(values == 0, reach, high)
+
+
+def _resampled(draws: Floats, sums: Floats) -> Floats:
+    """Sums (groups, blocks, columns) of every draw, as (resamples, groups, columns)."""
+    groups, blocks, columns = sums.shape
+    flat = sums.transpose(1, 0, 2).reshape(blocks, groups * columns)  # one product, not one each
+    return np.asarray((draws @ flat).reshape(len(draws), groups, columns))
 
 
 @lru_cache(maxsize=4)

@@ -39,7 +39,6 @@ class _Room(NamedTuple):
     rank: AnyArray
     place: AnyArray
     value: AnyArray
-    zero: AnyArray
     one: AnyArray
     sums: AnyArray  # (3, TILE)
 
@@ -71,9 +70,11 @@ def _compare(
     old: _Side, new: _Side, room: _Room, top_k: AnyArray, known: bool, columns: AnyArray
 ) -> None:
     """The columns that the scores of both give, in the order of `pair_names`."""
+    middle = 1.0 / len(old.tile)
     rows_of.moved(old.tile, new.tile, room.sums)
-    rows_of.alike(1.0 / len(old.tile), old.sums, new.sums, room.sums, columns)
-    rows_of.mend(old.tile, new.tile, old.flat, new.flat, old.sums, new.sums, columns[0])
+    rows_of.alike(middle, old.sums, new.sums, room.sums, columns)
+    if rows_of.unserved(middle, old.sums, old.flat) + rows_of.unserved(middle, new.sums, new.flat):
+        rows_of.mend(old.tile, new.tile, old.flat, new.flat, old.sums, new.sums, columns[0])
     divergence(old.tile, new.tile, columns[4])
     rows_of.common(old.top, new.top, room.rank)
     for j in range(len(top_k)):
@@ -85,54 +86,59 @@ def _compare(
 
 @inlined
 def _close(
-    side: _Side, room: _Room, top_k: AnyArray, sums: _Sums, fold: AnyArray, inside: int
+    side: _Side,
+    room: _Room,
+    top_k: AnyArray,
+    known: bool,
+    columns: AnyArray,
+    sums: _Sums,
+    fold: AnyArray,
+    inside: int,
 ) -> None:
     """Add one generation's part of a tile to its sums."""
     for r in range(inside):
         room.cell[r] = fold[room.block[r]]
     _add_one(sums.labels, room.cell, side.labels, room.one, room.weight, inside)
-    columns = np.zeros((sums.means.shape[1] - 1, TILE))
-    if len(columns):
+    columns[0] = 1.0
+    if known:
         for r in range(TILE):
-            columns[0, r] = 1.0 if side.labels[r] == room.true[r] else 0.0
-    if len(columns) and len(side.tile):
+            columns[1, r] = 1.0 if side.labels[r] == room.true[r] else 0.0
+    if known and len(side.tile):
         for r in range(TILE):
             sure = np.float64(side.best[0, r])
-            columns[1, r] = 1.0 - side.sums[2, r] * _ROOT_HALF
+            columns[2, r] = 1.0 - side.sums[2, r] * _ROOT_HALF
             room.value[r] = (1.0 if side.top[0, r] == room.true[r] else 0.0) - sure
             room.place[r] = min(max(np.int64(math.ceil(sure * BINS)), 1), BINS)
         _add_one(sums.gaps, room.block, room.place, room.value, room.weight, inside)
         rows_of.rank_of(room.true, side.top, room.rank)
         for j in range(len(top_k)):
-            rows_of.at_most(room.rank, top_k[j], columns[2 + j])
-    _add(sums.means, room.block, room.zero, columns, room.weight, inside)
+            rows_of.at_most(room.rank, top_k[j], columns[3 + j])
+    for j in range(0, len(columns), 4):
+        _add(sums.means, room.block, 0, columns, j, room.weight, inside)
 
 
 @part
 def _add(
     sums: AnyArray,
     cells: AnyArray,
-    cases: AnyArray,
+    first: int,
     columns: AnyArray,
+    j: int,
     weights: AnyArray,
     inside: int,
 ) -> None:
-    """Add each row's weight to its case, and its columns to the columns, of its cell."""
-    # Unsigned places, and four columns at a time: signed ones may count from the end, and a loop
-    # of seven is slower than it looks.
-    width, count = np.uint64(sums.shape[1]), np.uint64(len(columns))
-    two, three, four = np.uint64(2), np.uint64(3), np.uint64(4)
+    """Add four columns of each row, from the j-th on, to those of its cell, `first` places on."""
+    # Places are unsigned, as signed ones may count from the end, which takes a look at each.
+    width, offset = np.uint64(sums.shape[1]), np.uint64(first + j)
+    one, two, three = np.uint64(1), np.uint64(2), np.uint64(3)
     flat = sums.reshape(-1)
     for r in range(inside):
         weight = weights[r]
-        start = np.uint64(cells[r]) * width
-        flat[start + np.uint64(cases[r])] += weight
-        start += width - count
-        for j in range(np.uint64(0), count, four):
-            flat[start + j] += weight * columns[j, r]
-            flat[start + j + np.uint64(1)] += weight * columns[j + np.uint64(1), r]
-            flat[start + j + two] += weight * columns[j + two, r]
-            flat[start + j + three] += weight * columns[j + three, r]
+        start = np.uint64(cells[r]) * width + offset
+        flat[start] += weight * columns[j, r]
+        flat[start + one] += weight * columns[j + 1, r]
+        flat[start + two] += weight * columns[j + 2, r]
+        flat[start + three] += weight * columns[j + 3, r]
 
 
 @part
@@ -189,6 +195,7 @@ def _count(
     columns: AnyArray,
     sums: AnyArray,
     own: tuple[_Sums, _Sums],
+    own_columns: tuple[AnyArray, AnyArray],
     keys: AnyArray,
 ) -> int:
     old, new = sides
@@ -212,10 +219,12 @@ def _count(
             for r in range(inside):
                 code = np.int64(codes[g, first + r])
                 room.cell[r] = cells[g, 0] + code * cells[g, 1] + fold[g, room.block[r]]
-            _add(sums, room.cell, room.case, columns, room.weight, inside)
+            _add_one(sums, room.cell, room.case, room.one, room.weight, inside)
+            for j in range(0, len(columns), 4):
+                _add(sums, room.cell, sums.shape[1] - len(columns), columns, j, room.weight, inside)
         for s in range(2):
             if len(own[s].labels):
-                _close(sides[s], room, top_k, own[s], fold[-1], inside)
+                _close(sides[s], room, top_k, known, own_columns[s], own[s], fold[-1], inside)
         for r in range(inside):
             true = np.int64(room.true[r]) if known else 0
             keys[found] = (true * classes + old.labels[r]) * classes + new.labels[r]
@@ -244,6 +253,7 @@ class CompiledKernel:
         scores = [chunk.scores[g] if layout.both_scored(pair) else empty for g in pair]
         kind = np.result_type(*scores)
         width = 0 if not layout.both_scored(pair) else layout.classes
+        owned = tuple(_own(each) for each in (old, new))
         keys = np.empty(len(chunk) + 1, np.int64)
         found = _count(
             tuple(_frozen(np.asarray(rows, kind)) for rows in scores),
@@ -261,7 +271,8 @@ class CompiledKernel:
             _room(),
             np.zeros((sums.cells.shape[1] - len(layout.cases), TILE)),
             sums.cells,
-            tuple(_own(each) for each in (old, new)),
+            owned,
+            tuple(np.zeros((each.means.shape[1], TILE)) for each in owned),
             keys,
         )
         return keys[:found]
@@ -301,7 +312,6 @@ def _room() -> _Room:
         rank=np.zeros(TILE, np.int32),
         place=np.zeros(TILE, np.int64),
         value=np.zeros(TILE),
-        zero=np.zeros(TILE, np.int64),
         one=np.ones(TILE),
         sums=np.empty((3, TILE)),
     )

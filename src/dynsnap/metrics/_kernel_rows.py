@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from dynsnap._types import AnyArray
-from dynsnap.metrics._kernel_compile import TILE, part
+from dynsnap.metrics._kernel_compile import TILE, inlined, part
 
 
 @part
@@ -126,6 +126,24 @@ def alike(middle: float, old: AnyArray, new: AnyArray, sums: AnyArray, columns: 
         columns[3, r] = 0.5 * sums[2, r]
 
 
+@inlined
+def _unserved(offset: float, square: float, flat: float, middle: float) -> bool:
+    """Whether a row has no correlation, or one that sums about 1/classes do not give well.
+
+    The latter are nearly flat rows with another mean, since they do not quite sum to one.
+    """
+    return (flat == 0.0) | (square - offset * offset * middle < 1e-6 * square)
+
+
+@part
+def unserved(middle: float, sums: AnyArray, flat: AnyArray) -> int:
+    """How many rows of a tile `mend` must look at."""
+    found = 0
+    for r in range(TILE):
+        found += _unserved(sums[0, r], sums[1, r], flat[r], middle)
+    return found
+
+
 @part
 def mend(
     old: AnyArray,
@@ -141,10 +159,9 @@ def mend(
     for r in range(TILE):
         if old_flat[r] == 0.0 or new_flat[r] == 0.0:
             pearson[r] = 1.0 if old_flat[r] == new_flat[r] else 0.0
-            continue
-        a, b, aa, bb = old_sums[0, r], new_sums[0, r], old_sums[1, r], new_sums[1, r]
-        # Nearly flat rows whose mean is somewhere else, since they do not quite sum to one.
-        if aa - a * a * middle < 1e-6 * aa or bb - b * b * middle < 1e-6 * bb:
+        elif _unserved(old_sums[0, r], old_sums[1, r], 1.0, middle) or _unserved(
+            new_sums[0, r], new_sums[1, r], 1.0, middle
+        ):
             pearson[r] = _correlation(old, new, r)
 
 

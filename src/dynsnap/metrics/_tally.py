@@ -125,9 +125,9 @@ class Tally:
 
     def _generation(self, generation: int) -> GenerationSums:
         layout = self.layout
-        columns = padded(len(layout.generation_columns(generation)))
+        columns = padded(1 + len(layout.generation_columns(generation)))
         return GenerationSums(
-            means=np.zeros((layout.blocks, 1 + columns)),
+            means=np.zeros((layout.blocks, columns)),
             gaps=np.zeros((layout.blocks, 1 + BINS)),
             labels=np.zeros((layout.label_blocks, layout.classes)),
         )

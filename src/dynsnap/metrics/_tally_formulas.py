@@ -22,9 +22,15 @@ def pair_metrics(sums: Floats, columns: Sequence[str], *, truth: bool) -> dict[s
         (0.7, 0.75)
     """
     names = CASES if truth else CASES_WITHOUT_TRUTH
+    cases = {name: sums[..., place] for place, name in enumerate(names)}
     weight = sums[..., : len(names)].sum(axis=-1)
-    share = {name: ratio(sums[..., place], weight) for place, name in enumerate(names)}
-    found = _of_labels(share) if truth else {"consistency": share["same"], "churn": share["other"]}
+    if truth:
+        found = _of_labels(cases, weight)
+    else:
+        found = {
+            "consistency": ratio(cases["same"], weight),
+            "churn": ratio(cases["other"], weight),
+        }
     for place, name in enumerate(columns, len(names)):
         found[name] = ratio(sums[..., place], weight)
     return found
@@ -66,20 +72,24 @@ def agreement_metrics(
     }
 
 
-def _of_labels(share: Mapping[str, Floats]) -> dict[str, Floats]:
-    kept, gained, lost = share["kept"], share["gained"], share["lost"]
-    never = share["wrong_same"] + share["wrong_other"]
+def _of_labels(cases: Mapping[str, Floats], weight: Floats) -> dict[str, Floats]:
+    kept, gained, lost, other = (cases[name] for name in ("kept", "gained", "lost", "wrong_other"))
+    same = cases["wrong_same"]
+    never = same + other
+    # Whole numbers are added up before they are divided, so that shares come out exact.
     return {
-        "consistency": kept + share["wrong_same"],
-        "correct_consistency": kept,
-        "kept": kept,
-        "gained": gained,
-        "lost": lost,
-        "never": never,
-        "composite": kept + gained - lost,
-        "churn": gained + lost + share["wrong_other"],
-        "neutral_churn": share["wrong_other"],
-        "relative_negative_flip_rate": relative_negative_flips(lost, kept + lost, lost + never),
+        "consistency": ratio(kept + same, weight),
+        "correct_consistency": ratio(kept, weight),
+        "kept": ratio(kept, weight),
+        "gained": ratio(gained, weight),
+        "lost": ratio(lost, weight),
+        "never": ratio(never, weight),
+        "composite": ratio(kept + gained - lost, weight),
+        "churn": ratio(gained + lost + other, weight),
+        "neutral_churn": ratio(other, weight),
+        "relative_negative_flip_rate": relative_negative_flips(
+            ratio(lost, weight), ratio(kept + lost, weight), ratio(lost + never, weight)
+        ),
         "backward_trust_compatibility": ratio(kept, kept + lost),
         "backward_error_compatibility": ratio(never, lost + never),
         "win_loss_ratio": ratio(gained, lost),

@@ -176,7 +176,7 @@ class GenerationSums:
     """What is kept of one generation.
 
     Attributes:
-        means: (blocks, 1 + columns): the weight, then the columns, then padding.
+        means: (blocks, 1 + columns): the weight, the columns, and what pads them.
         gaps: (blocks, 1 + bins): right less confidence, by bin of confidence; the first is empty.
         labels: (label blocks, classes): how much weight each label got.
     """
