@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 from dynsnap._types import AnyArray, Floats
-from dynsnap.comparison._bootstrap import Bootstrap, Metrics, Sampled
+from dynsnap.comparison._bootstrap import Bootstrap, Formula, Metrics, Sampled
 from dynsnap.comparison._count import Counted
 from dynsnap.comparison._notes import notes
 from dynsnap.comparison._results import (
@@ -119,6 +119,9 @@ class _Assembly:
         columns = layout.pair_columns(layout.pairs[place])
         return partial(pair_metrics, columns=columns, truth=layout.truth)
 
+    def _group_formula(self, place: int) -> "partial[dict[str, Floats]]":
+        return partial(_with_new_accuracy, formula=self._pair_formula(place))
+
     def _agreement(self, pairs: int) -> Sampled:
         tally = self.counted.tally
         regular = len(self.counted.names)
@@ -209,7 +212,7 @@ class _Assembly:
     ) -> Iterator[GroupResult]:
         present = np.flatnonzero(cases.sum(axis=1))
         sums, cases = sums[present], cases[present]
-        sampled = self.bootstrap.sampled(self._pair_formula(place), sums)
+        sampled = self.bootstrap.sampled(self._group_formula(place), sums)
         found = self.bootstrap.estimates(sampled, wholes=_wholes(sampled.values, cases))
         weights = sums[..., : cases.shape[1]].sum(axis=(1, 2))
         for row, group in enumerate(present.tolist()):
@@ -231,6 +234,14 @@ class _Assembly:
             cases = np.array([self.counted.tally.layout.rows])
         wholes = _wholes(sampled.values, cases[None])
         return _ordered(self.bootstrap.estimates(sampled, wholes=wholes)[0])
+
+
+def _with_new_accuracy(sums: Floats, formula: Formula) -> dict[str, Floats]:
+    """The metrics of a pair, and the accuracy of its newer generation: what kept and gained are."""
+    found = dict(formula(sums))
+    if "kept" in found:
+        found["accuracy"] = found["kept"] + found["gained"]
+    return found
 
 
 def _wholes(values: Metrics, cases: AnyArray) -> dict[str, AnyArray]:

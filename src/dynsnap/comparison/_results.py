@@ -47,6 +47,7 @@ class GroupResult:
         name: The class or the column's value; "majority" or "minority".
         inputs: How many inputs fall into it.
         weight: Their total weight; equal to `inputs` when nothing is weighted.
+        metrics: Those of the pair, and the accuracy of the newer generation.
         changed: The p-value of McNemar's exact test within the group, None without truth.
         classes: The classes that make up the group, for majority and minority.
     """
