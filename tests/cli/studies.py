@@ -1,19 +1,27 @@
-"""Small studies for the tests of the commands, and ways to run the real command line."""
+"""Small studies for the tests of the commands, and ways to run the command line."""
 
 import subprocess
 import sys
 import time
 
+from click.testing import CliRunner
+
+from dynsnap.cli import cli
+
 TINY = """
 [study]
 name = "tiny"
+
+[data.growth]
+fractions = [0.6, 1.0]
+late = { 6 = 2 }
 
 [model]
 name = "mlp"
 hidden = [8]
 
 [training]
-epochs = 12
+epochs = 8
 batch_size = 64
 learning_rate = 0.01
 device = "cpu"
@@ -21,30 +29,23 @@ device = "cpu"
 [methods]
 names = ["singlebase", "dynsnap-cyc"]
 combinations = ["average"]
-members = 4
-snapshots = 4
+members = 2
+snapshots = 2
 """
 
-# Long enough to be stopped in the middle, and saving its state after every epoch.
-LONG = TINY.replace("epochs = 12", "epochs = 120\ncheckpoint_every = 0")
+# Saves its state after every epoch, so that it can be killed at any moment of a round.
+LONG = TINY.replace("epochs = 8", "epochs = 24\ncheckpoint_every = 0")
 
 COMMAND = [sys.executable, "-c", "from dynsnap.cli import main; main()"]
 
 
-def dynsnap(*arguments, cwd):
-    """Run the real command line to its end."""
-    return subprocess.run(
-        [*COMMAND, *map(str, arguments)],
-        cwd=cwd,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
+def dynsnap(*arguments):
+    """Run a command in this process."""
+    return CliRunner().invoke(cli, [str(argument) for argument in arguments])
 
 
 def started(*arguments, cwd):
-    """Start the real command line."""
+    """Start the real command line, as a process of its own."""
     return subprocess.Popen(
         [*COMMAND, *map(str, arguments)],
         cwd=cwd,

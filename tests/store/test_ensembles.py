@@ -46,8 +46,10 @@ def test_a_damaged_ensemble_is_refused(tmp_path):
 def test_a_file_that_is_no_ensemble_is_refused(tmp_path):
     path = tmp_path / "a.txt"
     path.write_text("hello")
-    with pytest.raises(FileError, match="is damaged"):
+    with pytest.raises(FileError, match="is not an ensemble"):
         load_ensemble(path)
+    with pytest.raises(FileError, match="Cannot read"):
+        load_ensemble(tmp_path / "none")
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("manifest.json", json.dumps({"sha256": {}}))
     with pytest.raises(FileError, match="is not an ensemble"):

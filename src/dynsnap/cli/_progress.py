@@ -132,7 +132,7 @@ class Bars:
 
 
 class Silent:
-    """For tests and `--quiet`: nothing but what must be said."""
+    """For `--quiet`: nothing but what must be said."""
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
@@ -159,6 +159,7 @@ class Watch:
         out = sys.stderr
         kind = Silent if quiet else Bars if out.isatty() else Lines
         self._display: Display = kind(out)
+        self._quiet = quiet
         self._tally = Tally()
         self._doing = "training"
         self._budget = budget
@@ -169,7 +170,8 @@ class Watch:
     def __enter__(self) -> "Watch":
         self._undo.callback(self._display.close)
         self._undo.enter_context(_warnings_said(self._display))
-        self._undo.enter_context(_log_said(self._display))
+        level = logging.WARNING if self._quiet else logging.INFO
+        self._undo.enter_context(_log_said(self._display, level))
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGINT, signal.SIGTERM):
                 before = signal.signal(number, self._asked_to_stop)
@@ -198,7 +200,8 @@ class Watch:
         self._tally.want(specs, found)
         stored = f", {found} were found" if found else ""
         if specs:
-            self._display.say(f"{len(specs)} rounds to train{stored}.")
+            noun = "round" if len(specs) == 1 else "rounds"
+            self.say(f"{len(specs)} {noun} to train{stored}.")
         self._display.show(self._tally, self._doing)
 
     def epoch_done(self, spec: RoundSpec, epoch: int, accuracy: float, /) -> None:
@@ -217,8 +220,9 @@ class Watch:
         return self._signal is not None or self._late()
 
     def say(self, text: str) -> None:
-        """Say a sentence beside the progress."""
-        self._display.say(text)
+        """Say a sentence beside the progress, unless nobody wants to hear it."""
+        if not self._quiet:
+            self._display.say(text)
 
     def _late(self) -> bool:
         return self._budget is not None and time.monotonic() - self._start >= self._budget
@@ -238,24 +242,23 @@ def _warnings_said(display: Display) -> Iterator[None]:
         display.say(f"dynsnap: {message}")
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
         warnings.filterwarnings("always", category=UserWarning, module="dynsnap")
         warnings.showwarning = said
         yield
 
 
 @contextlib.contextmanager
-def _log_said(display: Display) -> Iterator[None]:
+def _log_said(display: Display, level: int) -> Iterator[None]:
     """What the library logs, as one line each."""
 
     class Handler(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
             display.say(record.getMessage())
 
-    logger, handler = logging.getLogger("dynsnap"), Handler(logging.INFO)
+    logger, handler = logging.getLogger("dynsnap"), Handler(level)
     before = logger.level
     logger.addHandler(handler)
-    logger.setLevel(logging.INFO)
+    logger.setLevel(level)
     try:
         yield
     finally:

@@ -59,14 +59,14 @@ def _listing(entries: Sequence[RoundEntry]) -> Iterator[report.Block]:
     if not entries:
         yield report.Paragraph("No rounds yet.")
         return
-    numeric = ("accuracy", "κ", "seconds", "MB")
+    numeric = ("epochs", "generation", "replicate", "round", "accuracy", "κ", "seconds", "MB")
     yield report.Table(
         title="",
         columns=(
             Column("key"),
-            Column("round"),
+            Column("schedule"),
             *(Column(title, numeric=True) for title in numeric),
-            Column("weights"),
+            Column("holds"),
         ),
         rows=tuple(_line(entry) for entry in sorted(entries, key=_order)),
         footer=_total(entries),
@@ -74,21 +74,24 @@ def _listing(entries: Sequence[RoundEntry]) -> Iterator[report.Block]:
 
 
 def _line(entry: RoundEntry) -> tuple[Cell, ...]:
-    facts, size = entry.facts, f"{entry.bytes / 1e6:.2f}"
+    key, size = Cell(entry.key[:_KEY]), Cell(f"{entry.bytes / 1e6:.2f}")
     if entry.damage is not None:
-        blank = Cell("")
-        damaged = Cell("damaged: will be trained again", "bad")
-        return (Cell(entry.key[:_KEY]), damaged, blank, blank, blank, Cell(size), blank)
-    cost = facts.get("cost")
+        return (key, *[Cell("")] * 8, size, Cell("damaged", "bad"))
+    facts, spec = entry.facts, entry.facts["spec"]
+    recipe, cost = spec["recipe"], facts["cost"]
     weighty = any(name.startswith("weights.") for name in facts["sha256"])
     return (
-        Cell(entry.key[:_KEY]),
-        Cell(facts["name"]),
+        key,
+        Cell(recipe["schedule"]["kind"]),
+        Cell(str(recipe["epochs"])),
+        Cell(str(spec["generation"])),
+        Cell(str(spec["replicate"])),
+        Cell(f"{spec['index']}{' (twin)' if spec['twin'] else ''}"),
         Cell(f"{facts['best_accuracy']:.4f}"),
         Cell("" if cost is None else f"{cost:.1f}"),
         Cell(f"{facts['seconds']:.1f}"),
-        Cell(size),
-        Cell("yes" if weighty else "no"),
+        size,
+        Cell("weights" if weighty else "scores"),
     )
 
 

@@ -100,10 +100,10 @@ def write(path: Path, parts: Mapping[str, bytes | AnyArray], facts: Mapping[str,
             archive.writestr(zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0)), content)
 
 
-def read_facts(path: Path) -> dict[str, Any]:
-    """What is known about the parts, without looking at them."""
-    with _opened(path) as file, _archive(path, file) as archive:
-        return _manifest(path, archive)
+def is_container(path: Path) -> bool:
+    """Whether a file begins as a container does; damage further on is for `read` to find."""
+    with _opened(path) as file:
+        return file.read(4) == b"PK\x03\x04"
 
 
 def read(path: Path) -> Container:
@@ -125,7 +125,7 @@ def _opened(path: Path) -> IO[bytes]:
     try:
         return path.open("rb")
     except OSError as error:
-        raise FileError(f"Cannot read {path}: {error.strerror or error}.") from error
+        raise FileError(f"Cannot read {path}: {error.strerror or error}. Name a file.") from error
 
 
 def _archive(path: Path, file: IO[bytes]) -> zipfile.ZipFile:

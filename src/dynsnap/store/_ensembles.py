@@ -86,6 +86,8 @@ def save_ensemble(path: Path | str, ensemble: SavedEnsemble) -> None:
 def load_ensemble(path: Path | str) -> SavedEnsemble:
     """Read an ensemble, after making sure that it is whole."""
     path = Path(path)
+    if not _container.is_container(path):
+        raise FileError(f"{path} is not an ensemble. `dynsnap train` writes one.")
     container = _container.read(path)
     facts = container.facts
     if facts.get("kind") != "ensemble":

@@ -53,6 +53,10 @@ class StudyPlan:
         sweeps: Settings that are varied on top.
         seed: The seed of everything.
         replicates: Repetitions of the whole study, each with its own randomness.
+        learners: Methods of a single learner that are repeated more often than the rest, with how
+            often: their replicates are rounds that bigger ensembles are made of anyway.
+        ahead: Rounds that each pruned ensemble may train before it is certain to need them, so
+            that a device which trains many at once is not left with a few at the end.
         keep: Whether stored rounds hold the learners themselves, or their scores only.
         half: Whether stored scores are in half precision.
     """
@@ -68,12 +72,23 @@ class StudyPlan:
     sweeps: tuple[Sweep, ...] = ()
     seed: int = 0
     replicates: int = 1
+    learners: Mapping[str, int] = field(default_factory=dict)
+    ahead: int = 0
     keep: Keep = "scores"
     half: bool = False
 
     def __post_init__(self) -> None:
-        if self.replicates < 1:
-            raise PlanError(f"`replicates` must be at least 1, got {self.replicates}.")
+        for often in (self.replicates, *self.learners.values()):
+            if often < 1:
+                raise PlanError(f"`replicates` must be at least 1, got {often}.")
+        if self.ahead < 0:
+            raise PlanError(f"`ahead` must not be negative, got {self.ahead}.")
+        for name in self.learners:
+            if self.replicates > 1 or self.method(name).plan.size > 1:
+                raise PlanError(
+                    f"{name} cannot have replicates of its own: only a method of one learner can, "
+                    "in a study that is not replicated as a whole."
+                )
         if self.seed < 0:
             raise PlanError(f"`seed` must not be negative, got {self.seed}.")
         if self.keep not in ("scores", "weights"):
@@ -95,6 +110,10 @@ class StudyPlan:
     def kept_methods(self) -> tuple[Method, ...]:
         """The methods whose first generation is also shown as if it were never retrained."""
         return (self.baseline, *(one for one in self.methods if one.name == "dynsnap-cyc"))
+
+    def replicates_of(self, method: Method) -> int:
+        """How often a method is repeated."""
+        return self.learners.get(method.name, self.replicates)
 
     def method(self, name: str) -> Method:
         """The method of this name."""
@@ -144,12 +163,13 @@ def _study(found: dict[str, Any], path: Path) -> StudyPlan:
     study = Section(tables["study"], "[study]")
     training = Section(tables["training"], "[training]")
     epochs = training.take("epochs", int, 200)
-    defaults, chosen, combinations = _methods(methods, epochs)
+    defaults, chosen, learners, combinations = _methods(methods, epochs)
     baseline = defaults.named("singlebase")
     plan = StudyPlan(
         name=study.take("name", str, path.stem),
         seed=study.take("seed", int, 0),
         replicates=study.take("replicates", int, 1),
+        ahead=study.take("ahead", int, 0),
         keep=study.take("keep", str, "scores"),  # type: ignore[arg-type]  # checked by the plan
         half=study.take("half_precision", bool, False),
         data=_data(Section(tables["data"], "[data]"), path.parent),
@@ -158,6 +178,7 @@ def _study(found: dict[str, Any], path: Path) -> StudyPlan:
         epochs=epochs,
         methods=(*chosen, *(read_ablation(section, defaults) for section in ablations)),
         baseline=next((one for one in chosen if one.name == "singlebase"), baseline),
+        learners=learners,
         combinations=combinations,  # type: ignore[arg-type]  # checked by the plan
         sweeps=tuple(read_sweep(section, defaults) for section in sweeps),
     )
@@ -182,8 +203,10 @@ def _data(section: Section, folder: Path) -> DataPlan:
     )
 
 
-def _methods(section: Section, epochs: int) -> tuple[Defaults, tuple[Method, ...], tuple[str, ...]]:
-    """What all methods share, the methods asked for, and the combinations."""
+def _methods(
+    section: Section, epochs: int
+) -> tuple[Defaults, tuple[Method, ...], dict[str, int], tuple[str, ...]]:
+    """What all methods share, those asked for, their own replicates, and the combinations."""
     names = section.take_texts("names", METHODS)
     combinations = section.take_texts("combinations", COMBINATIONS)
     shared = Defaults(
@@ -196,6 +219,7 @@ def _methods(section: Section, epochs: int) -> tuple[Defaults, tuple[Method, ...
     own = {name: section.table(name) for name in METHODS}
     section.finish()
     _check_distinct("method", list(names))
+    often = {name: own[name].take("replicates", int, 0) for name in names if name in own}
     chosen = tuple(
         (shared.changed_by(own[name]) if name in own else shared).named(name) for name in names
     )
@@ -203,7 +227,7 @@ def _methods(section: Section, epochs: int) -> tuple[Defaults, tuple[Method, ...
         if name not in names:
             table.rest()  # settings of a method that is left out do no harm
         table.finish()
-    return shared, chosen, combinations
+    return shared, chosen, {name: count for name, count in often.items() if count}, combinations
 
 
 def _check_distinct(what: str, names: list[str]) -> None:

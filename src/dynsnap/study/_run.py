@@ -71,8 +71,8 @@ def run(
         raise PlanError("A study compares generations, and this one has only one: let it grow.")
     ledger = Ledger(trainer, store, monitor)
     ensembles = ensembles_of(plan, len(stream.generations))
-    ledger.grow(ensembles, engine=engine, seed=plan.seed)
-    shelf = Shelf(folder / "predictions", plan.replicates)
+    ledger.grow(ensembles, engine=engine, seed=plan.seed, ahead=plan.ahead)
+    shelf = Shelf(folder / "predictions", max(map(plan.replicates_of, plan.methods)))
     files = tuple(write_predictions(plan, ledger, stream, shelf))
     shelf.sweep_up(files)
     replicates: dict[int, list[Row]] = {}
@@ -82,7 +82,7 @@ def run(
             monitor.measured(rows[0].method, rows[0].combination)
     rows = averaged(list(replicates.values()))
     write_rows(folder / "table.csv", rows)
-    if plan.replicates > 1:
+    if len(replicates) > 1:
         each = [(number, row) for number, found in replicates.items() for row in found]
         write_rows(
             folder / "replicates.csv",

@@ -10,10 +10,10 @@ from typing import Any
 from dynsnap import _files, predictions
 from dynsnap.comparison import Estimate, Estimates, compare
 from dynsnap.data import Stream
-from dynsnap.ensemble import Combination, Method
+from dynsnap.ensemble import Combination
 from dynsnap.predictions import Predictions
 from dynsnap.study._plan import StudyPlan
-from dynsnap.study._views import Price, Shelf, noise_floor, price, views
+from dynsnap.study._views import Price, Shelf, generations_of, noise_floor, price, views
 from dynsnap.study._waves import Ensemble, Ledger
 
 NOISE_FLOOR = "noise-floor"
@@ -62,9 +62,11 @@ def table(
     """The rows of each replicate, method by method: the replicate's number and its rows."""
     count = len(stream.generations)
     has_late = len(stream.evaluation.get("late", ())) > 0
-    for replicate in range(plan.replicates):
+    for replicate in range(max(map(plan.replicates_of, plan.methods))):
         for method in plan.methods:
-            line = _generations(method, count, replicate)
+            if replicate >= plan.replicates_of(method):
+                continue
+            line = generations_of(plan, method, count, replicate)
             spent = price(plan, ledger, line)
             for how in plan.combinations:
                 said = [predictions.read(shelf.path(one, how)) for one in line]
@@ -72,7 +74,7 @@ def table(
                 if has_late:
                     found["late_accuracy"] = _accuracy(shelf.path(line[-1], how, late=True))
                 yield replicate, _rows(method.name, how, found, spent)
-        for how in plan.combinations:
+        for how in plan.combinations if replicate < plan.replicates else ():
             yield replicate, _noise_floor_rows(plan, ledger, shelf, how, replicate)
             for method in plan.kept_methods:
                 first = Ensemble(method=method, generation=1, replicate=replicate)
@@ -96,7 +98,7 @@ def sweep_rows(plan: StudyPlan, ledger: Ledger, stream: Stream) -> Iterator[Swee
         for point, method in sweep.points:
             runs = []
             for replicate in range(plan.replicates):
-                line = _generations(method, len(stream.generations), replicate)
+                line = generations_of(plan, method, len(stream.generations), replicate)
                 said = [next(views(ledger, one, test, [how]))[2] for one in line]
                 found = _measured(said, how)
                 runs.append(_rows(method.name, how, found, price(plan, ledger, line)))
@@ -155,13 +157,6 @@ def read_table(path: Path) -> list[Row]:
             )
             for cells in csv.DictReader(file)
         ]
-
-
-def _generations(method: Method, count: int, replicate: int) -> list[Ensemble]:
-    return [
-        Ensemble(method=method, generation=generation, replicate=replicate)
-        for generation in range(1, count + 1)
-    ]
 
 
 def _noise_floor_rows(

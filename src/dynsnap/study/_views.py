@@ -10,7 +10,7 @@ import numpy as np
 
 from dynsnap import predictions
 from dynsnap.data import Pool, Stream
-from dynsnap.ensemble import Combination, combine, cost, members
+from dynsnap.ensemble import Combination, Method, combine, cost, members
 from dynsnap.errors import FileError
 from dynsnap.predictions import Predictions
 from dynsnap.study._plan import StudyPlan
@@ -33,7 +33,7 @@ class Shelf:
 
     def path(self, ensemble: Ensemble, combination: Combination, *, late: bool = False) -> Path:
         """The file of one ensemble."""
-        replicate = f"-r{ensemble.replicate}" if self.replicates > 1 else ""
+        replicate = f"-r{ensemble.number}" if self.replicates > 1 else ""
         name = f"{ensemble.method.name}-{combination}-g{ensemble.generation}{replicate}.parquet"
         if late:
             return self.folder / "late" / name
@@ -52,14 +52,30 @@ def ensembles_of(plan: StudyPlan, generations: int) -> list[Ensemble]:
     """Every ensemble of a study: its methods, its sweeps, and the twin of the first generation."""
     methods = [*plan.methods, *(method for sweep in plan.sweeps for _, method in sweep.points)]
     found = [
-        Ensemble(method=method, generation=generation, replicate=replicate)
-        for replicate in range(plan.replicates)
+        ensemble
         for method in methods
-        for generation in range(1, generations + 1)
+        for number in range(plan.replicates_of(method))
+        for ensemble in generations_of(plan, method, generations, number)
     ]
     for replicate in range(plan.replicates):
         found += noise_floor(plan, replicate)
     return list(dict.fromkeys(found))
+
+
+def generations_of(
+    plan: StudyPlan, method: Method, generations: int, number: int
+) -> list[Ensemble]:
+    """One repetition of a method, generation by generation."""
+    shared = method.name in plan.learners
+    return [
+        Ensemble(
+            method=method,
+            generation=generation,
+            replicate=0 if shared else number,
+            offset=number if shared else 0,
+        )
+        for generation in range(1, generations + 1)
+    ]
 
 
 def noise_floor(plan: StudyPlan, replicate: int) -> tuple[Ensemble, Ensemble]:

@@ -43,12 +43,19 @@ class Ensemble:
 
     Attributes:
         twin: 1 for the learner that measures the noise floor.
+        offset: The index of its first round: single learners may be rounds of the same replicate.
     """
 
     method: Method
     generation: int
     replicate: int = 0
     twin: int = 0
+    offset: int = 0
+
+    @property
+    def number(self) -> int:
+        """Which repetition of its method it belongs to."""
+        return self.replicate + self.offset
 
     def spec(self, index: int, *, seed: int) -> RoundSpec:
         """The ensemble's round of this index."""
@@ -56,7 +63,7 @@ class Ensemble:
             recipe=self.method.recipe,
             generation=self.generation,
             replicate=self.replicate,
-            index=index,
+            index=self.offset + index,
             seed=seed,
             twin=self.twin,
         )
@@ -100,10 +107,12 @@ class Ledger:
                 self._monitor.round_done(done)
             yield _head(done)
 
-    def grow(self, ensembles: Sequence[Ensemble], *, engine: Engine, seed: int) -> None:
-        """Train until every ensemble is full."""
+    def grow(
+        self, ensembles: Sequence[Ensemble], *, engine: Engine, seed: int, ahead: int = 0
+    ) -> None:
+        """Train until every ensemble is full, `ahead` rounds before it is certain to need them."""
         self.grown = {ensemble: [] for ensemble in ensembles}
-        while specs := self._outstanding(seed):
+        while specs := self._outstanding(seed, ahead):
             fresh = train_rounds(
                 specs,
                 self._trainer,
@@ -129,8 +138,8 @@ class Ledger:
             raise FileError(f"{spec} was removed or damaged while the study ran. Run it again.")
         return done
 
-    def _outstanding(self, seed: int) -> list[RoundSpec]:
-        """What all ensembles want for certain and nobody has trained yet, each round once."""
+    def _outstanding(self, seed: int, ahead: int) -> list[RoundSpec]:
+        """What all ensembles want and nobody has trained yet, each round once."""
         missing: dict[RoundSpec, None] = {}
         for ensemble, rounds in self.grown.items():
             while more := wanted(ensemble.method.plan, rounds):
@@ -138,6 +147,13 @@ class Ledger:
                 specs = [ensemble.spec(have + i, seed=seed) for i in range(more)]
                 lacking = [spec for spec in specs if spec not in self.heads]
                 if lacking:
+                    # Only pruning leaves it open how many rounds it takes.
+                    open_ended = ensemble.method.plan.beta != 1 and not ensemble.method.plan.top
+                    early = [
+                        ensemble.spec(have + more + i, seed=seed)
+                        for i in range(ahead if open_ended else 0)
+                    ]
+                    lacking += [spec for spec in early if spec not in self.heads]
                     missing.update(dict.fromkeys(lacking))
                     break
                 rounds.extend(self.heads[spec] for spec in specs)

@@ -1,0 +1,147 @@
+"""Studies that are stopped, killed or disturbed: nothing finished is lost, nothing is other."""
+
+import json
+import os
+import pty
+import signal
+
+import pytest
+
+from tests.cli.studies import COMMAND, LONG, TINY, contents, dynsnap, started, wait_until
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    (tmp_path / "long.toml").write_text(LONG)
+    (tmp_path / "tiny.toml").write_text(TINY)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def unbroken(tmp_path_factory):
+    """What the long study says when nobody stops it."""
+    folder = tmp_path_factory.mktemp("unbroken")
+    (folder / "long.toml").write_text(LONG)
+    ended = dynsnap("run", folder / "long.toml", "--out", folder / "run")
+    assert ended.exit_code == 0, ended.stderr
+    return contents(folder / "run")
+
+
+def finished_rounds(folder):
+    return len(list((folder / "run/rounds").glob("[!.]*.npz")))
+
+
+def checkpoints(folder):
+    return len(list((folder / "run/checkpoints").glob("[!.]*.bin")))
+
+
+def test_killed_among_finished_rounds_only_missing_work_is_done(place, unbroken):
+    process = started("run", "long.toml", "--out", "run", cwd=place)
+    wait_until(lambda: finished_rounds(place) >= 2, process)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    kept = finished_rounds(place)
+    ended = dynsnap("run", "long.toml", "--out", "run")
+    assert ended.exit_code == 0, ended.stderr
+    about = json.loads((place / "run/about.json").read_text())
+    assert about["rounds_trained_last"] == about["rounds"] - kept
+    assert contents(place / "run") == unbroken
+
+
+def test_killed_in_the_middle_of_a_round_it_goes_on_from_its_checkpoint(place, unbroken):
+    process = started("run", "long.toml", "--out", "run", cwd=place)
+    wait_until(lambda: checkpoints(place) >= 3, process)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    assert checkpoints(place) >= 3
+    ended = dynsnap("run", "long.toml", "--out", "run")
+    assert ended.exit_code == 0, ended.stderr
+    assert contents(place / "run") == unbroken
+    assert not list((place / "run/checkpoints").iterdir())
+
+
+def test_ctrl_c_stops_at_a_checkpoint_and_says_how_to_go_on(place, unbroken):
+    process = started("run", "long.toml", "--out", "run", cwd=place)
+    wait_until(lambda: checkpoints(place), process)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 4, said
+    assert "Stopping at the next checkpoint" in said
+    assert said.strip().splitlines()[-1] == (
+        "dynsnap: Stopped as asked. What was done is in run. "
+        "Go on with: dynsnap run long.toml --out run"
+    )
+    assert checkpoints(place)
+    assert dynsnap("run", "long.toml", "--out", "run").exit_code == 0
+    assert contents(place / "run") == unbroken
+
+
+def test_a_time_budget_stops_cleanly_at_a_checkpoint(place, unbroken):
+    ended = dynsnap("run", "long.toml", "--out", "run", "--time-budget", "0.01")
+    assert ended.exit_code == 4
+    assert "the time budget of 0.01 s is spent" in ended.stderr
+    assert checkpoints(place)
+    assert not (place / "run/table.csv").exists()
+    assert dynsnap("run", "long.toml", "--out", "run", "--time-budget", "540").exit_code == 0
+    assert contents(place / "run") == unbroken
+
+
+def test_two_processes_on_one_run_folder_are_refused(place):
+    process = started("run", "long.toml", "--out", "run", cwd=place)
+    try:
+        wait_until((place / "run/dynsnap.json").exists, process)
+        ended = dynsnap("run", "tiny.toml", "--out", "run")
+    finally:
+        process.kill()
+        process.communicate()
+    assert ended.exit_code == 3
+    assert f"Another process (pid {process.pid}) is at work in run" in ended.stderr
+
+
+def test_a_run_folder_of_a_newer_format_is_refused_and_left_alone(place):
+    (place / "run").mkdir()
+    mark = place / "run/dynsnap.json"
+    mark.write_text(json.dumps({"kind": "run", "format": 99}))
+    ended = dynsnap("run", "tiny.toml", "--out", "run")
+    assert ended.exit_code == 3
+    assert "newer version" in ended.stderr
+    assert [path.name for path in (place / "run").iterdir()] == ["dynsnap.json"]
+
+
+def test_a_damaged_round_is_named_and_trained_again(place):
+    assert dynsnap("run", "tiny.toml", "--out", "run", "-q").exit_code == 0
+    before = contents(place / "run")
+    victim = sorted((place / "run/rounds").iterdir())[0]
+    victim.write_bytes(b"PK nonsense")
+    ended = dynsnap("run", "tiny.toml", "--out", "run")
+    assert ended.exit_code == 0
+    assert f"{victim.name} is damaged" in ended.stderr
+    assert "1 round to train" in ended.stderr
+    assert contents(place / "run") == before
+
+
+def test_a_terminal_gets_a_bar_with_rounds_epochs_accuracy_and_time_left(place):
+    outside, inside = pty.openpty()
+    pid = os.fork()
+    if pid == 0:  # the child, with the terminal as its error stream
+        os.chdir(place)
+        os.dup2(inside, 2)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        os.environ.update(TERM="xterm", COLUMNS="160")
+        os.execv(COMMAND[0], [*COMMAND, "run", "long.toml", "--out", "run"])
+    os.close(inside)
+    seen = b""
+    while True:
+        try:
+            part = os.read(outside, 65536)
+        except OSError:  # the other end has closed
+            break
+        if not part:
+            break
+        seen += part
+    os.close(outside)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0, seen.decode()
+    shown = seen.decode()
+    for word in ("rounds", "epochs", "accuracy", "left"):
+        assert word in shown

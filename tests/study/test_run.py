@@ -1,0 +1,324 @@
+import csv
+import dataclasses
+
+import numpy as np
+import pytest
+
+from dynsnap import comparison, metrics, predictions, study
+from dynsnap.data import digits, digits_stream, from_generations
+from dynsnap.ensemble import COMBINATIONS, METHODS
+from dynsnap.errors import PlanError
+from dynsnap.store import RunFolder
+from dynsnap.testing import CentroidTrainer
+
+TEXT = """
+[training]
+epochs = 8
+
+[methods]
+members = 4
+snapshots = 4
+
+[[ablation]]
+name = "no-schedule"
+schedule = "constant"
+
+[[sweep]]
+over = "members"
+values = [1, 4, 6]
+
+[[sweep]]
+over = "beta"
+values = [0, "mean", 1]
+"""
+
+
+@pytest.fixture(scope="module")
+def stream():
+    return digits_stream()
+
+
+def read(folder, text=TEXT):
+    file = folder / "study.toml"
+    file.write_text(text)
+    return study.read_study(file)
+
+
+def execute(plan, folder, stream, monitor=None):
+    with RunFolder(folder, weights=plan.keep == "weights", half=plan.half) as store:
+        return study.run(
+            plan,
+            stream=stream,
+            trainer=CentroidTrainer(stream, monitor=monitor),
+            store=store,
+            folder=folder,
+        )
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory, stream):
+    folder = tmp_path_factory.mktemp("run")
+    plan = read(folder)
+    return plan, folder, execute(plan, folder, stream)
+
+
+def test_every_method_combination_and_generation_has_its_predictions(finished):
+    _, folder, result = finished
+    expected = {
+        f"{method}-{how}-g{generation}.parquet"
+        for method in (*METHODS, "no-schedule")
+        for how in COMBINATIONS
+        for generation in (1, 2, 3)
+    }
+    assert {path.name for path in (folder / "predictions").glob("*.parquet")} == expected
+    assert {path.name for path in (folder / "predictions/late").glob("*.parquet")} == expected
+    twins = {f"singlebase-{how}-g1.parquet" for how in COMBINATIONS}
+    assert {path.name for path in (folder / "predictions/twin").glob("*.parquet")} == twins
+    assert len(result.predictions) == 2 * len(expected) + len(twins)
+
+
+def test_predictions_hold_the_test_set_with_its_truth(finished, stream):
+    _, folder, _ = finished
+    said = predictions.read(folder / "predictions/dynsnap-cyc-average-g2.parquet")
+    test = stream.evaluation["test"]
+    assert said.ids.tolist() == test.ids.tolist()
+    assert said.names_of(said.truth).tolist() == [test.classes[label] for label in test.labels]
+    assert said.scores.dtype == np.float32
+
+
+def test_the_table_is_what_compare_finds_in_the_files(finished):
+    _, folder, result = finished
+    files = [folder / f"predictions/snapshot-weighted_average-g{i}.parquet" for i in (1, 2, 3)]
+    averages = comparison.compare(*map(predictions.read, files)).averages
+    for metric, estimate in averages.items():
+        row = result.value("snapshot", metric, "weighted_average")
+        assert (row.value, row.low, row.high) == pytest.approx(
+            (estimate.value, estimate.low, estimate.high), nan_ok=True
+        )
+
+
+def test_the_table_holds_the_papers_averages(finished):
+    """A slow reference: accuracy over generations, consistency over pairs."""
+    _, folder, result = finished
+    said = [
+        predictions.read(folder / f"predictions/extbagging-majority-g{i}.parquet")
+        for i in (1, 2, 3)
+    ]
+    truth, labels = said[0].truth, [one.labels for one in said]
+    pairs = [(labels[0], labels[1]), (labels[0], labels[2]), (labels[1], labels[2])]
+    expected = {
+        "accuracy": np.mean([metrics.accuracy(one, truth=truth) for one in labels]),
+        "consistency": np.mean([metrics.consistency(*pair) for pair in pairs]),
+        "correct_consistency": np.mean(
+            [metrics.correct_consistency(*pair, truth=truth) for pair in pairs]
+        ),
+    }
+    for metric, value in expected.items():
+        assert result.value("extbagging", metric, "majority").value == pytest.approx(value)
+
+
+def test_the_table_is_written_with_the_agreed_columns(finished):
+    _, folder, result = finished
+    with (folder / "table.csv").open(newline="") as file:
+        lines = list(csv.reader(file))
+    assert lines[0] == ["method", "combination", "metric", "value", "low", "high", "cost"]
+    assert len(lines) - 1 == len(result.rows)
+    assert study.read_table(folder / "table.csv") == list(result.rows)
+
+
+def test_the_four_combinations_of_single_base_are_equal(finished):
+    _, _, result = finished
+    for metric in ("accuracy", "consistency", "correct_consistency"):
+        values = {result.value("singlebase", metric, how).value for how in COMBINATIONS}
+        assert len(values) == 1
+
+
+def test_correlations_are_reported_for_averages_and_not_for_votes(finished):
+    _, _, result = finished
+    for metric in ("pearson", "cosine"):
+        hows = {row.combination for row in result.rows if row.metric == metric}
+        assert hows == {"average", "weighted_average"}
+
+
+def test_the_noise_floor_is_single_base_against_its_twin(finished):
+    _, folder, result = finished
+    one = predictions.read(folder / "predictions/singlebase-average-g1.parquet")
+    twin = predictions.read(folder / "predictions/twin/singlebase-average-g1.parquet")
+    row = result.value("noise-floor", "consistency")
+    assert row.value == pytest.approx(metrics.consistency(one.labels, twin.labels))
+    assert row.value < 1
+    assert row.cost == 1
+
+
+def test_never_retraining_is_perfectly_consistent_and_never_learns(finished):
+    _, folder, result = finished
+    for method, name in (("singlebase", ""), ("dynsnap-cyc", "-dynsnap-cyc")):
+        kept = predictions.read(folder / f"predictions/{method}-average-g1.parquet")
+        accuracy = metrics.accuracy(kept.labels, truth=kept.truth)
+        assert result.value(f"never-retrain{name}", "consistency").value == 1
+        assert result.value(f"never-retrain{name}", "accuracy").value == pytest.approx(accuracy)
+        assert result.value(f"never-retrain{name}", "correct_consistency").value == pytest.approx(
+            accuracy
+        )
+        assert result.value(f"never-retrain{name}", "late_accuracy").value == 0
+    assert result.value("never-retrain", "accuracy").cost == pytest.approx(1 / 3)
+
+
+def test_late_accuracy_is_that_of_the_last_generation(finished):
+    _, folder, result = finished
+    said = predictions.read(folder / "predictions/late/extbagging-average-g3.parquet")
+    expected = metrics.accuracy(said.labels, truth=said.truth)
+    assert expected > 0.5
+    assert result.value("extbagging", "late_accuracy").value == pytest.approx(expected)
+
+
+def test_costs_count_trainings_from_scratch(finished):
+    _, _, result = finished
+    cost = {row.method: row.cost for row in result.rows}
+    assert cost["singlebase"] == cost["mcdropout"] == 1
+    assert cost["extbagging"] == 4
+    assert cost["snapshot"] == 2
+    assert 1 <= cost["dynsnap-cyc"] <= 4
+    assert all(row.value > 0 for row in result.rows if row.metric == "seconds")
+
+
+def test_sweeps_show_cost_beside_every_point(finished):
+    _, folder, result = finished
+    with (folder / "sweeps.csv").open(newline="") as file:
+        lines = list(csv.DictReader(file))
+    assert len(lines) == len(result.sweeps)
+    found = {
+        (line["sweep"], line["point"]): float(line["cost"])
+        for line in lines
+        if line["metric"] == "correct_consistency"
+    }
+    assert list(found) == [
+        *(("members", point) for point in ("1", "4", "6")),
+        *(("beta", point) for point in ("0", "mean", "1")),
+    ]
+    assert found["beta", "0"] >= found["beta", "1"] == 1
+    (point,) = (
+        one.row
+        for one in result.sweeps
+        if (one.sweep, one.point, one.row.metric) == ("members", "4", "accuracy")
+    )
+    assert point.value == result.value("dynsnap-cyc", "accuracy").value
+
+
+def test_running_again_trains_nothing_and_changes_no_prediction(finished, stream):
+    plan, folder, result = finished
+    before = {path: path.read_bytes() for path in result.predictions}
+    again = execute(plan, folder, stream)
+    assert again.trained == 0
+    assert again.rounds == result.rounds
+    assert {path: path.read_bytes() for path in again.predictions} == before
+
+
+def test_a_damaged_round_is_trained_again_and_everything_is_as_before(finished, stream):
+    plan, folder, result = finished
+    before = {path: path.read_bytes() for path in result.predictions}
+    victim = sorted((folder / "rounds").iterdir())[3]
+    victim.write_bytes(victim.read_bytes()[:-400])
+    with pytest.warns(UserWarning, match=f"{victim.name} is damaged"):
+        again = execute(plan, folder, stream)
+    assert again.trained == 1
+    assert {path: path.read_bytes() for path in again.predictions} == before
+
+
+def test_an_edited_study_trains_only_what_is_new_and_leaves_nothing_stale(tmp_path, stream):
+    small = "[training]\nepochs = 8\n[methods]\nmembers = 3\nsnapshots = 4\nnames = {}"
+    first = execute(read(tmp_path, small.format('["singlebase", "snapshot"]')), tmp_path, stream)
+    assert first.trained == 3 + 3 + 1
+    second = execute(read(tmp_path, small.format('["extbagging"]')), tmp_path, stream)
+    assert second.trained == 6  # two more for each generation: the first is SingleBase's
+    names = {path.name.split("-")[0] for path in (tmp_path / "predictions").glob("*.parquet")}
+    assert names == {"extbagging", "singlebase"}  # the latter for the noise floor
+    assert not list((tmp_path / "predictions").glob("singlebase-*-g2.parquet"))
+
+
+REPLICATES = """
+[study]
+replicates = 2
+half_precision = true
+[training]
+epochs = 6
+[methods]
+names = ["singlebase", "dynsnap-step"]
+members = 3
+snapshots = 3
+combinations = ["average"]
+"""
+
+
+def test_replicates_have_files_of_their_own_and_are_averaged_last(tmp_path, stream):
+    plan = read(tmp_path, REPLICATES)
+    result = execute(plan, tmp_path, stream)
+    files = {path.name for path in (tmp_path / "predictions").glob("dynsnap-step-*")}
+    assert files == {f"dynsnap-step-average-g{i}-r{k}.parquet" for i in (1, 2, 3) for k in (0, 1)}
+    with (tmp_path / "replicates.csv").open(newline="") as file:
+        each = [
+            float(line["value"])
+            for line in csv.DictReader(file)
+            if (line["method"], line["metric"]) == ("dynsnap-step", "consistency")
+        ]
+    assert len(each) == 2 and each[0] != each[1]
+    assert result.value("dynsnap-step", "consistency").value == pytest.approx(np.mean(each))
+
+
+def test_scores_in_half_precision_serve_as_well(tmp_path, stream):
+    plan = dataclasses.replace(read(tmp_path, REPLICATES), replicates=1)
+    result = execute(plan, tmp_path, stream)
+    exact = execute(dataclasses.replace(plan, half=False), tmp_path / "exact", stream)
+    for how in ("accuracy", "consistency"):
+        assert result.value("dynsnap-step", how).value == pytest.approx(
+            exact.value("dynsnap-step", how).value, abs=0.01
+        )
+
+
+def test_a_study_of_one_generation_is_refused(tmp_path):
+    pool = digits().train
+    alone = from_generations(pool, [np.arange(len(pool))], test=pool)
+    with pytest.raises(PlanError, match="compares generations"):
+        execute(read(tmp_path), tmp_path, alone)
+
+
+LEARNERS = """
+[training]
+epochs = 6
+[methods]
+names = ["dynsnap-cyc", "mcdropout", "extbagging"]
+members = 3
+snapshots = 3
+combinations = ["average"]
+"""
+
+
+def test_training_an_ensemble_gives_learners_that_score_as_its_predictions(tmp_path, stream):
+    plan = read(tmp_path, LEARNERS)
+    trainer = CentroidTrainer(stream)
+    with RunFolder(tmp_path) as store:
+        result = study.run(plan, stream=stream, trainer=trainer, store=store, folder=tmp_path)
+        assert result.trained
+        for name in ("dynsnap-cyc", "mcdropout", "extbagging"):
+            (made,) = study.train_ensembles(
+                plan, plan.method(name), [2], stream=stream, trainer=trainer, store=store
+            )
+            scores = trainer.score(made.learners, stream.evaluation["test"].inputs)
+            mean = scores[made.positions].mean(axis=0)
+            said = predictions.read(tmp_path / f"predictions/{name}-average-g2.parquet")
+            np.testing.assert_allclose(mean, said.scores, atol=1e-6)
+
+
+def test_a_generation_that_is_not_there_is_refused(tmp_path, stream):
+    plan = read(tmp_path)
+    with pytest.raises(PlanError, match="no generation 9"), RunFolder(tmp_path) as store:
+        list(
+            study.train_ensembles(
+                plan,
+                plan.methods[0],
+                [9],
+                stream=stream,
+                trainer=CentroidTrainer(stream),
+                store=store,
+            )
+        )
