@@ -2,18 +2,17 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import NoReturn
 
-import numpy as np
+import pyarrow as pa
 
-from dynsnap._types import AnyArray
 from dynsnap.errors import ComparisonError, InputError
-from dynsnap.predictions._classes import check_rename, renamed, with_classes
+from dynsnap.predictions._classes import labels_follow, reorders, union_of, with_classes
 from dynsnap.predictions._join import join
-from dynsnap.predictions._labels import Slice
-from dynsnap.predictions._predictions import Predictions, changed
+from dynsnap.predictions._join_common import Common
+from dynsnap.predictions._predictions import Predictions
 from dynsnap.predictions._report import AlignmentReport
-from dynsnap.predictions._text import listed, shown
+from dynsnap.predictions._text import listed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -62,76 +61,50 @@ def align(
     """
     if not predictions:
         raise InputError("There is nothing to align. Hand in at least one set of predictions.")
-    titles = tuple(names or (f"generation {place + 1}" for place in range(len(predictions))))
-    if len(titles) != len(predictions):
-        raise InputError(f"There are {len(predictions)} predictions, but {len(titles)} names.")
-    known = {name for each in predictions for name in each.classes}
-    check_rename(rename or {}, known, where="any generation")
-    every = [renamed(each, rename or {}) for each in predictions]
-    classes = tuple(dict.fromkeys(name for each in every for name in each.classes))
+    titles = titles_of(names, len(predictions))
+    rename = rename or {}
+    classes = union_of([each.classes for each in predictions], rename)
 
-    found = join([each.id_column for each in every])
+    found = join([each.id_column for each in predictions])
     if not found.shared:
-        some = [
-            f"{title} has {listed(each.id_column[:3].to_pylist())}"
-            for title, each in zip(titles, every, strict=True)
-        ]
-        raise ComparisonError(
-            f"No id occurs in all of {listed(titles)}: {'; '.join(some)}. Use the same ids."
-        )
+        refuse_strangers(titles, [each.id_column for each in predictions])
     report = AlignmentReport(
         names=titles,
-        rows=tuple(len(each) for each in every),
+        rows=tuple(len(each) for each in predictions),
         shared=found.shared,
         missing=found.missing,
-        examples=found.examples,
+        examples=tuple(tuple(lost.id for lost in some) for some in found.lacking),
         same_order=found.same_order,
     )
     lined_up = [
-        with_classes(each if rows is None else each.take(rows), classes)
-        for each, rows in zip(every, found.rows, strict=True)
+        with_classes(
+            each if rows is None else each.take(rows),
+            classes,
+            rename=rename,
+            follow=reorders(each.classes, classes, rename) and labels_follow(each),
+        )
+        for each, rows in zip(predictions, found.rows, strict=True)
     ]
-    slices: dict[str, Slice] = {}
-    for each in lined_up:
-        slices |= {name: column for name, column in each.slices.items() if name not in slices}
-    common = {
-        "id_column": lined_up[0].id_column,
-        "truth": _common("truth", lined_up, titles),
-        "weights": _common("weights", lined_up, titles),
-        "slices": slices,
-    }
-    generations = tuple(changed(each, **common) for each in lined_up)
+    common = Common(titles)
+    generations = common.add(lined_up, id_column=lined_up[0].id_column)
+    common.refuse_contradictions()
     return Aligned(generations=generations, classes=classes, report=report)
 
 
-def _common(
-    part: Literal["truth", "weights"], generations: Sequence[Predictions], names: Sequence[str]
-) -> AnyArray | None:
-    """The truth or the weights that those generations agree on which have any."""
-    holders = [
-        (name, each, values)
-        for name, each in zip(names, generations, strict=True)
-        if (values := getattr(each, part)) is not None
+def titles_of(names: Sequence[str] | None, count: int) -> tuple[str, ...]:
+    """What generations are called in reports and messages."""
+    titles = tuple(names or (f"generation {place + 1}" for place in range(count)))
+    if len(titles) != count:
+        raise InputError(f"There are {count} predictions, but {len(titles)} names.")
+    return titles
+
+
+def refuse_strangers(titles: Sequence[str], ids: Sequence[pa.Array]) -> NoReturn:
+    """Say that generations share no id, and show some of each."""
+    some = [
+        f"{title} has {listed(column[:3].to_pylist())}"
+        for title, column in zip(titles, ids, strict=True)
     ]
-    if not holders:
-        return None
-    source, first, common = holders[0]
-    for name, each, values in holders[1:]:
-        if part == "truth":
-            differs = common != values
-        else:  # one file may have stored fewer digits than the other
-            differs = ~np.isclose(common, values, rtol=1e-6, atol=0)
-        if not differs.any():
-            continue
-        what = "truths" if part == "truth" else "weights"
-        row = int(np.argmax(differs))
-        both = (common[row], values[row])
-        one, other = (shown(first.classes[value] if part == "truth" else value) for value in both)
-        raise ComparisonError(
-            f"{shown(source)} and {shown(name)} give different {what} for "
-            f"{int(differs.sum()):,} of {len(each):,} shared ids, such as {one} and {other} for "
-            f"the id {shown(each.id_column[row].as_py())}. Correct one of them, or leave its "
-            f"{part} out."
-        )
-    shared: AnyArray = common
-    return shared
+    raise ComparisonError(
+        f"No id occurs in all of {listed(titles)}: {'; '.join(some)}. Use the same ids."
+    )

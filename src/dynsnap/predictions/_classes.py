@@ -11,15 +11,10 @@ from dynsnap.predictions._text import check_name, listed, on_one_line, positions
 from dynsnap.predictions._validate import highest_class
 
 
-def with_classes(predictions: Predictions, classes: tuple[str, ...]) -> Predictions:
-    """The same predictions over other classes, which hold all of its own.
-
-    Scores of new classes are zero. Nothing is copied when the classes are the same.
-    """
-    if classes == predictions.classes:
-        return predictions
-    places = positions_of(classes)
-    return _moved(predictions, [places[name] for name in predictions.classes], classes)
+def union_of(every: Sequence[tuple[str, ...]], rename: Mapping[str, str]) -> tuple[str, ...]:
+    """All classes of some generations under their new names, those of the first in front."""
+    check_rename(rename, {name for each in every for name in each}, where="any generation")
+    return tuple(dict.fromkeys(name for each in every for name in _new_names(each, rename)))
 
 
 def check_rename(rename: Mapping[str, str], known: Collection[str], *, where: str) -> None:
@@ -41,43 +36,78 @@ def renamed(predictions: Predictions, rename: Mapping[str, str]) -> Predictions:
         >>> merged.classes, merged.names_of(merged.labels).tolist()
         (('cat', 'dog'), ['cat'])
     """
-    if not any(name in rename for name in predictions.classes):
+    own = predictions.classes
+    classes = tuple(dict.fromkeys(_new_names(own, rename)))
+    follow = reorders(own, classes, rename) and labels_follow(predictions)
+    return with_classes(predictions, classes, rename=rename, follow=follow)
+
+
+def with_classes(
+    predictions: Predictions, classes: tuple[str, ...], *, rename: Mapping[str, str], follow: bool
+) -> Predictions:
+    """The same predictions over other classes, which hold all of its own under their new names.
+
+    Scores of new classes are zero. Nothing is copied when the classes are the same.
+
+    Args:
+        follow: Whether labels are found anew from the scores; see `labels_follow`.
+    """
+    own = predictions.classes
+    names = _new_names(own, rename)
+    if names == own == classes:
         return predictions
-    names = [check_name(rename.get(name, name), kind="class name") for name in predictions.classes]
-    classes = tuple(dict.fromkeys(names))
+    target = _targets(names, classes)
+    labels = target[predictions.labels]
+    scores = predictions.scores
+    if scores is not None:
+        scores = _moved_scores(scores, target, len(classes))
+        labels = highest_class(scores) if follow else labels
+    return changed(
+        predictions,
+        classes=classes,
+        labels=labels,
+        scores=scores,
+        truth=None if predictions.truth is None else target[predictions.truth],
+        notes=(*predictions.notes, *_merging_notes(own, names)),
+    )
+
+
+def reorders(own: tuple[str, ...], classes: tuple[str, ...], rename: Mapping[str, str]) -> bool:
+    """Whether some classes change places or become one: ties may be decided otherwise then."""
+    return not (np.diff(_targets(_new_names(own, rename), classes)) > 0).all()
+
+
+def labels_follow(predictions: Predictions) -> bool:
+    """Whether every label is the class with the highest score.
+
+    Such labels go on following the scores when classes change. Labels that were decided elsewhere
+    stay as they are.
+    """
+    scores = predictions.scores
+    return scores is not None and np.array_equal(highest_class(scores), predictions.labels)
+
+
+def _new_names(own: tuple[str, ...], rename: Mapping[str, str]) -> tuple[str, ...]:
+    if not any(name in rename for name in own):
+        return own
+    return tuple(check_name(rename.get(name, name), kind="class name") for name in own)
+
+
+def _targets(names: tuple[str, ...], classes: tuple[str, ...]) -> Labels:
+    """Where each of the names stands among the classes."""
     places = positions_of(classes)
-    made = _moved(predictions, [places[name] for name in names], classes)
-    if len(classes) == len(names):
-        return made
-    merged = {
-        name: [old for old, new in zip(predictions.classes, names, strict=True) if new == name]
-        for name in classes
-        if names.count(name) > 1
-    }
-    notes = [
+    return np.array([places[name] for name in names], np.int32)
+
+
+def _merging_notes(own: tuple[str, ...], names: tuple[str, ...]) -> list[str]:
+    merged: dict[str, list[str]] = {}
+    for old, new in zip(own, names, strict=True):
+        merged.setdefault(new, []).append(old)
+    return [
         f"Renaming made one class {shown(name)} of {listed(old)}; their scores were added up."
         for name, old in merged.items()
+        if len(old) > 1
     ]
-    return changed(made, notes=(*made.notes, *notes))
-
-
-def _moved(
-    predictions: Predictions, places: Sequence[int], classes: tuple[str, ...]
-) -> Predictions:
-    """Class i becomes class `places[i]` of `classes`."""
-    target: Labels = np.array(places, np.int32)
-    scores = predictions.scores
-    labels = target[predictions.labels]
-    if scores is not None:
-        moved = _moved_scores(scores, target, len(classes))
-        # A label that follows from the scores goes on doing so: ties and merged classes may
-        # be decided otherwise now. A label that was decided elsewhere stays as it is.
-        orderly = bool((np.diff(target) > 0).all())
-        if not orderly and np.array_equal(highest_class(scores), predictions.labels):
-            labels = highest_class(moved)
-        scores = moved
-    truth = None if predictions.truth is None else target[predictions.truth]
-    return changed(predictions, classes=classes, labels=labels, scores=scores, truth=truth)
 
 
 def _moved_scores(scores: Scores, target: Labels, width: int) -> Scores:

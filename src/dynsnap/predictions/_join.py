@@ -1,7 +1,8 @@
 """Where the ids of one column stand in others."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -10,8 +11,16 @@ import pyarrow.compute as pc
 from dynsnap._types import AnyArray, Positions
 from dynsnap.predictions._ids import as_text
 
-_EXAMPLES = 5
+EXAMPLES = 5
 _DENSE = 4  # a table of all numbers in the range pays off up to this many per id
+
+
+class Lacking(NamedTuple):
+    """An id that some column lacks, and the first place where another one has it."""
+
+    column: int
+    row: int
+    id: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,14 +31,14 @@ class Join:
         rows: For each column its rows; None for all of them, as they are.
         shared: Ids that every column has.
         missing: For each column, how many ids it lacks that another one has.
-        examples: For each column, a few of those, as text.
+        lacking: For each column, the first few of those, in the order of columns and rows.
         same_order: Whether the shared ids come in one order everywhere.
     """
 
     rows: tuple[Positions | None, ...]
     shared: int
     missing: tuple[int, ...]
-    examples: tuple[tuple[str, ...], ...]
+    lacking: tuple[tuple[Lacking, ...], ...]
     same_order: bool
 
 
@@ -40,8 +49,10 @@ def join(columns: Sequence[pa.Array]) -> Join:
 
     Example:
         >>> found = join([pa.array([3, 1, 2]), pa.array([1, 2, 4])])
-        >>> found.rows, found.missing, found.examples
-        ((array([1, 2]), array([0, 1])), (1, 1), (('4',), ('3',)))
+        >>> found.rows, found.missing
+        ((array([1, 2]), array([0, 1])), (1, 1))
+        >>> found.lacking[1]
+        (Lacking(column=0, row=0, id='3'),)
     """
     if len({column.type for column in columns}) > 1:
         columns = [as_text(column) for column in columns]
@@ -52,13 +63,13 @@ def join(columns: Sequence[pa.Array]) -> Join:
             rows=(None,) * len(columns),
             shared=len(first),
             missing=(0,) * len(columns),
-            examples=(nothing,) * len(columns),
+            lacking=(nothing,) * len(columns),
             same_order=True,
         )
     places = [_places(first, other) for other in others]
     kept = np.logical_and.reduce([place >= 0 for place in places])
     rows = [np.flatnonzero(kept), *(place[kept] for place in places)]
-    missing, examples = _lacking(first, others, places)
+    missing, lacking = _missing(columns, places)
     return Join(
         rows=tuple(
             None if _is_everything(chosen, len(column)) else chosen
@@ -66,9 +77,14 @@ def join(columns: Sequence[pa.Array]) -> Join:
         ),
         shared=len(rows[0]),
         missing=missing,
-        examples=examples,
+        lacking=lacking,
         same_order=all(bool((np.diff(chosen) > 0).all()) for chosen in rows),
     )
+
+
+def first_few(lacking: Iterable[Lacking]) -> tuple[Lacking, ...]:
+    """The few that a report names."""
+    return tuple(sorted(lacking)[:EXAMPLES])
 
 
 def _places(ids: pa.Array, among: pa.Array) -> Positions:
@@ -87,27 +103,44 @@ def _places(ids: pa.Array, among: pa.Array) -> Positions:
     return np.asarray(found, np.intp)
 
 
-def _lacking(
-    first: pa.Array, others: Sequence[pa.Array], places: Sequence[Positions]
-) -> tuple[tuple[int, ...], tuple[tuple[str, ...], ...]]:
-    """How many ids of all that any column has each one lacks, and a few of them."""
-    extras = []  # what each of the others has beyond the first
+def _missing(
+    columns: Sequence[pa.Array], places: Sequence[Positions]
+) -> tuple[tuple[int, ...], tuple[tuple[Lacking, ...], ...]]:
+    """How many ids of all that any column has each one lacks, and the first few of them."""
+    first, *others = columns
+    extras = []  # ids of each of the others that the first one lacks
+    fresh = []  # their rows, without those of ids that an earlier column has
     for other, place in zip(others, places, strict=True):
-        extra = np.ones(len(other), bool)
-        extra[place[place >= 0]] = False
-        extras.append(other.filter(pa.array(extra)))
-    beyond = pc.unique(pa.concat_arrays(extras))
-    missing, examples = [len(beyond)], [_few(beyond)]
-    for other, place, extra in zip(others, places, extras, strict=True):
-        missing.append(len(first) + len(beyond) - len(other))
-        lost = first.filter(pa.array(place < 0))
-        elsewhere = beyond.filter(pc.invert(pc.is_in(beyond, value_set=extra)))
-        examples.append((*_few(lost), *_few(elsewhere))[:_EXAMPLES])
-    return tuple(missing), tuple(examples)
+        beyond = np.ones(len(other), bool)
+        beyond[place[place >= 0]] = False
+        extra = other.filter(pa.array(beyond))
+        new = np.ones(len(extra), bool)
+        for earlier in extras:
+            new &= ~_is_in(extra, earlier)
+        extras.append(extra)
+        fresh.append(np.flatnonzero(beyond)[new])
+
+    total = len(first) + sum(len(rows) for rows in fresh)
+    found = [_few(columns, enumerate(fresh, 1))]
+    for extra, place in zip(extras, places, strict=True):
+        lost = [(0, np.flatnonzero(place < 0))]
+        for number, rows in enumerate(fresh, 1):
+            names = columns[number].take(pa.array(rows))
+            lost.append((number, rows[~_is_in(names, extra)]))
+        found.append(_few(columns, lost))
+    return tuple(total - len(column) for column in columns), tuple(found)
 
 
-def _few(ids: pa.Array) -> tuple[str, ...]:
-    return tuple(str(value) for value in ids[:_EXAMPLES].to_pylist())
+def _is_in(ids: pa.Array, among: pa.Array) -> AnyArray:
+    return np.asarray(pc.is_in(ids, value_set=among), bool)
+
+
+def _few(columns: Sequence[pa.Array], lost: Iterable[tuple[int, Positions]]) -> tuple[Lacking, ...]:
+    return first_few(
+        Lacking(number, int(row), str(columns[number][int(row)].as_py()))
+        for number, rows in lost
+        for row in rows[:EXAMPLES]
+    )
 
 
 def _is_everything(rows: AnyArray, length: int) -> bool:
