@@ -3,233 +3,12 @@
 `_kernel` does the same with numpy; tests hold the two together.
 """
 
-import math
-from typing import NamedTuple
-
 import numpy as np
 
 from dynsnap._types import AnyArray
-from dynsnap.metrics import _kernel_rows as rows_of
-from dynsnap.metrics._kernel_compile import TILE, compiled, inlined, part
-from dynsnap.metrics._kernel_divergence import divergence
-from dynsnap.metrics._tally_layout import BINS, Chunk, GenerationSums, Layout, PairSums
-
-_ROOT_HALF = math.sqrt(0.5)
-
-
-class _Side(NamedTuple):
-    """Room for one generation's part of a tile."""
-
-    labels: AnyArray  # (TILE,)
-    tile: AnyArray  # (classes, TILE)
-    sums: AnyArray  # (3, TILE)
-    best: AnyArray  # (ranks, TILE)
-    top: AnyArray  # (ranks, TILE)
-    flat: AnyArray  # (TILE,)
-
-
-class _Room(NamedTuple):
-    """Room for everything else about a tile."""
-
-    true: AnyArray  # (TILE,), and so on
-    weight: AnyArray
-    block: AnyArray
-    cell: AnyArray
-    case: AnyArray
-    rank: AnyArray
-    place: AnyArray
-    value: AnyArray
-    one: AnyArray
-    sums: AnyArray  # (3, TILE)
-
-
-class _Sums(NamedTuple):
-    """What is kept of a generation."""
-
-    means: AnyArray
-    gaps: AnyArray
-    labels: AnyArray
-
-
-@inlined
-def _open(side: _Side, room: _Room, scores: AnyArray, labels: AnyArray, first: int) -> None:
-    """Take in one generation's part of a tile."""
-    for r in range(min(TILE, len(labels) - first)):
-        side.labels[r] = labels[first + r]
-    if len(side.tile):
-        rows_of.turn(scores, first, side.tile)
-        rows_of.moments(side.tile, room.true, side.sums)
-        best, top = side.best, side.top
-        rows_of.first_two(side.tile, best[0], top[0], best[1], top[1], side.flat)
-        for rank in range(2, len(top)):
-            rows_of.following(side.tile, best[rank - 1], top[rank - 1], best[rank], top[rank])
-
-
-@inlined
-def _compare(
-    old: _Side, new: _Side, room: _Room, top_k: AnyArray, known: bool, columns: AnyArray
-) -> None:
-    """The columns that the scores of both give, in the order of `pair_names`."""
-    middle = 1.0 / len(old.tile)
-    rows_of.moved(old.tile, new.tile, room.sums)
-    rows_of.alike(middle, old.sums, new.sums, room.sums, columns)
-    if rows_of.unserved(middle, old.sums, old.flat) + rows_of.unserved(middle, new.sums, new.flat):
-        rows_of.mend(old.tile, new.tile, old.flat, new.flat, old.sums, new.sums, columns[0])
-    divergence(old.tile, new.tile, columns[4])
-    rows_of.common(old.top, new.top, room.rank)
-    for j in range(len(top_k)):
-        rows_of.at_most(room.rank, top_k[j], columns[5 + j])
-    if known:
-        for r in range(TILE):
-            columns[5 + len(top_k), r] = columns[2, r] + old.sums[2, r] + new.sums[2, r]
-
-
-@inlined
-def _close(
-    side: _Side,
-    room: _Room,
-    top_k: AnyArray,
-    known: bool,
-    columns: AnyArray,
-    sums: _Sums,
-    fold: AnyArray,
-    inside: int,
-) -> None:
-    """Add one generation's part of a tile to its sums."""
-    for r in range(inside):
-        room.cell[r] = fold[room.block[r]]
-    _add_one(sums.labels, room.cell, side.labels, room.one, room.weight, inside)
-    columns[0] = 1.0
-    if known:
-        for r in range(TILE):
-            columns[1, r] = 1.0 if side.labels[r] == room.true[r] else 0.0
-    if known and len(side.tile):
-        for r in range(TILE):
-            sure = np.float64(side.best[0, r])
-            columns[2, r] = 1.0 - side.sums[2, r] * _ROOT_HALF
-            room.value[r] = (1.0 if side.top[0, r] == room.true[r] else 0.0) - sure
-            room.place[r] = min(max(np.int64(math.ceil(sure * BINS)), 1), BINS)
-        _add_one(sums.gaps, room.block, room.place, room.value, room.weight, inside)
-        rows_of.rank_of(room.true, side.top, room.rank)
-        for j in range(len(top_k)):
-            rows_of.at_most(room.rank, top_k[j], columns[3 + j])
-    for j in range(0, len(columns), 4):
-        _add(sums.means, room.block, 0, columns, j, room.weight, inside)
-
-
-@part
-def _add(
-    sums: AnyArray,
-    cells: AnyArray,
-    first: int,
-    columns: AnyArray,
-    j: int,
-    weights: AnyArray,
-    inside: int,
-) -> None:
-    """Add four columns of each row, from the j-th on, to those of its cell, `first` places on."""
-    # Places are unsigned, as signed ones may count from the end, which takes a look at each.
-    width, offset = np.uint64(sums.shape[1]), np.uint64(first + j)
-    one, two, three = np.uint64(1), np.uint64(2), np.uint64(3)
-    flat = sums.reshape(-1)
-    for r in range(inside):
-        weight = weights[r]
-        start = np.uint64(cells[r]) * width + offset
-        flat[start] += weight * columns[j, r]
-        flat[start + one] += weight * columns[j + 1, r]
-        flat[start + two] += weight * columns[j + 2, r]
-        flat[start + three] += weight * columns[j + 3, r]
-
-
-@part
-def _add_one(
-    sums: AnyArray,
-    cells: AnyArray,
-    places: AnyArray,
-    values: AnyArray,
-    weights: AnyArray,
-    inside: int,
-) -> None:
-    """Add each row's value, weighted, at one place of its cell."""
-    width = np.uint64(sums.shape[1])
-    flat = sums.reshape(-1)
-    for r in range(inside):
-        flat[np.uint64(cells[r]) * width + np.uint64(places[r])] += weights[r] * values[r]
-
-
-@part
-def _case(old: AnyArray, new: AnyArray, true: AnyArray, known: bool, cases: AnyArray) -> None:
-    """The case of each row, in the order of `CASES` or `CASES_WITHOUT_TRUTH`."""
-    for r in range(TILE):
-        before, now = known and old[r] == true[r], known and new[r] == true[r]
-        neither = (3 if known else 0) + (0 if old[r] == new[r] else 1)
-        cases[r] = (0 if now else 2) if before else (1 if now else neither)
-
-
-@part
-def _block(position: int, count: int, exact: bool, blocks: AnyArray) -> None:
-    """The block of each row: itself, or a hash (splitmix64) of its position."""
-    for r in range(TILE):
-        value = np.uint64(position + r + 1) * np.uint64(0x9E3779B97F4A7C15)
-        value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        hashed = np.int64((value ^ (value >> np.uint64(31))) & np.uint64(count - 1))
-        blocks[r] = position + r if exact else hashed
-
-
-@compiled
-def _count(
-    scores: tuple[AnyArray, AnyArray],
-    labels: tuple[AnyArray, AnyArray],
-    truth: AnyArray,
-    weights: AnyArray,
-    codes: AnyArray,
-    cells: AnyArray,
-    fold: AnyArray,
-    start: int,
-    exact: bool,
-    top_k: AnyArray,
-    classes: int,
-    sides: tuple[_Side, _Side],
-    room: _Room,
-    columns: AnyArray,
-    sums: AnyArray,
-    own: tuple[_Sums, _Sums],
-    own_columns: tuple[AnyArray, AnyArray],
-    keys: AnyArray,
-) -> int:
-    old, new = sides
-    rows, known = len(labels[0]), len(truth) > 0
-    found = 0
-    for first in range(0, rows, TILE):
-        inside = min(TILE, rows - first)
-        if known:
-            for r in range(inside):
-                room.true[r] = truth[first + r]
-        if len(weights):
-            for r in range(inside):
-                room.weight[r] = weights[first + r]
-        _block(start + first, fold.shape[1], exact, room.block)
-        for s in range(2):
-            _open(sides[s], room, scores[s], labels[s], first)
-        _case(old.labels, new.labels, room.true, known, room.case)
-        if len(old.tile):
-            _compare(old, new, room, top_k, known, columns)
-        for g in range(len(codes)):
-            for r in range(inside):
-                code = np.int64(codes[g, first + r])
-                room.cell[r] = cells[g, 0] + code * cells[g, 1] + fold[g, room.block[r]]
-            _add_one(sums, room.cell, room.case, room.one, room.weight, inside)
-            for j in range(0, len(columns), 4):
-                _add(sums, room.cell, sums.shape[1] - len(columns), columns, j, room.weight, inside)
-        for s in range(2):
-            if len(own[s].labels):
-                _close(sides[s], room, top_k, known, own_columns[s], own[s], fold[-1], inside)
-        for r in range(inside):
-            true = np.int64(room.true[r]) if known else 0
-            keys[found] = (true * classes + old.labels[r]) * classes + new.labels[r]
-            found += old.labels[r] != new.labels[r]
-    return found
+from dynsnap.metrics._kernel_compile import TILE
+from dynsnap.metrics._kernel_pass import Room, Side, Sums, count
+from dynsnap.metrics._tally_layout import Chunk, GenerationSums, Layout, PairSums
 
 
 class CompiledKernel:
@@ -255,7 +34,7 @@ class CompiledKernel:
         width = 0 if not layout.both_scored(pair) else layout.classes
         owned = tuple(_own(each) for each in (old, new))
         keys = np.empty(len(chunk) + 1, np.int64)
-        found = _count(
+        found = count(
             tuple(_frozen(np.asarray(rows, kind)) for rows in scores),
             tuple(_frozen(chunk.labels[g]) for g in pair),
             _frozen(np.empty(0, np.int32) if chunk.truth is None else chunk.truth),
@@ -285,14 +64,14 @@ def _frozen(array: AnyArray) -> AnyArray:
     return view
 
 
-def _own(sums: GenerationSums | None) -> _Sums:
+def _own(sums: GenerationSums | None) -> Sums:
     if sums is None:  # another pair counts this generation
-        return _Sums(np.empty((0, 1)), np.empty((0, 1)), np.empty((0, 1)))
-    return _Sums(sums.means, sums.gaps, sums.labels)
+        return Sums(np.empty((0, 1)), np.empty((0, 1)), np.empty((0, 1)))
+    return Sums(sums.means, sums.gaps, sums.labels)
 
 
-def _side(kind: np.dtype[np.floating], classes: int, *, ranks: int) -> _Side:
-    return _Side(
+def _side(kind: np.dtype[np.floating], classes: int, *, ranks: int) -> Side:
+    return Side(
         labels=np.zeros(TILE, np.int32),
         tile=np.empty((classes, TILE), kind),
         sums=np.empty((3, TILE)),
@@ -302,8 +81,8 @@ def _side(kind: np.dtype[np.floating], classes: int, *, ranks: int) -> _Side:
     )
 
 
-def _room() -> _Room:
-    return _Room(
+def _room() -> Room:
+    return Room(
         true=np.full(TILE, -1, np.int32),
         weight=np.ones(TILE),
         block=np.zeros(TILE, np.int64),
