@@ -32,7 +32,7 @@ def test_json_holds_both_sides_and_the_worst_input(tmp_path):
     result = dynsnap("audit", OLD, NEW, "--json", tmp_path / "out.json", "-q")
     assert (result.exit_code, result.stdout) == (0, "")
     found = json.loads((tmp_path / "out.json").read_text())
-    assert found["format"] == "dynsnap.audit/1"
+    assert found["schema"] == "dynsnap.audit/1"
     assert found["holds"] is True
     first = found["bounds"][0]
     assert first["name"] == "T1"

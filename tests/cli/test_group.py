@@ -93,7 +93,7 @@ def test_every_command_explains_itself(name):
     result = CliRunner().invoke(cli, [name, "--help"])
     assert result.exit_code == 0
     assert "Usage:" in result.stdout
-    assert "For example:" in result.stdout
+    assert f"dynsnap {name} " in result.stdout  # an example to start from
 
 
 def test_the_version_is_the_packages():

@@ -210,7 +210,7 @@ def test_a_verdict_becomes_json_without_nan():
     ]
     plain = to_json(judge(made.comparison(pair, notes=("One.",)), rules))
     assert json.loads(json.dumps(plain, allow_nan=False)) == plain
-    assert plain["format"] == "dynsnap.gate/1"
+    assert plain["schema"] == "dynsnap.gate/1"
     assert plain["passed"] is True
     assert plain["notes"] == ["One."]
     ratio, cat, frog = plain["outcomes"]

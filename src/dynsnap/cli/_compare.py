@@ -6,6 +6,7 @@ import click
 
 from dynsnap import comparison, predictions, report
 from dynsnap.cli import _options as options
+from dynsnap.errors import PlanError
 
 
 @click.command()
@@ -81,6 +82,8 @@ def compare(
         dynsnap compare g1.csv g2.csv g3.csv --json result.json
         dynsnap compare old.parquet new.parquet --noise-floor twin.parquet --flips flips.parquet
     """
+    if flips_to == options.STDOUT:
+        raise PlanError("--flips writes Parquet, which cannot be printed. Name a file.")
     options.claim_outputs(
         [*files, *([noise_floor] if noise_floor else [])],
         {"--json": json_to, "--markdown": markdown_to, "--flips": flips_to},

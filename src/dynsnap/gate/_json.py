@@ -6,13 +6,13 @@ from typing import Any
 from dynsnap.gate._judge import RuleOutcome, Verdict
 from dynsnap.gate._rule import Rule
 
-FORMAT = "dynsnap.gate/1"
+SCHEMA = "dynsnap.gate/1"
 
 
 def to_json(verdict: Verdict) -> dict[str, Any]:
     """A verdict as plain values that `json.dumps` takes; what is undefined or infinite is null."""
     return {
-        "format": FORMAT,
+        "schema": SCHEMA,
         "passed": verdict.passed,
         "old": verdict.old,
         "new": verdict.new,

@@ -22,7 +22,7 @@ from dynsnap.report._blocks import (
 )
 from dynsnap.theory import Audit, Effect
 
-FORMAT = "dynsnap.audit/1"
+SCHEMA = "dynsnap.audit/1"
 
 
 def audit_report(audit: Audit, *, old: str, new: str, ids: Sequence[str] | None = None) -> Document:
@@ -43,7 +43,7 @@ def audit_json(
     """An audit as plain values that `json.dumps` takes; docs/cli.md describes the shape."""
     within = audit.accuracy_bounds
     return {
-        "format": FORMAT,
+        "schema": SCHEMA,
         "old": old,
         "new": new,
         "members": audit.members,
