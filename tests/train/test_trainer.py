@@ -229,6 +229,7 @@ def test_an_output_width_that_does_not_fit_is_refused_before_training():
     ("model", "message"),
     [
         (nn.Linear(6, 3), "`model` must be a function or class .* got Linear"),
+        (nn.Linear(6, 3).cpu, "must build a fresh module each time, but gave the same one twice"),
         (lambda: 5, "`model` must build an nn.Module, but gave int"),
         (lambda: nn.Linear(5, 3), r"cannot take inputs of the shape \(6,\)"),
         (lambda: nn.Flatten(0), r"must give \(inputs, classes\) for 2 inputs, but gave \(12,\)"),
@@ -261,6 +262,9 @@ def test_dropout_needs_a_layer_that_drops():
         ({"learning_rate": 0.0}, "`learning_rate` must be positive, got 0"),
         ({"learning_rate": float("nan")}, "`learning_rate` must be positive, got nan"),
         ({"checkpoint_every": -1.0}, "`checkpoint_every` must not be negative"),
+        ({"optimizer": "adam"}, "`optimizer` must be callable, got str"),
+        ({"loss": "ce"}, "`loss` must be callable, got str"),
+        ({"augment": 3}, "`augment` must be callable, got int"),
         ({"device": "tpu9"}, "`device` must be .* got 'tpu9'"),
         ({"precision": "half"}, "`precision` must be .* got 'half'"),
         ({"prepare": "pixel"}, "no preparation 'pixel'. Did you mean \"pixels\""),

@@ -51,7 +51,7 @@ class Blueprint:
         if isinstance(self.factory, nn.Module) or not callable(self.factory):
             raise PlanError(
                 "`model` must be a function or class that builds a fresh module each time, got "
-                f"{type(self.factory).__name__}. Write `lambda: ...` around it."
+                f"{type(self.factory).__name__}. Hand in what builds it, such as a class."
             )
 
     def build(self, *, dropout: float = 0.0, seed: int = 0) -> nn.Module:
@@ -77,6 +77,11 @@ class Blueprint:
     def check(self, batch: Tensor) -> None:
         """Raise unless a module takes this batch and gives one row of scores for each input."""
         module = self.template(0.0).eval()
+        if self.build() is module:
+            raise PlanError(
+                "`model` must build a fresh module each time, but gave the same one twice. "
+                "Rounds that share a module would not start afresh."
+            )
         shape = tuple(batch.shape[1:])
         try:
             with torch.no_grad():

@@ -14,7 +14,7 @@ from torch.nn import functional
 from dynsnap import seeds
 from dynsnap._types import AnyArray, MemberScores
 from dynsnap.data import Stream, split
-from dynsnap.ensemble import Checkpoints, Monitor, Round, RoundSpec, snapshot_epochs
+from dynsnap.ensemble import Checkpoints, Monitor, Round, RoundSpec
 from dynsnap.errors import PlanError
 from dynsnap.train._alone import AloneStepper, Loss
 from dynsnap.train._augment import Augmentation
@@ -22,15 +22,16 @@ from dynsnap.train._chain import Chain
 from dynsnap.train._devices import Precision, choose_device, choose_precision, describe, log
 from dynsnap.train._drive import Saver, drive
 from dynsnap.train._factory import Blueprint
+from dynsnap.train._finish import finished
 from dynsnap.train._identity import identity
 from dynsnap.train._lane import Lane
 from dynsnap.train._lockstep import Lockstep, Stepper
 from dynsnap.train._optimizers import Adam, OptimizerFactory
-from dynsnap.train._predict import Predictor, Scoring
-from dynsnap.train._preparations import preparation, to_header
+from dynsnap.train._predict import Predictor
+from dynsnap.train._preparations import preparation
 from dynsnap.train._prepare import Preparation
 from dynsnap.train._stacked import StackedStepper
-from dynsnap.train._weights import FORMAT, Learner
+from dynsnap.train._weights import FORMAT
 from dynsnap.train._workshop import Workshop
 from dynsnap.train.side_by_side import groups, is_suited, side_by_side
 
@@ -120,6 +121,9 @@ class TorchTrainer:
             raise PlanError(f"`batch_size` must be at least 1, got {batch_size}.")
         if not 0 < learning_rate < float("inf"):
             raise PlanError(f"`learning_rate` must be positive, got {learning_rate}.")
+        for setting, value in (("optimizer", optimizer), ("loss", loss), ("augment", augment)):
+            if value is not None and not callable(value):
+                raise PlanError(f"`{setting}` must be callable, got {type(value).__name__}.")
         if checkpoint_every < 0:
             raise PlanError(f"`checkpoint_every` must not be negative, got {checkpoint_every}.")
         pool = stream.pool
@@ -203,7 +207,7 @@ class TorchTrainer:
             stepper = self._stepper(team, specs)
             lockstep = Lockstep(specs, self._open, width=stepper.width)
             for lane in drive(lockstep, stepper, saver=saver, monitor=self._monitor):
-                yield self._round(lane)
+                yield finished(lane, self._shop, self._stream, keep_weights=self._keep_weights)
 
     def _team(self, spec: RoundSpec) -> "_Team":
         """Rounds with which a round may step, and how.
@@ -278,35 +282,4 @@ class TorchTrainer:
             validation=validation,
             batch=min(self._batch_size, len(train)),
             prepared=prepared,
-        )
-
-    def _round(self, lane: Lane) -> Round:
-        """A lane that has ended, scored on every evaluation set."""
-        shop, recipe = self._shop, lane.spec.recipe
-        epochs = snapshot_epochs(recipe, lane.curve)
-        learners = [
-            Learner(
-                weights=lane.kept[epoch],
-                prepared=lane.prepared,
-                classes=shop.blueprint.classes,
-                offers=shop.blueprint.offers,
-                prepare=to_header(shop.prepare),
-                dropout=recipe.dropout,
-                passes=recipe.passes,
-                noise=seeds.number(lane.spec.seed, lane.spec.canonical(), "passes", epoch),
-            )
-            for epoch in epochs.tolist()
-        ]
-        scoring = Scoring(
-            learners, blueprint=shop.blueprint, prepare=shop.prepare, device=shop.device
-        )
-        curve = np.array(lane.curve)
-        return Round(
-            spec=lane.spec,
-            accuracy=np.repeat(curve[epochs], recipe.passes),
-            epochs=np.repeat(epochs, recipe.passes),
-            scores={name: scoring(pool.inputs) for name, pool in self._stream.evaluation.items()},
-            curve=curve,
-            weights=tuple(one.to_bytes() for one in learners) if self._keep_weights else (),
-            seconds=lane.seconds,
         )

@@ -1,0 +1,42 @@
+"""From a lane that has ended to a round: its snapshots, scored on every evaluation set."""
+
+import numpy as np
+
+from dynsnap import seeds
+from dynsnap.data import Stream
+from dynsnap.ensemble import Round, snapshot_epochs
+from dynsnap.train._lane import Lane
+from dynsnap.train._predict import Scoring
+from dynsnap.train._preparations import to_header
+from dynsnap.train._weights import Learner
+from dynsnap.train._workshop import Workshop
+
+
+def finished(lane: Lane, shop: Workshop, stream: Stream, *, keep_weights: bool) -> Round:
+    """The round that a lane has become."""
+    recipe, blueprint = lane.spec.recipe, shop.blueprint
+    epochs = snapshot_epochs(recipe, lane.curve)
+    learners = [
+        Learner(
+            weights=lane.kept[epoch],
+            prepared=lane.prepared,
+            classes=blueprint.classes,
+            offers=blueprint.offers,
+            prepare=to_header(shop.prepare),
+            dropout=recipe.dropout,
+            passes=recipe.passes,
+            noise=seeds.number(lane.spec.seed, lane.spec.canonical(), "passes", epoch),
+        )
+        for epoch in epochs.tolist()
+    ]
+    scoring = Scoring(learners, blueprint=blueprint, prepare=shop.prepare, device=shop.device)
+    curve = np.array(lane.curve)
+    return Round(
+        spec=lane.spec,
+        accuracy=np.repeat(curve[epochs], recipe.passes),
+        epochs=np.repeat(epochs, recipe.passes),
+        scores={name: scoring(pool.inputs) for name, pool in stream.evaluation.items()},
+        curve=curve,
+        weights=tuple(one.to_bytes() for one in learners) if keep_weights else (),
+        seconds=lane.seconds,
+    )
