@@ -87,7 +87,7 @@ def test_two_generations_read_from_the_four_cases_down():
     in_order = [
         "old → new",
         "100 inputs, 2 classes; intervals at 0.95 confidence from 1,000 resamples",
-        "lost                 CtoI     0.0500  [0.0000, 0.1000]     0.0200       5  right before",
+        "lost                 CtoI     0.0500  [0.0000, 0.1000]       5  right → wrong     0.0200",
         "correct_consistency  ACC-CON  0.7000",
         "accuracy of new      ACC      0.8500",
         "McNemar's exact test of lost against gained: p = 0.0413",

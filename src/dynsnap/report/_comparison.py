@@ -25,10 +25,10 @@ BREAKDOWNS = ("class", "slice")
 
 _HEADLINE = ("kept", "gained", "lost", "never", "consistency", "correct_consistency")
 _CASES = {
-    "kept": "right before, right now",
-    "gained": "wrong before, right now",
-    "lost": "right before, wrong now",
-    "never": "wrong before, wrong now",
+    "kept": "right → right",
+    "gained": "wrong → right",
+    "lost": "right → wrong",
+    "never": "wrong → wrong",
 }
 _SAME_DATA = "same data"
 _ABOUT_SAME_DATA = (
@@ -135,9 +135,9 @@ def _headline(comparison: Comparison) -> Iterator[Block]:
                 Column(""),
                 Column("value", numeric=True),
                 Column("interval"),
-                Column(_SAME_DATA, numeric=True),
                 Column("inputs", numeric=True),
-                Column(""),
+                Column("was → is"),
+                Column(_SAME_DATA, numeric=True),
             ),
             rows=tuple(rows),
             keys=2,
@@ -158,9 +158,9 @@ def _headline_row(name: str, symbol: str, estimate: Estimate, pair: PairResult) 
         Cell(symbol, "quiet"),
         Cell(number(estimate.value), "bad" if name == "lost" and estimate.value > 0 else "strong"),
         Cell(interval(estimate), "quiet"),
-        Cell(number(floor[name].value) if name in floor else ""),
         Cell(count(getattr(pair.transitions, case)) if case else ""),
         Cell(_CASES[case] if case else "", "quiet"),
+        Cell(number(floor[name].value) if name in floor else ""),
     )
 
 
