@@ -153,10 +153,11 @@ def test_rounds_that_differ_in_anything_start_and_split_differently():
             assert not np.array_equal(scores[i], scores[j])
 
 
-def test_stacked_and_alone_are_the_same_training():
+@pytest.mark.parametrize("other", [{"loss": nn.CrossEntropyLoss}, {"optimizer": torch.optim.Adam}])
+def test_stacked_and_alone_are_the_same_training(other):
     stacks = TorchTrainer(BLOBS, model=DENSE, batch_size=16, device="cpu")
-    # A loss that is handed in is unknown, so these go one after another, through autograd.
-    alone = TorchTrainer(BLOBS, model=DENSE, batch_size=16, device="cpu", loss=nn.CrossEntropyLoss)
+    # What a caller hands in is not looked into, so these go one after another, through autograd.
+    alone = TorchTrainer(BLOBS, model=DENSE, batch_size=16, device="cpu", **other)
     specs = [spec(0, epochs=6), spec(1, generation=2, kind="cyclic", epochs=6)]
     ours = {one.spec: one for one in stacks.train(specs)}
     for theirs in alone.train(specs):
