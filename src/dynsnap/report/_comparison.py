@@ -246,7 +246,6 @@ def _group_name(group: GroupResult) -> str:
 
 def _changes(title: str, flows: Sequence[Flow], limit: int) -> Table:
     shown = flows[: limit or None]
-    rest = len(flows) - len(shown)
     with_truth = any(flow.truth is not None for flow in shown)
     columns = [Column("old label"), Column("new label"), Column("inputs", numeric=True)]
     if with_truth:
@@ -262,7 +261,7 @@ def _changes(title: str, flows: Sequence[Flow], limit: int) -> Table:
         columns=tuple(columns),
         rows=tuple(rows),
         keys=2,
-        footer=f"and {count(rest)} other kinds of change" if rest else "",
+        footer="and others" if len(shown) < len(flows) else "",
     )
 
 

@@ -56,12 +56,9 @@ def _parts(block: Block, width: int) -> "Iterator[RenderableType]":
     elif isinstance(block, Paragraph):
         yield _words(block.text, block.tone)
     elif isinstance(block, Bullets):
-        from rich.padding import Padding
-
         yield ""
         yield _words(block.title, "strong")
-        for item in block.items:
-            yield Padding(_words(f"· {item}", "plain"), (0, 0, 0, 2))
+        yield _list(block.items)
     else:
         yield ""
         if block.title:
@@ -72,6 +69,15 @@ def _parts(block: Block, width: int) -> "Iterator[RenderableType]":
             yield _table(block, columns)
         if block.footer:
             yield _words(f"  {block.footer}", "quiet")
+
+
+def _list(items: tuple[str, ...]) -> "RenderableType":
+    from rich.table import Table as RichTable
+
+    drawn = RichTable.grid(padding=(0, 1, 0, 0))
+    for item in items:
+        drawn.add_row("  ·", _words(item, "plain"))
+    return drawn
 
 
 def _words(raw: str, tone: Tone) -> "Text":
