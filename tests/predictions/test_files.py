@@ -12,7 +12,7 @@ from dynsnap.errors import FileError, PlanError
 from dynsnap.predictions import ColumnNames, Predictions, _sources, read, write
 from dynsnap.predictions import _write as writing
 from dynsnap.predictions._schema import interpret
-from dynsnap.predictions._tables import checked, part_of
+from dynsnap.predictions._tables import checked_rows, parts_of
 from dynsnap.predictions._vocabulary import vocabulary_of
 from tests.strategies import predictions
 
@@ -110,10 +110,7 @@ def test_each_batch_of_a_file_can_be_read_on_its_own(tmp_path, monkeypatch):
     with _sources.opened(file, ColumnNames()) as source:
         layout = interpret(source.schema, ColumnNames())
         vocabulary = vocabulary_of(source, layout)
-        found = [
-            checked(part_of(batch, layout, vocabulary), vocabulary, whole=False)
-            for batch in source.batches((*layout.essential, *vocabulary.slices))
-        ]
+        found = [checked_rows(part, vocabulary) for part in parts_of(source, layout, vocabulary)]
     assert [len(each) for each in found] == [3, 3, 1]
     for place, each in enumerate(found):
         same(each, made.slice(3 * place, 3 * place + 3))

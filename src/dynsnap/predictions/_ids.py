@@ -1,6 +1,6 @@
 """The column of ids: whole numbers or text, each once."""
 
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import pyarrow as pa
@@ -54,11 +54,32 @@ def check_ids(column: pa.Array, *, unique: bool = True) -> None:
     """Raise unless the ids can be shown and, if `unique`, occur once each."""
     if not len(column):
         return
-    text = pa.types.is_large_string(column.type)
-    if text:
+    if pa.types.is_large_string(column.type):
         _check_text(column)
-    if unique and not (_texts_differ(column) if text else _numbers_differ(column.to_numpy())):
-        _refuse_duplicates(column)
+    if unique and not all_differ(column):
+        refuse_repeats(*repeats(column), rows=len(column))
+
+
+def all_differ(column: pa.Array) -> bool:
+    """Whether each id occurs once."""
+    if pa.types.is_large_string(column.type):
+        return _texts_differ(column)
+    return _numbers_differ(column.to_numpy())
+
+
+def repeats(column: pa.Array) -> tuple[int, pa.Array]:
+    """How many rows repeat an id, and the ids that occur more than once, as they first come."""
+    counts = pc.value_counts(column)
+    times = counts.field("counts").to_numpy()
+    return int((times - 1).sum()), counts.field("values").filter(pa.array(times > 1))
+
+
+def refuse_repeats(surplus: int, repeated: pa.Array, *, rows: int) -> NoReturn:
+    """Say that ids are not unique."""
+    raise InputError(
+        f"Ids must be unique, but {surplus:,} of {rows:,} rows repeat an id, such as "
+        f"{listed(repeated[:3].to_pylist())}. Keep one row for each input."
+    )
 
 
 def as_text(column: pa.Array) -> pa.Array:
@@ -130,14 +151,3 @@ def _texts_differ(column: pa.Array) -> bool:
             return True
         # Either a duplicate or (hardly ever) two texts with one hash: look at the texts.
     return bool(pc.count_distinct(column).as_py() == len(column))
-
-
-def _refuse_duplicates(column: pa.Array) -> None:
-    counts = pc.value_counts(column)
-    times = counts.field("counts").to_numpy()
-    repeated = counts.field("values").filter(pa.array(times > 1))
-    surplus = int((times - 1).sum())
-    raise InputError(
-        f"Ids must be unique, but {surplus:,} of {len(column):,} rows repeat an id, such as "
-        f"{listed(repeated[:3].to_pylist())}. Keep one row for each input."
-    )

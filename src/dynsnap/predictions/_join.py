@@ -108,7 +108,7 @@ def _missing(
 ) -> tuple[tuple[int, ...], tuple[tuple[Lacking, ...], ...]]:
     """How many ids of all that any column has each one lacks, and the first few of them."""
     first, *others = columns
-    extras = []  # ids of each of the others that the first one lacks
+    extras: list[pa.Array] = []  # ids of each of the others that the first one lacks
     fresh = []  # their rows, without those of ids that an earlier column has
     for other, place in zip(others, places, strict=True):
         beyond = np.ones(len(other), bool)

@@ -86,14 +86,11 @@ def refuse_unknown(names: Iterable[str], classes: Collection[str], *, what: str)
         )
 
 
-def refuse_missing(positions: Labels, *, what: str) -> None:
+def refuse_missing(missing: int, *, rows: int, what: str) -> None:
     """Raise if any input has no value."""
-    missing = int((positions < 0).sum())
     if missing:
         way_out = f"Drop those rows, or leave `{what}` out altogether."
-        raise InputError(
-            f"`{what}` is missing for {missing:,} of {len(positions):,} rows. {way_out}"
-        )
+        raise InputError(f"`{what}` is missing for {missing:,} of {rows:,} rows. {way_out}")
 
 
 def as_positions(values: Any, *, what: str, rows: int, classes: tuple[str, ...]) -> Labels | None:
@@ -121,7 +118,7 @@ def as_positions(values: Any, *, what: str, rows: int, classes: tuple[str, ...])
         )
     if pa.types.is_integer(column.type):
         # Numbers with gaps: taken as names they would find no class, and hide what is wrong.
-        refuse_missing(np.where(column.is_null(), -1, 0), what=what)
+        refuse_missing(column.null_count, rows=rows, what=what)
     names, codes = encoded(column)
     if not names:
         return None

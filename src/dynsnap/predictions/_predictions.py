@@ -76,14 +76,15 @@ class Predictions:
         said = None
         if labels is not None:
             said = as_positions(labels, what="labels", rows=rows, classes=names)
-            refuse_missing(np.full(rows, -1) if said is None else said, what="labels")
+            missing = rows if said is None else int((said < 0).sum())
+            refuse_missing(missing, rows=rows, what="labels")
         elif rows_of_scores is not None:
             said = highest_class(rows_of_scores)
         true = None
         if truth is not None:
             true = as_positions(truth, what="truth", rows=rows, classes=names)
             if true is not None:
-                refuse_missing(true, what="truth")
+                refuse_missing(int((true < 0).sum()), rows=rows, what="truth")
         _fill(
             self,
             id_column=id_column,

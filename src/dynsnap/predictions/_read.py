@@ -13,7 +13,7 @@ from dynsnap.predictions._classes import check_rename, renamed
 from dynsnap.predictions._predictions import Predictions
 from dynsnap.predictions._schema import ColumnNames, interpret
 from dynsnap.predictions._sources import compression_of, format_of, opened
-from dynsnap.predictions._tables import checked, joined, part_of
+from dynsnap.predictions._tables import checked, joined, parts_of
 from dynsnap.predictions._text import on_one_line
 from dynsnap.predictions._vocabulary import vocabulary_of
 
@@ -71,9 +71,7 @@ def read(
     with reading(file), opened(file, names) as source:
         layout = interpret(source.schema, names)
         vocabulary = vocabulary_of(source, layout)
-        wanted = (*layout.essential, *vocabulary.slices)
-        parts = (part_of(batch, layout, vocabulary) for batch in source.batches(wanted))
-        predictions = checked(joined(parts), vocabulary)
+        predictions = checked(joined(parts_of(source, layout, vocabulary)), vocabulary)
     check_rename(rename or {}, predictions.classes, where=on_one_line(file))
     return renamed(predictions, rename or {})
 

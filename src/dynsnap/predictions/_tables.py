@@ -4,7 +4,7 @@ The layout (which column is what) and the vocabulary (the names that the file us
 first; then each batch stands on its own.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,20 +20,25 @@ from dynsnap.predictions._labels import (
     as_coded_slice,
     encoded,
     positions_in,
-    refuse_missing,
 )
 from dynsnap.predictions._predictions import Predictions, trusted
 from dynsnap.predictions._schema import Layout
 from dynsnap.predictions._text import positions_of, shown
-from dynsnap.predictions._validate import as_float_rows, check_scores, check_weights, highest_class
-from dynsnap.predictions._vocabulary import Vocabulary
+from dynsnap.predictions._validate import (
+    as_float_rows,
+    check_scores,
+    check_some_weight,
+    check_weights,
+    highest_class,
+)
+from dynsnap.predictions._vocabulary import Batches, Vocabulary
 
 _BLOCK = 8_192  # rows: their scores stay in the cache while columns are turned into rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Part:
-    """Some rows of a file, brought into form but not yet checked (-1: a label is missing)."""
+    """Some rows of a file, brought into form but not yet checked."""
 
     id_column: pa.Array
     labels: Labels | None
@@ -43,8 +48,22 @@ class Part:
     slices: Mapping[str, Slice] = field(default_factory=dict)
 
 
-def part_of(batch: pa.RecordBatch, layout: Layout, vocabulary: Vocabulary) -> Part:
-    """The rows of one batch, with labels, truth and slices as positions in the vocabulary."""
+def parts_of(source: Batches, layout: Layout, vocabulary: Vocabulary) -> Iterator[Part]:
+    """A whole file, a batch of rows at a time."""
+    before = 0
+    for batch in source.batches((*layout.essential, *vocabulary.slices)):
+        yield _part(batch, layout, vocabulary, before=before)
+        before += batch.num_rows
+
+
+def _part(
+    batch: pa.RecordBatch, layout: Layout, vocabulary: Vocabulary, *, before: int = 0
+) -> Part:
+    """The rows of one batch, with labels, truth and slices as positions in the vocabulary.
+
+    Args:
+        before: How many rows of the file came before, so that a message can name a row.
+    """
     classes = positions_of(vocabulary.classes)
 
     def positions(column: str | None, what: str) -> Labels | None:
@@ -56,7 +75,7 @@ def part_of(batch: pa.RecordBatch, layout: Layout, vocabulary: Vocabulary) -> Pa
         id_column=as_id_column(batch.column(layout.id)),
         labels=positions(layout.label, "label"),
         truth=positions(layout.truth, "truth") if vocabulary.has_truth else None,
-        scores=_scores(batch, layout, vocabulary) if layout.has_scores else None,
+        scores=_scores(batch, layout, vocabulary, before) if layout.has_scores else None,
         weights=None if layout.weight is None else _weights(batch.column(layout.weight)),
         slices={
             name: as_coded_slice(*encoded(batch.column(name)), values, name=name)
@@ -89,24 +108,28 @@ def joined(parts: Iterable[Part]) -> Part:
     return Part(**columns, scores=_stacked(blocks) if blocks else None)
 
 
-def checked(part: Part, vocabulary: Vocabulary, *, whole: bool = True) -> Predictions:
-    """Predictions from a part, checked as the constructor checks.
+def checked(part: Part, vocabulary: Vocabulary) -> Predictions:
+    """Predictions from all rows of a file, checked as the constructor checks."""
+    made = checked_rows(part, vocabulary)
+    check_ids(part.id_column)
+    if part.weights is not None:
+        check_some_weight(bool(part.weights.any()))
+    return made
 
-    Args:
-        whole: Whether the part is a whole file. What can only be said of all rows (no id occurs
-            twice, not every weight is zero) is checked only then.
+
+def checked_rows(part: Part, vocabulary: Vocabulary, *, before: int = 0) -> Predictions:
+    """Predictions from some rows of a file, checked but for what only all rows together can tell.
+
+    That is: no id occurs twice, and not every weight is zero.
     """
-    check_ids(part.id_column, unique=whole)
+    check_ids(part.id_column, unique=False)
     labels = part.labels
     if part.scores is not None:
-        check_scores(part.scores, classes=vocabulary.classes)
+        check_scores(part.scores, classes=vocabulary.classes, before=before)
         labels = highest_class(part.scores) if labels is None else labels
     assert labels is not None  # a layout has labels or scores
-    refuse_missing(labels, what="label")
-    if part.truth is not None:
-        refuse_missing(part.truth, what="truth")
     if part.weights is not None:
-        check_weights(part.weights, some=whole)
+        check_weights(part.weights, before=before)
     return trusted(
         id_column=part.id_column,
         classes=vocabulary.classes,
@@ -119,11 +142,12 @@ def checked(part: Part, vocabulary: Vocabulary, *, whole: bool = True) -> Predic
     )
 
 
-def _scores(batch: pa.RecordBatch, layout: Layout, vocabulary: Vocabulary) -> Scores:
+def _scores(batch: pa.RecordBatch, layout: Layout, vocabulary: Vocabulary, before: int) -> Scores:
     """The scores of a batch; classes that only the truth names come last and get zeros."""
     width, scored = len(vocabulary.classes), vocabulary.scored
     if layout.score_list is not None:
-        given = _listed_scores(batch.column(layout.score_list), scored, name=layout.score_list)
+        column = batch.column(layout.score_list)
+        given = _listed_scores(column, scored, name=layout.score_list, before=before)
         if scored == width:
             return given
         wide = np.zeros((len(given), width), given.dtype)
@@ -140,7 +164,7 @@ def _scores(batch: pa.RecordBatch, layout: Layout, vocabulary: Vocabulary) -> Sc
     return scores
 
 
-def _listed_scores(column: pa.Array, scored: int, *, name: str) -> Scores:
+def _listed_scores(column: pa.Array, scored: int, *, name: str, before: int) -> Scores:
     if column.null_count:
         raise InputError(
             f"{shown(name)} is missing for {column.null_count:,} rows. Drop those rows."
@@ -151,7 +175,7 @@ def _listed_scores(column: pa.Array, scored: int, *, name: str) -> Scores:
         row = int(np.argmax(wrong))
         raise InputError(
             f"{shown(name)} must hold {scored:,} scores per row, one for each class, "
-            f"but holds {sizes[row]:,} in row {row} (counted from 0)."
+            f"but holds {sizes[row]:,} in row {before + row} (counted from 0)."
         )
     return as_float_rows(_numbers(column.flatten()).reshape(len(column), scored))
 

@@ -39,12 +39,17 @@ def as_float_rows(values: Any) -> Scores:
     return np.ascontiguousarray(array, dtype=np.float32 if small else np.float64)
 
 
-def check_scores(scores: Scores, *, classes: tuple[str, ...]) -> None:
-    """Raise unless every row is a distribution: finite, not negative, summing to one."""
+def check_scores(scores: Scores, *, classes: tuple[str, ...], before: int = 0) -> None:
+    """Raise unless every row is a distribution: finite, not negative, summing to one.
+
+    Args:
+        before: How many rows came before these, so that a message can name the row.
+    """
     bad = _first_bad_row(scores)
     if bad < 0:
         return
     row = scores[bad]
+    bad += before
     for what, columns in (("NaN or missing", np.isnan(row)), ("infinite", np.isinf(row))):
         if columns.any():
             name = shown(classes[int(np.argmax(columns))])
@@ -91,19 +96,24 @@ def as_weights(values: Any, *, rows: int) -> Floats:
         raise InputError("`weights` must be numbers, one per input.") from None
     check_length("weights", weights, rows=rows)
     check_weights(weights)
+    check_some_weight(bool(weights.any()))
     return weights
 
 
-def check_weights(weights: Floats, *, some: bool = True) -> None:
-    """Raise unless every weight is finite and not negative and, if `some`, not all are zero."""
+def check_weights(weights: Floats, *, before: int = 0) -> None:
+    """Raise unless every weight is finite and not negative; `before` as for scores."""
     good = (weights >= 0) & (weights < np.inf)  # false for NaN too
     if not good.all():
         row = int(np.argmin(good))
         raise InputError(
-            f"Weights must be finite and not negative, but that of row {row} (counted from 0) "
-            f"is {weights[row]:.4g}."
+            f"Weights must be finite and not negative, but that of row {before + row} (counted "
+            f"from 0) is {weights[row]:.4g}."
         )
-    if some and not weights.any():
+
+
+def check_some_weight(some: bool) -> None:
+    """Raise unless some weight is above zero."""
+    if not some:
         raise InputError("All weights are zero. At least one input must count.")
 
 

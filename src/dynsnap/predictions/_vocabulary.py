@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dynsnap.errors import InputError
-from dynsnap.predictions._labels import encoded, refuse_unknown, slice_values
+from dynsnap.predictions._labels import encoded, refuse_missing, refuse_unknown, slice_values
 from dynsnap.predictions._schema import Layout
 from dynsnap.predictions._text import check_class_names, check_name, listed, natural_order, shown
 
@@ -58,8 +58,8 @@ def vocabulary_of(source: Batches, layout: Layout) -> Vocabulary:
             "Classes are called by their positions (0, 1, ...): the file has no class names for "
             f"{shown(layout.score_list)}."
         )
-    said = _names_in(source, layout.label)
-    true = _names_in(source, layout.truth)
+    said, unlabelled, labels = _names_in(source, layout.label)
+    true, unknown, truths = _names_in(source, layout.truth)
     if layout.has_scores:
         refuse_unknown(said, known, what="label")
         new = natural_order(true - set(known))
@@ -69,6 +69,9 @@ def vocabulary_of(source: Batches, layout: Layout) -> Vocabulary:
         new = natural_order((said | true) - set(known))
     if not known and not new:
         raise InputError("There is no class: no row has a label.")
+    refuse_missing(unlabelled, rows=labels, what="label")
+    if true:  # a column without a single value is no truth at all
+        refuse_missing(unknown, rows=truths, what="truth")
     slices, ignored = _slices_in(source, layout)
     if ignored:
         notes.append(
@@ -95,19 +98,24 @@ def _list_size(source: Batches, column: str) -> int:
     return 0
 
 
-def _names_in(source: Batches, column: str | None) -> set[str]:
-    if column is None:
-        return set()
+def _names_in(source: Batches, column: str | None) -> tuple[set[str], int, int]:
+    """The names in a column, how many rows have none, and how many rows there are."""
     names: set[str] = set()
+    rows = missing = 0
+    if column is None:
+        return names, missing, rows
     for batch in source.batches([column]):
-        names.update(encoded(batch.column(column))[0])
+        found, codes = encoded(batch.column(column))
+        names.update(found)
+        rows += len(codes)
+        missing += int((codes < 0).sum())
     kind = source.schema.field(column).type
     if pa.types.is_floating(kind) and not all(name.lstrip("-").isdigit() for name in names):
         raise InputError(
             f"The column {shown(column)} must hold class names, but holds numbers that are not "
             f"whole, such as {listed(sorted(names), most=2)}."
         )
-    return names
+    return names, missing, rows
 
 
 def _slices_in(source: Batches, layout: Layout) -> tuple[dict[str, tuple[str, ...]], list[str]]:
