@@ -2,6 +2,8 @@
 
 from dynsnap.comparison._compare import compare, compare_blocks
 from dynsnap.comparison._count import AlignedBlocks
+from dynsnap.comparison._flips import flips, write_flips
+from dynsnap.comparison._json import SCHEMA, to_json
 from dynsnap.comparison._results import (
     Comparison,
     Estimate,
@@ -15,6 +17,7 @@ from dynsnap.comparison._results import (
 )
 
 __all__ = [
+    "SCHEMA",
     "AlignedBlocks",
     "Comparison",
     "Estimate",
@@ -27,4 +30,7 @@ __all__ = [
     "TransitionCounts",
     "compare",
     "compare_blocks",
+    "flips",
+    "to_json",
+    "write_flips",
 ]

@@ -1,5 +1,6 @@
 """Intervals by drawing blocks of rows with replacement: no row is copied or looked at again."""
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -79,10 +80,10 @@ class Bootstrap:
             low, high = self._bounds(sampled.samples[name])
             if name in wholes:
                 low, high = self._widened(values, low, high, wholes[name])
-            for group, (value, *bounds) in enumerate(zip(values, low, high, strict=True)):
-                undefined = np.isnan(value) or np.isnan(bounds).any()
-                ends = (None, None) if undefined else (float(bounds[0]), float(bounds[1]))
-                found[group][name] = Estimate(float(value), *ends)
+            each = zip(found, values.tolist(), low.tolist(), high.tolist(), strict=True)
+            for metrics, value, *ends in each:
+                none = any(map(math.isnan, (value, *ends)))
+                metrics[name] = Estimate(value) if none else Estimate(value, *ends)
         return found
 
     def _bounds(self, samples: Floats) -> tuple[Floats, Floats]:
@@ -93,14 +94,9 @@ class Bootstrap:
         # Outwards to the next draw: between a number and infinity there is nothing in between.
         first = np.floor(tail * (defined - 1)).astype(np.intp)
         last = np.ceil((1 - tail) * (defined - 1)).astype(np.intp)
-        enough = 2 * defined >= samples.shape[-1]
-        low, high = (
-            np.where(
-                enough, np.take_along_axis(ordered, np.maximum(at, 0)[:, None], -1)[:, 0], np.nan
-            )
-            for at in (first, last)
-        )
-        return low, high
+        ends = np.take_along_axis(ordered, np.maximum(np.stack([first, last], -1), 0), -1)
+        ends[2 * defined < len(samples)] = np.nan
+        return ends[:, 0], ends[:, 1]
 
     def _widened(
         self, values: Floats, low: Floats, high: Floats, wholes: AnyArray
