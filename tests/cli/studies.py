@@ -11,6 +11,7 @@ from dynsnap.cli import cli
 TINY = """
 [study]
 name = "tiny"
+resamples = 30
 
 [data.growth]
 fractions = [0.6, 1.0]

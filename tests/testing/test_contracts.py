@@ -39,8 +39,42 @@ def centroid_trainer(stream):
     )
 
 
+def torch_trainer(stream):
+    """Dense layers train as a stack of matrices, convolutions one after another."""
+    from dynsnap.train import TorchTrainer
+    from dynsnap.train.models import mlp
+
+    def make(monitor, states):
+        return TorchTrainer(
+            stream,
+            model=mlp,
+            device="cpu",
+            batch_size=64,
+            monitor=monitor,
+            checkpoints=states,
+        )
+
+    return make, [STEP, CYCLIC, DROPOUT]
+
+
+def boost_trainer(stream):
+    """Boosted trees have no dropout."""
+    from sklearn.linear_model import SGDClassifier
+
+    from dynsnap.boost import BoostTrainer
+
+    def make(monitor, states):
+        return BoostTrainer(stream, model=SGDClassifier(loss="log_loss"), monitor=monitor)
+
+    return make, [STEP, CYCLIC]
+
+
 # Class name -> what makes it, and the recipes that it can follow.
-TRAINERS = {"CentroidTrainer": centroid_trainer}
+TRAINERS = {
+    "CentroidTrainer": centroid_trainer,
+    "TorchTrainer": torch_trainer,
+    "BoostTrainer": boost_trainer,
+}
 STORES = {"RunFolder": lambda path: RunFolder(path)}
 CHECKPOINTS = {
     "RoundCheckpoints": lambda path: RunFolder(path).checkpoints(lambda spec: f"k{spec.index}")

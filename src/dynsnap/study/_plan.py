@@ -59,6 +59,7 @@ class StudyPlan:
             that a device which trains many at once is not left with a few at the end.
         keep: Whether stored rounds hold the learners themselves, or their scores only.
         half: Whether stored scores are in half precision.
+        resamples: How many resamples of the test inputs the intervals come from.
     """
 
     name: str
@@ -76,6 +77,7 @@ class StudyPlan:
     ahead: int = 0
     keep: Keep = "scores"
     half: bool = False
+    resamples: int = 1000
 
     def __post_init__(self) -> None:
         for often in (self.replicates, *self.learners.values()):
@@ -89,6 +91,8 @@ class StudyPlan:
                     f"{name} cannot have replicates of its own: only a method of one learner can, "
                     "in a study that is not replicated as a whole."
                 )
+        if self.resamples < 0:
+            raise PlanError(f"`resamples` must not be negative, got {self.resamples}.")
         if self.seed < 0:
             raise PlanError(f"`seed` must not be negative, got {self.seed}.")
         if self.keep not in ("scores", "weights"):
@@ -172,6 +176,7 @@ def _study(found: dict[str, Any], path: Path) -> StudyPlan:
         ahead=study.take("ahead", int, 0),
         keep=study.take("keep", str, "scores"),  # type: ignore[arg-type]  # checked by the plan
         half=study.take("half_precision", bool, False),
+        resamples=study.take("resamples", int, 1000),
         data=_data(Section(tables["data"], "[data]"), path.parent),
         model=tables["model"],
         training=training.rest(),

@@ -70,18 +70,18 @@ def table(
             spent = price(plan, ledger, line)
             for how in plan.combinations:
                 said = [predictions.read(shelf.path(one, how)) for one in line]
-                found = dict(_measured(said, how))
+                found = dict(_measured(plan, said, how))
                 if has_late:
-                    found["late_accuracy"] = _accuracy(shelf.path(line[-1], how, late=True))
+                    found["late_accuracy"] = _accuracy(plan, shelf.path(line[-1], how, late=True))
                 yield replicate, _rows(method.name, how, found, spent)
         for how in plan.combinations if replicate < plan.replicates else ():
             yield replicate, _noise_floor_rows(plan, ledger, shelf, how, replicate)
             for method in plan.kept_methods:
                 first = Ensemble(method=method, generation=1, replicate=replicate)
                 said = [predictions.read(shelf.path(first, how))] * count
-                found = dict(_measured(said, how))
+                found = dict(_measured(plan, said, how))
                 if has_late:
-                    found["late_accuracy"] = _accuracy(shelf.path(first, how, late=True))
+                    found["late_accuracy"] = _accuracy(plan, shelf.path(first, how, late=True))
                 spent = price(plan, ledger, [first])
                 shared = Price(spent.kappa / count, spent.seconds / count)
                 name = NEVER_RETRAIN
@@ -100,7 +100,7 @@ def sweep_rows(plan: StudyPlan, ledger: Ledger, stream: Stream) -> Iterator[Swee
             for replicate in range(plan.replicates):
                 line = generations_of(plan, method, len(stream.generations), replicate)
                 said = [next(views(ledger, one, test, [how]))[2] for one in line]
-                found = _measured(said, how)
+                found = _measured(plan, said, how)
                 runs.append(_rows(method.name, how, found, price(plan, ledger, line)))
             for row in averaged(runs):
                 yield SweepRow(sweep=sweep.name, over=sweep.over, point=point, row=row)
@@ -164,22 +164,23 @@ def _noise_floor_rows(
 ) -> list[Row]:
     pair = noise_floor(plan, replicate)
     said = [predictions.read(shelf.path(one, how)) for one in pair]
-    return _rows(NOISE_FLOOR, how, _measured(said, how), price(plan, ledger, pair[1:]))
+    return _rows(NOISE_FLOOR, how, _measured(plan, said, how), price(plan, ledger, pair[1:]))
 
 
-def _measured(said: Sequence[Predictions], how: Combination) -> Estimates:
+def _measured(plan: StudyPlan, said: Sequence[Predictions], how: Combination) -> Estimates:
     names = [f"{position}" for position in range(1, len(said) + 1)]
-    found = compare(*said, names=names).averages
+    found = compare(*said, names=names, resamples=plan.resamples).averages
     votes = how.endswith("majority")
     return {
         name: estimate for name, estimate in found.items() if not (votes and name in _NOT_OF_VOTES)
     }
 
 
-def _accuracy(path: Path) -> Estimate:
+def _accuracy(plan: StudyPlan, path: Path) -> Estimate:
     """The accuracy in one file, with its interval."""
     said = predictions.read(path)
-    return compare(said, said, names=["once", "again"]).generations[0].metrics["accuracy"]
+    compared = compare(said, said, names=["once", "again"], resamples=plan.resamples)
+    return compared.generations[0].metrics["accuracy"]
 
 
 def _rows(method: str, how: Combination, found: Mapping[str, Estimate], spent: Price) -> list[Row]:
