@@ -15,10 +15,18 @@ from typing import Any, NoReturn
 import click
 
 from dynsnap import __version__
-from dynsnap.errors import DynSnapError, PlanError, did_you_mean, one_line
+from dynsnap.errors import DynSnapError, Interrupted, PlanError, did_you_mean, one_line
 
 # Name -> (module:attribute, what it does in one line). Shown in this order.
 COMMANDS: dict[str, tuple[str, str]] = {
+    "demo": (
+        "dynsnap.cli._demo:demo",
+        "Train the paper's six methods on handwritten digits, and compare them.",
+    ),
+    "run": ("dynsnap.cli._run:run", "Train and compare what a study file says."),
+    "train": ("dynsnap.cli._train:train", "Train an ensemble that is ready to predict."),
+    "predict": ("dynsnap.cli._predict:predict", "Score new inputs with a saved ensemble."),
+    "runs": ("dynsnap.cli._runs:runs", "List, show or remove the rounds of a run folder."),
     "compare": (
         "dynsnap.cli._compare:compare",
         "Compare the predictions of two or more generations.",
@@ -35,6 +43,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 
 WRONG_USE = 2
 UNUSABLE = 3  # what was named cannot be read, compared or written
+GO_ON = 4  # stopped early and cleanly: the same command goes on
 STOPPED = 130  # as a shell reports SIGINT
 PIPE_CLOSED = 141  # as a shell reports SIGPIPE
 
@@ -89,6 +98,8 @@ class CommandGroup(click.Group):
             sys.stdout.flush()
         except PlanError as error:
             _leave(str(error), WRONG_USE)
+        except Interrupted as error:
+            _leave(str(error), GO_ON)
         except DynSnapError as error:
             _leave(str(error), UNUSABLE)
         except click.ClickException as error:
