@@ -1,0 +1,5 @@
+"""`python -m dynsnap`, where the console script is not on the path."""
+
+from dynsnap.cli import main
+
+main()
