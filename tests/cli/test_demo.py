@@ -13,7 +13,7 @@ from tests.cli.studies import dynsnap
 def small(tmp_path, monkeypatch):
     """The demo's study with less of everything, in the demo's place."""
     text = _execute.shipped()["digits"].read_text()
-    text = text.replace("replicates = 3", "replicates = 2\nresamples = 30").replace(
+    text = text.replace("replicates = 3\nresamples = 500", "replicates = 2\nresamples = 2").replace(
         "epochs = 20", "epochs = 8"
     )
     path = tmp_path / "digits.toml"

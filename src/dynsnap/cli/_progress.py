@@ -56,6 +56,11 @@ class Tally:
         self.epochs_done += spec.recipe.epochs - self._under_way.pop(spec, 0)
 
     @property
+    def finished(self) -> bool:
+        """Whether nothing is left of what is known to be needed."""
+        return self.rounds_done >= self.rounds
+
+    @property
     def seconds_left(self) -> float | None:
         """Until what is known to be needed is done, at the speed so far."""
         if not self._fresh:
@@ -75,6 +80,9 @@ class Lines:
         if time.monotonic() - self._last < _EVERY:
             return
         self._last = time.monotonic()
+        if tally.finished:
+            self.say(doing)
+            return
         left = tally.seconds_left
         self.say(
             f"{doing}: round {tally.rounds_done} of {tally.rounds}, epoch {tally.epochs_done} of "
@@ -109,7 +117,7 @@ class Bars:
 
     def show(self, tally: Tally, doing: str) -> None:
         counts = ""
-        if tally.rounds and tally.rounds_done < tally.rounds:
+        if not tally.finished:
             left = tally.seconds_left
             counts = (
                 f"{tally.rounds_done}/{tally.rounds} rounds · "

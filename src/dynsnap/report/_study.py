@@ -77,14 +77,15 @@ def _main(
         heads += [Column(symbol, numeric=True), Column("interval", numeric=True)]
     lines = []
     for method in methods:
-        for position, how in enumerate(combinations):
+        alike = len(combinations) > 1 and _alike(found, method, combinations)
+        for position, how in enumerate(combinations[:1] if alike else combinations):
             present = [found.get((method, how, metric)) for metric in _METRICS]
             first = next((row for row in present if row is not None), None)
             if first is None:
                 continue
             cells = [
                 Cell(method if position == 0 else "", "strong"),
-                Cell(_SHORT.get(how, how)),
+                Cell("all" if alike else _SHORT.get(how, how)),
                 Cell(f"{first.cost:.1f}" if position == 0 else ""),
             ]
             for metric, row in zip(_METRICS, present, strict=True):
@@ -92,6 +93,21 @@ def _main(
                 cells += [Cell(_percent(row), _tone(row, base)), Cell(_interval(row), "quiet")]
             lines.append(tuple(cells))
     return Table(title="", columns=tuple(heads), rows=tuple(lines), keys=3, unit=2)
+
+
+def _alike(
+    found: dict[tuple[str, str, str], Row], method: str, combinations: Sequence[str]
+) -> bool:
+    """Whether all combinations say the same, as they must where there is one member."""
+    said = {
+        tuple(
+            (row.value, row.low, row.high)
+            for metric in _METRICS
+            if (row := found.get((method, how, metric))) is not None
+        )
+        for how in combinations
+    }
+    return len(said) == 1
 
 
 def _picture(

@@ -91,8 +91,8 @@ class StudyPlan:
                     f"{name} cannot have replicates of its own: only a method of one learner can, "
                     "in a study that is not replicated as a whole."
                 )
-        if self.resamples < 0:
-            raise PlanError(f"`resamples` must not be negative, got {self.resamples}.")
+        if self.resamples < 1:
+            raise PlanError(f"`resamples` must be at least 1, got {self.resamples}.")
         if self.seed < 0:
             raise PlanError(f"`seed` must not be negative, got {self.seed}.")
         if self.keep not in ("scores", "weights"):
@@ -146,8 +146,10 @@ def read_study(path: Path | str) -> StudyPlan:
     path = Path(path)
     try:
         content = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise FileError(f"Cannot read the study file {path}: {error}.") from error
+    except OSError as error:
+        raise FileError(f"Cannot read the study file {path}: {error.strerror}.") from error
+    except UnicodeDecodeError as error:
+        raise FileError(f"The study file {path} is not text in UTF-8.") from error
     try:
         found = tomllib.loads(content)
     except tomllib.TOMLDecodeError as error:
