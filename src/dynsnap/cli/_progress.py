@@ -221,6 +221,8 @@ class Watch:
         self._display.show(self._tally, self._doing)
 
     def measured(self, method: str, combination: str, /) -> None:
+        if self._signal is not None:  # nobody asks here, and all that was trained is stored
+            raise Interrupted("Stopped while measuring.")
         self._doing = f"measuring {method}, {combination}"
         self._display.show(self._tally, self._doing)
 
