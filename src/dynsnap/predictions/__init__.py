@@ -6,15 +6,18 @@ from dynsnap.predictions._predictions import Predictions
 from dynsnap.predictions._read import read
 from dynsnap.predictions._report import AlignmentReport
 from dynsnap.predictions._schema import ColumnNames
+from dynsnap.predictions._stream import AlignedStream, stream
 from dynsnap.predictions._write import write
 
 __all__ = [
     "Aligned",
+    "AlignedStream",
     "AlignmentReport",
     "ColumnNames",
     "Predictions",
     "Slice",
     "align",
     "read",
+    "stream",
     "write",
 ]

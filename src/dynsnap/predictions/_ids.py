@@ -1,5 +1,6 @@
 """The column of ids: whole numbers or text, each once."""
 
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -85,6 +86,13 @@ def refuse_repeats(surplus: int, repeated: pa.Array, *, rows: int) -> NoReturn:
 def as_text(column: pa.Array) -> pa.Array:
     """The ids as text: how whole numbers and text are compared."""
     return pc.cast(column, pa.large_string())
+
+
+def one_id_column(columns: Sequence[pa.Array]) -> pa.Array:
+    """Id columns one below the other."""
+    if len({column.type for column in columns}) > 1:  # some unsigned ids fitted, some did not
+        columns = [as_text(column) for column in columns]
+    return columns[0] if len(columns) == 1 else pa.concat_arrays(columns)
 
 
 def text_buffers(column: pa.Array) -> tuple[AnyArray, AnyArray]:

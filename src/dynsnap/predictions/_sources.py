@@ -26,8 +26,9 @@ _FORMATS: dict[str, Format] = {
     ".csv.gz": "CSV",
     ".npz": "NPZ",
 }
-_BATCH_ROWS = 65_536
+_BATCH_ROWS = 1 << 17
 _BATCH_BYTES = 64 << 20  # with thousands of scores per row, fewer rows are read at a time
+_BUFFER = 1 << 20  # bytes that are read at once of a column
 _CSV_BLOCK = 16 << 20  # bytes: a line must fit in, also one of many thousand scores
 _ARROW_MAGIC = b"ARROW1"
 
@@ -64,7 +65,10 @@ def opened(path: Path, columns: ColumnNames) -> Iterator[Batches]:
     if kind == "Parquet":
         import pyarrow.parquet as pq
 
-        with pq.ParquetFile(path) as file:
+        metadata = pq.read_metadata(path)
+        # Without a buffer whole column chunks would be loaded, and there may be only one of each.
+        buffer = min(_BUFFER, max(1, _BATCH_BYTES // max(1, metadata.num_columns)))
+        with pq.ParquetFile(path, metadata=metadata, buffer_size=buffer) as file:
             yield _ParquetBatches(file)
     elif kind == "Arrow":
         with pa.memory_map(str(path)) as mapped:

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from dynsnap._types import AnyArray, Floats, Labels, Scores
 from dynsnap.errors import InputError
-from dynsnap.predictions._ids import as_id_column, as_text, check_ids
+from dynsnap.predictions._ids import as_id_column, check_ids, one_id_column
 from dynsnap.predictions._labels import (
     Slice,
     as_coded_slice,
@@ -102,7 +102,7 @@ def joined(parts: Iterable[Part]) -> Part:
         name: Slice(column.values, np.concatenate([part.slices[name].codes for part in every]))
         for name, column in first.slices.items()
     }
-    columns["id_column"] = _below_each_other([part.id_column for part in every])
+    columns["id_column"] = one_id_column([part.id_column for part in every])
     blocks = [part.scores for part in every if part.scores is not None]
     del every, first  # so that the blocks are the only hold on the scores
     return Part(**columns, scores=_stacked(blocks) if blocks else None)
@@ -190,12 +190,6 @@ def _numbers(column: pa.Array) -> AnyArray:
 
 def _weights(column: pa.Array) -> Floats:
     return np.asarray(_numbers(column), np.float64)
-
-
-def _below_each_other(columns: list[pa.Array]) -> pa.Array:
-    if len({column.type for column in columns}) > 1:  # some unsigned ids fitted, some did not
-        columns = [as_text(column) for column in columns]
-    return pa.concat_arrays(columns)
 
 
 def _stacked(blocks: list[Scores]) -> Scores:

@@ -1,0 +1,207 @@
+"""Ids of files that need not fit into memory: are they unique, and which are equal to which.
+
+Ids are parted on disk by a hash, so that equal ones meet in the same part, and each part is then
+joined in memory. Memory stays small in whatever order the ids come, and the answer is the one
+that joining all of them at once would give.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import zip_longest
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dynsnap._types import Positions
+from dynsnap.predictions._ids import all_differ, as_text, refuse_repeats, repeats, text_buffers
+from dynsnap.predictions._join import Lacking, first_few, join
+from dynsnap.predictions._join_buckets import Buckets, sorted_by
+
+_PART_ROWS = 1 << 20  # how many ids are joined in memory at a time, about
+_BUCKET_ROWS = 1 << 20  # rows of the first file whose matches are looked at together
+_SHOWN = 3  # repeated ids in a message
+
+
+@dataclass(slots=True)
+class FirstLook:
+    """What one look at the ids of several files tells, all read side by side.
+
+    Attributes:
+        rows: Rows of each file.
+        text: For each file, whether any id is text.
+        alike: Whether all files have the same ids in the same order.
+        increasing: Whether every id of the first file is greater than the one before it.
+        first: A few ids of each file.
+    """
+
+    rows: list[int]
+    text: list[bool]
+    alike: bool = True
+    increasing: bool = True
+    first: list[pa.Array] = field(default_factory=list)
+
+
+def first_look(files: Sequence[Iterable[pa.Array]]) -> FirstLook:
+    """Read the ids of all files once. Each comes in pieces of one size, but for its last.
+
+    Example:
+        >>> look = first_look([[pa.array([1, 2]), pa.array([3])], [pa.array([1, 2])]])
+        >>> look.rows, look.alike, look.increasing
+        ([3, 2], False, True)
+    """
+    look = FirstLook(rows=[0] * len(files), text=[False] * len(files))
+    last = nothing = pa.array([], pa.int64())
+    for pieces in zip_longest(*files, fillvalue=nothing):
+        look.first = look.first or [piece[:_SHOWN] for piece in pieces]
+        for number, piece in enumerate(pieces):
+            look.rows[number] += len(piece)
+            look.text[number] |= pa.types.is_large_string(piece.type)
+        look.alike = look.alike and all(_alike(pieces[0], piece) for piece in pieces[1:])
+        look.increasing = look.increasing and _increasing(last, pieces[0])
+        last = pieces[0]
+    return look
+
+
+class PartedIds:
+    """The ids of one file on disk, with their rows, parted by a hash."""
+
+    def __init__(self, ids: Iterable[pa.Array], *, rows: int, parts: int, text: bool) -> None:
+        self.rows, self.parts, self.text = rows, parts, text
+        key = ("length", np.uint32) if text else ("id", np.int64)
+        self._records = Buckets(parts, [key, ("row", row_type(rows))])
+        self._texts = Buckets(parts, np.uint8) if text else None
+        before = 0
+        for piece in ids:
+            self._add(as_text(piece) if text else piece, before)
+            before += len(piece)
+
+    def _add(self, ids: pa.Array, before: int) -> None:
+        order, bounds = sorted_by(_part_numbers(ids, self.parts), self.parts)
+        records = np.empty(len(ids), self._records.dtype)
+        records["row"] = order + before
+        if self._texts is None:
+            records["id"] = ids.to_numpy()[order]
+        else:
+            starts, content = text_buffers(ids.take(pa.array(order)))
+            records["length"] = np.diff(starts)
+            self._texts.add_sorted(content[starts[0] : starts[-1]], (starts - starts[0])[bounds])
+        self._records.add_sorted(records, bounds)
+
+    def read(self, part: int) -> tuple[pa.Array, Positions]:
+        """The ids of a part and their rows, in the order of the rows."""
+        records = self._records.read(part)
+        rows = records["row"].astype(np.intp)
+        if self._texts is None:
+            return pa.array(np.ascontiguousarray(records["id"])), rows
+        starts = np.zeros(len(records) + 1, np.int64)
+        np.cumsum(records["length"], out=starts[1:])
+        buffers = [pa.py_buffer(starts), pa.py_buffer(self._texts.read(part))]
+        return pa.LargeStringArray.from_buffers(len(records), *buffers), rows
+
+    def check_unique(self) -> None:
+        """Raise if an id occurs twice."""
+        surplus = 0
+        some: list[tuple[int, object]] = []  # repeated ids and where they first come
+        for part in range(self.parts):
+            ids, rows = self.read(part)
+            if not all_differ(ids):
+                more, repeated = repeats(ids)
+                surplus += more
+                places = pc.index_in(repeated[:_SHOWN], value_set=ids).to_numpy()
+                some += zip(rows[places].tolist(), repeated[:_SHOWN].to_pylist(), strict=True)
+        if surplus:
+            first = pa.array([name for _, name in sorted(some)])
+            refuse_repeats(surplus, first, rows=self.rows)
+
+    def close(self) -> None:
+        """Give the room on disk back."""
+        self._records.close()
+        if self._texts is not None:
+            self._texts.close()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Matches:
+    """Which ids are shared, as `Join` says it, but for their rows, which are on disk.
+
+    Attributes:
+        shared: Ids that every file has.
+        missing: For each file, how many ids it lacks that another one has.
+        lacking: For each file, the first few of those.
+        rows: The row of every shared id in each file, in buckets by the row in the first.
+    """
+
+    shared: int
+    missing: tuple[int, ...]
+    lacking: tuple[tuple[Lacking, ...], ...]
+    rows: Buckets
+
+
+def match(files: Sequence[PartedIds]) -> Matches:
+    """Join ids that are unique in each file, and parted alike."""
+    rows = [file.rows for file in files]
+    kind = np.dtype((row_type(max(rows)), (len(files),)))
+    found = Buckets(-(-rows[0] // _BUCKET_ROWS), [("rows", kind)])
+    missing = np.zeros(len(files), np.int64)
+    lacking: list[tuple[Lacking, ...]] = [()] * len(files)
+    shared = 0
+    for part in range(files[0].parts):
+        ids, places = zip(*(file.read(part) for file in files), strict=True)
+        joined = join(ids)
+        shared += joined.shared
+        missing += joined.missing
+        for number, some in enumerate(joined.lacking):
+            here = [each._replace(row=int(places[each.column][each.row])) for each in some]
+            lacking[number] = first_few([*lacking[number], *here])
+        matched = np.empty(joined.shared, found.dtype)
+        for number, (place, chosen) in enumerate(zip(places, joined.rows, strict=True)):
+            matched["rows"][:, number] = place if chosen is None else place[chosen]
+        found.add(matched["rows"][:, 0] // _BUCKET_ROWS, matched)
+    return Matches(
+        shared=shared, missing=tuple(missing.tolist()), lacking=tuple(lacking), rows=found
+    )
+
+
+def parts_for(rows: int) -> int:
+    """How many parts to make of so many ids: a power of two.
+
+    Example:
+        >>> parts_for(3), parts_for(5_000_000)
+        (1, 8)
+    """
+    return 1 << (max(0, rows - 1) // _PART_ROWS).bit_length()
+
+
+def row_type(rows: int) -> "type[np.unsignedinteger[Any]]":
+    """The smallest type that can hold the position of a row."""
+    return np.uint32 if rows <= 1 << 32 else np.uint64
+
+
+def _part_numbers(ids: pa.Array, parts: int) -> Positions:
+    if parts == 1:
+        return np.zeros(len(ids), np.intp)
+    if pa.types.is_large_string(ids.type):
+        from dynsnap.predictions import _kernels
+
+        hashes = np.empty(len(ids), np.uint64)
+        _kernels.hash_texts(*text_buffers(ids), hashes)
+    else:
+        hashes = ids.to_numpy().view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    top = np.uint64(64 - (parts.bit_length() - 1))
+    return (hashes >> top).astype(np.intp)
+
+
+def _alike(one: pa.Array, other: pa.Array) -> bool:
+    if one.type != other.type:
+        one, other = as_text(one), as_text(other)
+    return bool(one.equals(other))
+
+
+def _increasing(last: pa.Array, piece: pa.Array) -> bool:
+    """Whether ids grow within a piece, and from the last one before it."""
+    ids = pa.concat_arrays([last[-1:], piece]) if last.type == piece.type else piece
+    if len(last) and ids is piece:
+        return False  # some ids of a file are numbers, others too large to be
+    return pc.all(pc.less(ids[:-1], ids[1:]), min_count=0).as_py() is True

@@ -1,0 +1,255 @@
+"""Predictions side by side, block by block: files that need not fit into memory."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import TracebackType
+
+from dynsnap.errors import InputError, PlanError
+from dynsnap.predictions._align import refuse_strangers, titles_of
+from dynsnap.predictions._classes import reorders, union_of, with_classes
+from dynsnap.predictions._join_common import Common
+from dynsnap.predictions._join_ids import FirstLook, PartedIds, first_look, match, parts_for
+from dynsnap.predictions._join_rows import Places, Sorted, kept, places_of
+from dynsnap.predictions._predictions import Predictions
+from dynsnap.predictions._read import reading
+from dynsnap.predictions._report import AlignmentReport
+from dynsnap.predictions._schema import ColumnNames
+from dynsnap.predictions._stream_file import StreamedFile, in_blocks
+
+ROWS_AT_ONCE = 1 << 17
+_BLOCK_SCORES = 1 << 24  # with thousands of classes, fewer rows come at a time
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Lane:
+    """One file on its way to the blocks.
+
+    Attributes:
+        text: Whether its ids are text.
+        follow: Whether labels follow the scores when classes change places.
+        places: Which rows to keep, in their order; None for all.
+        moved: Its rows in the order of the first file, where they came in another.
+    """
+
+    file: StreamedFile
+    text: bool
+    follow: bool
+    places: Places | None = None
+    moved: Sorted | None = None
+
+    def pieces(self) -> Iterator[Predictions]:
+        """The shared rows in the order of the first file, over the file's own classes."""
+        if self.moved is not None:
+            return self.moved.pieces()
+        pieces = self.file.pieces(text=self.text)
+        return pieces if self.places is None else kept(pieces, self.places)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class AlignedStream:
+    """What `Aligned` holds, block by block, as often as it is iterated.
+
+    A block is one `Predictions` per generation: the same inputs in the same order over the same
+    classes, with the same truth, weights and slices. What is wrong with some row of a file, or
+    with two files together, is said when the iteration comes to it.
+
+    Attributes:
+        classes: The union of all class names, those of the first generation in front.
+        report: How well the ids cover each other.
+        rows_at_once: Rows of a block; the last may have fewer.
+    """
+
+    classes: tuple[str, ...]
+    report: AlignmentReport
+    rows_at_once: int
+    _lanes: tuple[_Lane, ...]
+    _rename: Mapping[str, str]
+    _open: ExitStack
+
+    @property
+    def rows(self) -> int:
+        """Inputs that all generations share."""
+        return self.report.shared
+
+    @property
+    def slices(self) -> dict[str, tuple[str, ...]]:
+        """The values of every slice column, each from the first generation that has it."""
+        found: dict[str, tuple[str, ...]] = {}
+        for lane in self._lanes:
+            for name, values in lane.file.vocabulary.slices.items():
+                found.setdefault(name, values)
+        return found
+
+    def __iter__(self) -> Iterator[tuple[Predictions, ...]]:
+        common = Common(self.report.names)
+        lanes = [in_blocks(self._pieces(lane), self.rows_at_once) for lane in self._lanes]
+        for block in zip(*lanes, strict=True):
+            made = common.add(block, id_column=block[0].id_column)
+            # Once two files contradict each other, what is left is only counted.
+            if not common.contradictions:
+                yield made
+        common.refuse_contradictions()
+
+    def _pieces(self, lane: _Lane) -> Iterator[Predictions]:
+        for piece in lane.pieces():
+            yield with_classes(piece, self.classes, rename=self._rename, follow=lane.follow)
+
+    def close(self) -> None:
+        """Close the files and remove what was put on disk."""
+        self._open.close()
+
+    def __enter__(self) -> "AlignedStream":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def stream(
+    paths: Sequence[str | Path],
+    *,
+    names: Sequence[str] | None = None,
+    columns: ColumnNames | None = None,
+    rename: Mapping[str, str] | None = None,
+    rows_at_once: int = ROWS_AT_ONCE,
+) -> AlignedStream:
+    """Line up the predictions of several files without loading any of them as a whole.
+
+    It gives what `align` gives for the same files read with `read`, block by block. Parquet and
+    Arrow files are read a batch at a time (others are loaded). Ids in the same order cost one look
+    at them; ids in another order, or only partly shared, are joined with the help of temporary
+    files, about as large as the predictions themselves.
+
+    Args:
+        paths: Files of predictions, oldest first.
+        names: What to call the generations in reports and messages.
+        columns: What the columns are called, where it is not as `read` expects.
+        rename: New names for some classes, in all generations.
+        rows_at_once: Rows of a block, at most; fewer with thousands of classes.
+
+    Raises:
+        FileError: A file cannot be read, does not hold predictions, or there is no room on disk.
+        ComparisonError: No id is shared, or two files contradict each other.
+        PlanError: `rename` names a class that no file has.
+
+    Example:
+        >>> import tempfile
+        >>> from dynsnap.predictions import write
+        >>> old = Predictions(ids=[1, 2, 3], classes=["cat", "dog"], labels=[0, 1, 1])
+        >>> new = Predictions(ids=[3, 1], classes=["cat", "dog"], labels=[0, 0])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     files = [Path(folder, "old.parquet"), Path(folder, "new.parquet")]
+        ...     write(old, files[0])
+        ...     write(new, files[1])
+        ...     with stream(files) as both:
+        ...         for before, after in both:
+        ...             print(before.ids, before.labels, after.labels)
+        [1 3] [0 1] [0 0]
+    """
+    if not paths:
+        raise InputError("There is nothing to align. Hand in at least one set of predictions.")
+    if rows_at_once < 1:
+        raise PlanError(f"`rows_at_once` must be at least 1, got {rows_at_once}.")
+    titles = titles_of(names, len(paths))
+    rename = rename or {}
+    with ExitStack() as until:
+        files = [StreamedFile.opened(Path(path), columns or ColumnNames(), until) for path in paths]
+        own = [file.vocabulary.classes for file in files]
+        classes = union_of(own, rename)
+        follow = [
+            reorders(each, classes, rename) and file.labels_follow()
+            for each, file in zip(own, files, strict=True)
+        ]
+        lanes, report = _line_up(files, titles, follow, until)
+        return AlignedStream(
+            classes=classes,
+            report=report,
+            rows_at_once=min(rows_at_once, max(1, _BLOCK_SCORES // len(classes))),
+            _lanes=lanes,
+            _rename=rename,
+            _open=until.pop_all(),
+        )
+
+
+def _line_up(
+    files: Sequence[StreamedFile],
+    titles: tuple[str, ...],
+    follow: Sequence[bool],
+    until: ExitStack,
+) -> tuple[tuple[_Lane, ...], AlignmentReport]:
+    look = first_look([file.ids() for file in files])
+    for file, rows in zip(files, look.rows, strict=True):
+        if not rows:
+            with reading(file.path):
+                raise InputError("There are no rows.")
+    lanes = [
+        _Lane(file=file, text=text, follow=own)
+        for file, text, own in zip(files, look.text, follow, strict=True)
+    ]
+    if look.alike:
+        if not look.increasing:
+            _parted(files[:1], look)[0].close()
+        nothing: tuple[()] = ()
+        report = AlignmentReport(
+            names=titles,
+            rows=tuple(look.rows),
+            shared=look.rows[0],
+            missing=(0,) * len(files),
+            examples=(nothing,) * len(files),
+            same_order=True,
+        )
+        return tuple(lanes), report
+    parted = _parted(files, look)
+    matches = match(parted)
+    for ids in parted:
+        ids.close()
+    if not matches.shared:
+        refuse_strangers(titles, look.first)
+    every = places_of(matches, look.rows)
+    report = AlignmentReport(
+        names=titles,
+        rows=tuple(look.rows),
+        shared=matches.shared,
+        missing=matches.missing,
+        examples=tuple(tuple(lost.id for lost in some) for some in matches.lacking),
+        same_order=all(places.in_order for places in every),
+    )
+    placed = (
+        _placed(lane, places, rows=rows, shared=matches.shared, until=until)
+        for lane, places, rows in zip(lanes, every, look.rows, strict=True)
+    )
+    return tuple(placed), report
+
+
+def _parted(files: Sequence[StreamedFile], look: FirstLook) -> list[PartedIds]:
+    """The ids of each file on disk, where they were found to be unique."""
+    made = []
+    for file, rows in zip(files, look.rows, strict=False):
+        with reading(file.path):
+            ids = PartedIds(
+                file.ids(), rows=rows, parts=parts_for(max(look.rows)), text=any(look.text)
+            )
+            ids.check_unique()
+        made.append(ids)
+    return made
+
+
+def _placed(lane: _Lane, places: Places, *, rows: int, shared: int, until: ExitStack) -> _Lane:
+    """The lane with its rows in their places: as they are, some left out, or sorted on disk."""
+    if places.in_order and rows == shared:
+        places.close()
+        return lane
+    if places.in_order:
+        until.callback(places.close)
+        return replace(lane, places=places)
+    moved = Sorted(lane.pieces(), places, shared=shared)
+    places.close()
+    until.callback(moved.close)
+    return replace(lane, moved=moved)

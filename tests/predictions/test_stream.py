@@ -1,0 +1,333 @@
+"""A stream of files gives what reading and aligning them in memory gives."""
+
+import contextlib
+import tempfile
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dynsnap.errors import ComparisonError, DynSnapError, FileError, InputError, PlanError
+from dynsnap.predictions import (
+    ColumnNames,
+    Predictions,
+    _join_buckets,
+    _join_ids,
+    _join_rows,
+    _sources,
+    _stream_file,
+    align,
+    read,
+    stream,
+    write,
+)
+from dynsnap.predictions import _write as writing
+from tests.strategies import score_rows
+
+CLASSES = ["cat", "dog", "eel", "fox"]
+POOLS = [
+    list(range(12)),
+    [-(2**62), 5, 2**62, 0, 17, 1],
+    [f"id {n}" for n in range(9)],
+    ["7", "ä", "07", "𝄞", "x" * 40],
+]
+
+
+@contextlib.contextmanager
+def tiny_steps():
+    """Everything that is done in large steps is done in tiny ones, so that few rows are many."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(writing, "_ROWS", 3)
+        patch.setattr(_sources, "_BATCH_ROWS", 2)
+        patch.setattr(_stream_file, "_ID_ROWS", 3)
+        patch.setattr(_join_ids, "_PART_ROWS", 2)
+        patch.setattr(_join_ids, "_BUCKET_ROWS", 4)
+        patch.setattr(_join_rows, "_BUCKET_ROWS", 3)
+        patch.setattr(_join_rows, "_BUCKET_BYTES", 100)
+        yield
+
+
+@st.composite
+def generations(draw):
+    """Two or three predictions of inputs from one pool, which mostly do not contradict."""
+    pool = draw(st.sampled_from(POOLS))
+    true = {each: draw(st.sampled_from(CLASSES[:3])) for each in pool}
+    weight = {each: draw(st.integers(0, 3)) for each in pool}
+    weight[pool[0]] = 1
+    everything = draw(st.booleans())
+    columns = st.sets(st.sampled_from("st"))
+
+    def one():
+        order = draw(st.permutations(pool)) if draw(st.booleans()) else pool
+        ids = order if everything else order[: draw(st.integers(1, len(order)))]
+        classes = draw(st.permutations(CLASSES))[: draw(st.integers(3, 4))]
+        classes = list(dict.fromkeys([*classes, *(true[each] for each in ids)]))
+        scores = None
+        if draw(st.booleans()):
+            kind = draw(st.sampled_from([np.float32, np.float64]))
+            scores = draw(score_rows(inputs=len(ids), classes=len(classes))).astype(kind)
+        labels = None
+        if scores is None or draw(st.booleans()):
+            labels = [draw(st.sampled_from(classes)) for _ in ids]
+        truth = [true[each] for each in ids]
+        if draw(st.integers(0, 7)) == 0:
+            truth[-1] = classes[0]
+        weights = [weight[each] for each in ids]
+        text = draw(st.booleans())
+        return Predictions(
+            ids=[str(each) if text else each for each in ids],
+            classes=classes,
+            scores=scores,
+            labels=labels,
+            truth=truth if draw(st.booleans()) else None,
+            weights=weights if any(weights) and draw(st.booleans()) else None,
+            slices={
+                name: [str(each)[-1] for each in ids]
+                for name in draw(st.sets(st.sampled_from("st")))
+            },
+        )
+
+    return [one() for _ in range(draw(st.integers(2, 3)))]
+
+
+def outcome(find):
+    """What comes out, or the error: its kind and what it says."""
+    try:
+        return find()
+    except DynSnapError as error:
+        return type(error), str(error)
+
+
+def in_memory(files, **options):
+    aligned = align(*(read(file) for file in files), **options)
+    return aligned.classes, aligned.report, [[each] for each in aligned.generations]
+
+
+def streamed(files, *, rows_at_once, **options):
+    with stream(files, rows_at_once=rows_at_once, **options) as made:
+        blocks = list(made)
+        sizes = [len(each) for block in blocks for each in block[:1]]
+        assert sum(sizes) == made.rows
+        assert set(sizes[:-1]) <= {rows_at_once}
+        again = [each.labels.tolist() for block in made for each in block]
+        assert again == [each.labels.tolist() for block in blocks for each in block]
+        for block in blocks:
+            assert {name: column.values for name, column in block[0].slices.items()} == made.slices
+    return made.classes, made.report, list(zip(*blocks, strict=True))
+
+
+def content(pieces):
+    """Everything that predictions hold, however they are cut."""
+    first = pieces[0]
+    arrays = {
+        "labels": [each.labels for each in pieces],
+        "truth": [each.truth for each in pieces],
+        "scores": [each.scores for each in pieces],
+        "weights": [each.weights for each in pieces],
+    }
+    for name in first.slices:
+        arrays[f"slice {name}"] = [each.slices[name].codes for each in pieces]
+    found = {
+        "ids": [name for each in pieces for name in each.id_column.to_pylist()],
+        "classes": first.classes,
+        "notes": first.notes,
+        "values": {name: column.values for name, column in first.slices.items()},
+    }
+    for name, every in arrays.items():
+        if every[0] is not None:
+            whole = np.concatenate(every)
+            found[name] = (whole.dtype, whole.tolist())
+    return found
+
+
+@settings(max_examples=200)
+@given(
+    generations(),
+    st.lists(st.sampled_from(["parquet", "arrow", "npz", "csv"]), min_size=3, max_size=3),
+    st.sampled_from([None, {"cat": "dog"}, {"cat": "dog", "dog": "cat"}, {"eel": "conger"}]),
+    st.integers(1, 5),
+)
+def test_a_stream_gives_what_reading_and_aligning_gives(made, suffixes, rename, rows_at_once):
+    with tempfile.TemporaryDirectory() as folder, tiny_steps():
+        files = [f"{folder}/{place}.{suffixes[place]}" for place in range(len(made))]
+        for each, file in zip(made, files, strict=True):
+            write(each, file)
+        options = {"rename": rename, "names": "abc"[: len(made)]}
+        expected = outcome(lambda: in_memory(files, **options))
+        found = outcome(lambda: streamed(files, rows_at_once=rows_at_once, **options))
+    if isinstance(expected[0], type):
+        assert found == expected
+        return
+    assert found[:2] == expected[:2]
+    for pieces, whole in zip(found[2], expected[2], strict=True):
+        assert content(pieces) == content(whole)
+
+
+def file_of(folder, name="old", suffix="parquet", **columns):
+    file = folder / f"{name}.{suffix}"
+    pq.write_table(pa.table(columns), file, row_group_size=2)
+    return file
+
+
+def only(file, **options):
+    """Iterate over a stream of one file."""
+    with stream([file], **options) as made:
+        return list(made)
+
+
+BAD = {
+    "a score that is no number": {"score:b": [0.5, 0.5, 0.5, float("nan"), 0.5]},
+    "a missing score": {"score:b": [0.5, 0.5, 0.5, 0.5, None]},
+    "a negative score": {"score:a": [0.5] * 4 + [1.5], "score:b": [0.5] * 4 + [-0.5]},
+    "a sum that is not one": {"score:a": [0.5, 0.5, 0.5, 0.5, 0.75]},
+    "an unknown label": {"label": ["a", "a", "a", "a", "c"]},
+    "a missing label": {"label": ["a", "a", None, "a", ""]},
+    "a missing truth": {"truth": ["a", "a", None, "a", "b"]},
+    "a control character in a class": {"truth": ["a", "a", "a", "a", "\x1b"]},
+    "a control character in an id": {"id": ["a", "b", "c", "d", "\x07"]},
+    "an empty id": {"id": ["a", "b", "c", "", "e"]},
+    "a negative weight": {"weight": [1.0, 1.0, 1.0, 1.0, -1.0]},
+    "no weight above zero": {"weight": [0.0] * 5},
+    "an id twice in order": {"id": [1, 2, 2, 4, 4]},
+    "an id twice out of order": {"id": [3, 9, 4, 3, 9]},
+    "a text twice": {"id": ["b", "a", "d", "b", "c"]},
+    "no rows": {"id": pa.array([], pa.int64()), "score:a": pa.array([], pa.float32()),
+                "score:b": pa.array([], pa.float32())},
+    "no id column": {"id": None, "name": [1, 2, 3, 4, 5]},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("columns", BAD.values(), ids=BAD)
+def test_a_stream_says_what_reading_says_of_a_bad_file(columns, tmp_path, monkeypatch):
+    monkeypatch.setattr(_sources, "_BATCH_ROWS", 2)
+    good = {"id": [1, 2, 3, 4, 5], "score:a": [0.5] * 5, "score:b": [0.5] * 5}
+    columns = {name: column for name, column in (good | columns).items() if column is not None}
+    file = file_of(tmp_path, **columns)
+    with pytest.raises(FileError) as expected:
+        read(file)
+    with pytest.raises(FileError) as found:
+        only(file)
+    assert str(found.value) == str(expected.value)
+    assert str(file) in str(found.value)
+
+
+@pytest.mark.parametrize("other", [[3, 1, 2, 4], [1, 3], [9, 2, 3]])
+def test_rows_that_are_not_shared_are_checked_too(other, tmp_path):
+    old = file_of(tmp_path, "old", id=[1, 2, 3, 4], label=["a", "b", "a", "b"])
+    new = file_of(
+        tmp_path,
+        "new",
+        id=[*other, 77],
+        **{"score:a": [0.5] * len(other) + [7.0], "score:b": [0.5] * (len(other) + 1)},
+    )
+    with pytest.raises(FileError, match=rf"new\.parquet: .* row {len(other)} .*sum to 7.5"):
+        stream_all([old, new])
+    with pytest.raises(FileError, match=r"new\.parquet"):
+        stream_all([new, old])
+
+
+def stream_all(files, **options):
+    with stream(files, **options) as made:
+        return made.report, list(made)
+
+
+def test_repeated_ids_are_named_with_their_file_in_a_join_too(tmp_path):
+    old = file_of(tmp_path, "old", id=[1, 2, 3, 4], label=["a"] * 4)
+    new = file_of(tmp_path, "new", id=[4, 3, 4, 3, 3], label=["a"] * 5)
+    with (
+        tiny_steps(),
+        pytest.raises(
+            FileError, match=r'new\.parquet: .* 3 of 5 rows repeat an id, such as "4", "3"\.'
+        ),
+    ):
+        stream([old, new])
+
+
+def test_unsigned_ids_beyond_what_a_number_holds_are_text_everywhere(tmp_path, monkeypatch):
+    monkeypatch.setattr(_sources, "_BATCH_ROWS", 2)
+    ids = pa.array([1, 2, 3, 4, 2**64 - 1], pa.uint64())
+    old = file_of(tmp_path, "old", id=ids, label=["a"] * 5)
+    new = file_of(tmp_path, "new", id=ids[::-1], label=["b"] * 5)
+    for files in ([old, old], [old, new], [new, old]):
+        aligned = align(*map(read, files))
+        report, blocks = stream_all(files, rows_at_once=2)
+        assert report == aligned.report
+        for block in blocks:
+            assert block[0].id_column.type == pa.large_string()
+        streamed_ids = [name for block in blocks for name in block[0].ids]
+        assert streamed_ids == aligned.generations[0].ids.tolist()
+
+
+def test_contradictions_are_counted_over_all_blocks(tmp_path):
+    old = file_of(tmp_path, "old", id=range(6), label=["a"] * 6, truth=["a"] * 6)
+    new = file_of(tmp_path, "new", id=range(6), label=["b"] * 6, truth=list("abaaba"))
+    with pytest.raises(ComparisonError, match=r'"old" .* truths for 2 of 6 .* "a" and "b" .* "1"'):
+        stream_all([old, new], rows_at_once=2, names=["old", "new"])
+
+
+def test_files_without_a_shared_id_are_refused(tmp_path):
+    old = file_of(tmp_path, "old", id=[1, 2], label=["a"] * 2)
+    new = file_of(tmp_path, "new", id=["x", "y"], label=["a"] * 2)
+    with pytest.raises(ComparisonError, match=r'No id .* "old", "new": old has "1", "2"; new has'):
+        stream([old, new], names=["old", "new"])
+
+
+def test_other_columns_names_and_classes_are_understood(tmp_path):
+    old = file_of(tmp_path, "old", image=[1, 2], said=["a", "b"])
+    made = only(old, columns=ColumnNames(id="image", label="said"), rename={"a": "c"})
+    assert made[0][0].classes == ("c", "b")
+    with pytest.raises(PlanError, match='no class "x" to rename in any generation'):
+        only(old, columns=ColumnNames(id="image", label="said"), rename={"x": "c"})
+
+
+def test_wide_scores_come_in_smaller_blocks(tmp_path):
+    classes = [str(place) for place in range(30_000)]
+    rows = np.zeros((2000, len(classes)), np.float32)
+    rows[:, 7] = 1
+    made = Predictions(ids=range(2000), classes=classes, scores=rows)
+    write(made, tmp_path / "wide.parquet")
+    del made, rows
+    sizes = [len(block[0]) for block in only(tmp_path / "wide.parquet")]
+    assert sizes[0] < 1000
+    assert sum(sizes) == 2000
+
+
+@pytest.mark.parametrize("rows", [0, -1])
+def test_settings_that_make_no_sense_are_refused(rows, tmp_path):
+    old = file_of(tmp_path, "old", id=[1, 2], label=["a"] * 2)
+    with pytest.raises(PlanError, match="`rows_at_once` must be at least 1"):
+        stream([old], rows_at_once=rows)
+    with pytest.raises(InputError, match="nothing to align"):
+        stream([])
+    with pytest.raises(InputError, match="1 predictions, but 2 names"):
+        stream([old], names=["a", "b"])
+
+
+def test_a_full_disk_is_said_in_one_line(tmp_path, monkeypatch):
+    def full(**options):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(_join_buckets.tempfile, "TemporaryFile", full)
+    old = file_of(tmp_path, "old", id=[1, 2], label=["a"] * 2)
+    new = file_of(tmp_path, "new", id=[2, 1], label=["a"] * 2)
+    with pytest.raises(
+        FileError, match=r"room for temporary .* No space left .* Set TMPDIR"
+    ) as error:
+        stream([old, new])
+    assert "\n" not in str(error.value)
+
+
+def test_nothing_is_left_on_disk(tmp_path, monkeypatch):
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(scratch))
+    old = file_of(tmp_path, "old", id=[1, 2, 3], label=["a"] * 3)
+    new = file_of(tmp_path, "new", id=[3, 1, 2], label=["a"] * 3)
+    with stream([old, new]) as made:
+        assert len(list(made)) == 1
+        assert not list(scratch.iterdir())
+    with pytest.raises(Exception, match="closed"):
+        list(made)
