@@ -84,22 +84,25 @@ def compare(
     """
     if flips_to == options.STDOUT:
         raise PlanError("--flips writes Parquet, which cannot be printed. Name a file.")
-    options.claim_outputs(
-        [*files, *([noise_floor] if noise_floor else [])],
-        {"--json": json_to, "--markdown": markdown_to, "--flips": flips_to},
-    )
-    found = comparison.compare(
-        *(predictions.read(file, columns=columns) for file in files),
-        names=options.generation_names(files, names),
-        rename=options.parse_renames(renames),
-        noise_floor=predictions.read(noise_floor, columns=columns) if noise_floor else None,
-        confidence=confidence,
-        resamples=resamples,
-        top_k=top_k or (2,),
-        seed=seed,
-    )
+    if len(files) < 2:
+        raise PlanError("Name at least two files of predictions, old before new.")
+    titles = options.generation_names(files, names)
+    outputs = {"--json": json_to, "--markdown": markdown_to, "--flips": flips_to}
+    options.claim_outputs([*files, noise_floor], outputs)
+    rename = options.parse_renames(renames)
+    with options.lined_up(files, titles, noise_floor, columns, rename) as blocks:
+        found = comparison.compare_blocks(
+            blocks,
+            twin=noise_floor is not None,
+            confidence=confidence,
+            resamples=resamples,
+            top_k=top_k or (2,),
+            seed=seed,
+        )
+        if flips_to is not None:
+            comparison.write_flips(blocks, flips_to.resolve(), twin=noise_floor is not None)
     told = report.comparison_report(found, by=by or report.BREAKDOWNS, limit=limit)
     options.deliver(json_to, lambda: options.as_json(comparison.to_json(found)))
     options.deliver(markdown_to, lambda: report.markdown(told))
-    if not quiet and options.STDOUT not in (json_to, markdown_to):
+    if not quiet and options.STDOUT not in outputs.values():
         options.show(told)

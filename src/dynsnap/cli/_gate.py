@@ -82,24 +82,22 @@ def gate(
     )
     if not rules:
         raise PlanError("There is no rule to judge by. Give --rules, --at-least or --at-most.")
-    files = [old, new, *([noise_floor] if noise_floor else [])]
+    titles = options.generation_names([old, new])
     outputs = {"--json": json_to, "--junit": junit_to, "--markdown": markdown_to}
-    options.claim_outputs([*files, *([rules_file] if rules_file else [])], outputs)
-    before, after, *twin = (predictions.read(file, columns=columns) for file in files)
-    compared = [
-        comparison.compare(
-            before,
-            after,
-            names=options.generation_names([old, new]),
-            rename=options.parse_renames(renames),
-            noise_floor=twin[0] if twin else None,
-            confidence=level,
-            resamples=resamples,
-            top_k=gates.top_k(rules),
-            seed=seed,
-        )
-        for level in gates.confidences(rules)
-    ]
+    options.claim_outputs([old, new, noise_floor, rules_file], outputs)
+    rename = options.parse_renames(renames)
+    with options.lined_up([old, new], titles, noise_floor, columns, rename) as blocks:
+        compared = [
+            comparison.compare_blocks(
+                blocks,
+                twin=noise_floor is not None,
+                confidence=level,
+                resamples=resamples,
+                top_k=gates.top_k(rules),
+                seed=seed,
+            )
+            for level in gates.confidences(rules)
+        ]
     verdict = gates.judge(compared, rules, allow_missing=allow_missing)
     told = report.gate_report(verdict)
     options.deliver(json_to, lambda: options.as_json(gates.to_json(verdict)))

@@ -14,7 +14,7 @@ import click
 
 from dynsnap import _files, report
 from dynsnap.errors import FileError, PlanError
-from dynsnap.predictions import ColumnNames
+from dynsnap.predictions import AlignedStream, ColumnNames, stream
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -155,13 +155,26 @@ def generation_names(files: Sequence[Path], names: str | None = None) -> tuple[s
     return tuple(f"{file} ({place})" for place, file in enumerate(files, 1))
 
 
-def claim_outputs(inputs: Iterable[Path], outputs: Mapping[str, Path | None]) -> None:
+def lined_up(
+    files: Sequence[Path],
+    names: Sequence[str],
+    noise_floor: Path | None,
+    columns: ColumnNames,
+    rename: Mapping[str, str],
+) -> AlignedStream:
+    """The generations of some files, and after them the twin of the first, if there is one."""
+    if noise_floor is not None:
+        files, names = [*files, noise_floor], [*names, "noise floor"]
+    return stream(files, names=names, columns=columns, rename=rename)
+
+
+def claim_outputs(inputs: Iterable[Path | None], outputs: Mapping[str, Path | None]) -> None:
     """Refuse outputs that cannot be written or would destroy something, before any work is done."""
     wanted = {option: path for option, path in outputs.items() if path is not None}
     to_stdout = [option for option, path in wanted.items() if path == STDOUT]
     if len(to_stdout) > 1:
         raise PlanError(f"{' and '.join(to_stdout)} cannot both write to standard output.")
-    taken = {path.resolve(): f"the input {path}" for path in inputs}
+    taken = {path.resolve(): f"the input {path}" for path in inputs if path is not None}
     for option, path in wanted.items():
         if path == STDOUT:
             continue
