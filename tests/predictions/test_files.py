@@ -338,8 +338,8 @@ def refused(file, match, **options):
 @pytest.mark.parametrize(
     ("text", "match"),
     [
-        ("name,label\n1,a\n", r'no column "id"; the columns are "name", "label"\. .*--column id='),
-        ("id,x\n1,a\n", r'neither a column "label" nor scores .* "id", "x"\. .*--column label='),
+        ("name,label\n1,a\n", r'no column "id"; the columns are "name", "label"\. .*--id-column NAME'),
+        ("id,x\n1,a\n", r'neither a column "label" nor scores .* "id", "x"\. .*--label-column NAME'),
         ("id,label\n1,a\n1,b\n", 'unique, but 1 of 2 rows .*"1"'),
         ("id,label\n1,a\n2,\n", "`label` is missing for 1 of 2 rows"),
         ("id,label,truth\n1,a,b\n2,a,\n3,b,\n", "`truth` is missing for 2 of 3 rows. Drop those"),

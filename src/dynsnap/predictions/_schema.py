@@ -147,7 +147,7 @@ def metadata_of(classes: tuple[str, ...]) -> dict[bytes, bytes]:
 
 
 def _option(role: str) -> str:
-    return f"Name another with `--column {role}=NAME` (in Python: `ColumnNames({role}=NAME)`)."
+    return f"Name another with `--{role}-column NAME` (in Python: `ColumnNames({role}=NAME)`)."
 
 
 def _check_presence(names: list[str], columns: ColumnNames) -> None:
