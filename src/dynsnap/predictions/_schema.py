@@ -147,7 +147,8 @@ def metadata_of(classes: tuple[str, ...]) -> dict[bytes, bytes]:
 
 
 def _option(role: str) -> str:
-    return f"Name another with `--{role}-column NAME` (in Python: `ColumnNames({role}=NAME)`)."
+    option = "--score-prefix" if role == "score_prefix" else f"--{role}-column"
+    return f"Name another with `{option} NAME` (in Python: `ColumnNames({role}=NAME)`)."
 
 
 def _check_presence(names: list[str], columns: ColumnNames) -> None:
