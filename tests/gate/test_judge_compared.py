@@ -1,0 +1,70 @@
+"""Gates on real comparisons, held against metrics computed on the rows themselves."""
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dynsnap import metrics
+from dynsnap.comparison import compare
+from dynsnap.gate import Rule, judge
+from dynsnap.predictions import Predictions
+from tests.strategies import three_labellings
+
+NAMES = [str(place) for place in range(5)]
+
+
+def compared(old, new, truth):
+    ids = np.arange(len(truth))
+    said = [
+        Predictions(
+            ids=ids, classes=NAMES, labels=labels, truth=truth, slices={"even": ids % 2 == 0}
+        )
+        for labels in (old, new)
+    ]
+    return compare(*said, resamples=20)
+
+
+@settings(max_examples=30)
+@given(three_labellings(max_classes=5), st.sampled_from([0.0, 0.1, 0.25, 0.5, 1.0]))
+def test_all_inputs_are_judged_by_the_metric_itself(labels, threshold):
+    old, new, truth = labels
+    comparison = compared(*labels)
+    expected = {
+        "lost": metrics.transitions(old, new, truth=truth).lost,
+        "correct_consistency": metrics.correct_consistency(old, new, truth=truth),
+        "accuracy": metrics.accuracy(new, truth=truth),
+        "ambiguity": metrics.ambiguity(np.stack([old, new])),
+    }
+    for name, value in expected.items():
+        (outcome,) = judge(comparison, [Rule(metric=name, at_most=threshold)]).outcomes
+        assert abs(outcome.judged - value) < 1e-12
+        assert (outcome.status == "passed") == (value <= threshold + 1e-12)
+
+
+@settings(max_examples=30)
+@given(three_labellings(max_classes=5))
+def test_each_part_is_judged_by_the_metric_of_its_rows(labels):
+    old, new, truth = labels
+    ids = np.arange(len(truth))
+    parts = {f"class {name}": truth == place for place, name in enumerate(NAMES)}
+    comparison = compared(*labels)
+    for value in comparison.slices["even"]:
+        parts[f"even = {value}"] = (ids % 2 == 0) == (value.lower() == "true")
+    for name in ("lost", "accuracy"):
+        rules = [
+            Rule(metric=name, at_most=0.5, class_name="*"),
+            Rule(metric=name, at_most=0.5, slice=("even", "*")),
+        ]
+        outcomes = judge(comparison, rules).outcomes
+        assert {outcome.part for outcome in outcomes} == set(parts)
+        for outcome in outcomes:
+            rows = parts[outcome.part]
+            assert outcome.inputs == rows.sum()
+            if not rows.any():
+                assert outcome.status == "not judged"
+                continue
+            if name == "lost":
+                value = metrics.transitions(old[rows], new[rows], truth=truth[rows]).lost
+            else:
+                value = metrics.accuracy(new[rows], truth=truth[rows])
+            assert abs(outcome.judged - value) < 1e-12
