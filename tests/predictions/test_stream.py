@@ -84,10 +84,7 @@ def generations(draw):
             labels=labels,
             truth=truth if draw(st.booleans()) else None,
             weights=weights if any(weights) and draw(st.booleans()) else None,
-            slices={
-                name: [str(each)[-1] for each in ids]
-                for name in draw(st.sets(st.sampled_from("st")))
-            },
+            slices={name: [str(each)[-1] for each in ids] for name in draw(columns)},
         )
 
     return [one() for _ in range(draw(st.integers(2, 3)))]

@@ -1,5 +1,6 @@
 """Generations of a classifier side by side."""
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -8,7 +9,7 @@ from dynsnap.comparison._bootstrap import Bootstrap
 from dynsnap.comparison._count import AlignedBlocks, InMemory, count
 from dynsnap.comparison._results import Comparison
 from dynsnap.errors import PlanError
-from dynsnap.predictions import Predictions, align, read
+from dynsnap.predictions import Predictions, align, read, stream
 
 TWIN = "noise floor"
 
@@ -31,7 +32,8 @@ def compare(
     inputs; they are paired across generations and metrics.
 
     Args:
-        generations: Predictions or files of them, oldest first.
+        generations: Predictions or files of them, oldest first. Where all are files, they need
+            not fit into memory.
         names: What to call the generations. Files are called by their names without ending.
         rename: New names for some classes, in all generations.
         noise_floor: The predictions of the first generation trained again on the same data: how
@@ -63,9 +65,15 @@ def compare(
     titles = _titles(generations, names)
     if noise_floor is not None:
         titles = (*titles, TWIN)
-    held = [each if isinstance(each, Predictions) else read(each) for each in given]
-    blocks = InMemory(align(*held, names=titles, rename=rename))
-    counted = count(blocks, twin=noise_floor is not None, top_k=top_k)
+    files = [each for each in given if not isinstance(each, Predictions)]
+    with contextlib.ExitStack() as until:
+        blocks: AlignedBlocks
+        if len(files) == len(given):  # they need not fit into memory
+            blocks = until.enter_context(stream(files, names=titles, rename=rename))
+        else:
+            held = [each if isinstance(each, Predictions) else read(each) for each in given]
+            blocks = InMemory(align(*held, names=titles, rename=rename))
+        counted = count(blocks, twin=noise_floor is not None, top_k=top_k)
     return assemble(counted, bootstrap, minority_share=minority_share)
 
 
