@@ -1,5 +1,7 @@
 """From the words of a study file to trainers, and from saved ensembles to scores."""
 
+import dataclasses
+import functools
 import importlib
 import sys
 from collections.abc import Callable, Mapping
@@ -82,8 +84,6 @@ def module_factory(model: Mapping[str, Any]) -> Callable[..., Any]:
     """The function that builds the module which a study file names."""
     settings = dict(model)
     if "factory" in settings:
-        import functools
-
         return functools.partial(_imported(settings.pop("factory")), **settings)
     name = settings.pop("name", None)
     if not isinstance(name, str):
@@ -121,18 +121,13 @@ def _torch_settings(section: Section, train: Any) -> dict[str, Any]:
     return found
 
 
-def _built(kind: Callable[..., Any], settings: dict[str, Any], where: str) -> Any:
+def _built(kind: Any, settings: dict[str, Any], where: str) -> Any:
     """A dataclass of settings from a table of the file."""
-    import dataclasses
-
     section = Section(settings, where)
     given = {
-        field.name: section.take_any(field.name)
-        for field in dataclasses.fields(kind)  # type: ignore[arg-type]
-        if field.name in settings
+        field.name: section.take_any(field.name, field.default)
+        for field in dataclasses.fields(kind)
     }
-    for field in dataclasses.fields(kind):  # type: ignore[arg-type]
-        section.take_any(field.name)
     section.finish()
     try:
         return kind(**{name: tuple(v) if isinstance(v, list) else v for name, v in given.items()})
