@@ -66,9 +66,10 @@ def opened(path: Path, columns: ColumnNames) -> Iterator[Batches]:
         import pyarrow.parquet as pq
 
         metadata = pq.read_metadata(path)
-        # Without a buffer whole column chunks would be loaded, and there may be only one of each.
+        # Without a buffer, column chunks are loaded as a whole (and there may be only one of each);
+        # what is read ahead stays in memory until the file is closed.
         buffer = min(_BUFFER, max(1, _BATCH_BYTES // max(1, metadata.num_columns)))
-        with pq.ParquetFile(path, metadata=metadata, buffer_size=buffer) as file:
+        with pq.ParquetFile(path, metadata=metadata, buffer_size=buffer, pre_buffer=False) as file:
             yield _ParquetBatches(file)
     elif kind == "Arrow":
         with pa.memory_map(str(path)) as mapped:
