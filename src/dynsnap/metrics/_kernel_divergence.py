@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 from dynsnap._types import AnyArray
-from dynsnap.metrics._kernel_compile import TILE, inlined, part
+from dynsnap.metrics._kernel_compile import TILE, full_width, inlined, part
 
 _SQRT_HALF = 0x3FE6A09E667F3BCD  # the bits of √½
 _LN2 = math.log(2)
@@ -94,6 +94,7 @@ def _share(old: float, new: float) -> float:
 @part
 def divergence(old: AnyArray, new: AnyArray, bits: AnyArray) -> None:
     """The Jensen-Shannon divergence in bits of each row of two tiles (classes, rows)."""
+    full_width()
     bits[:] = 0.0
     for c in range(len(old)):
         for r in range(TILE):

@@ -1,7 +1,6 @@
 """One pass over the rows of two generations, compiled. Import this late."""
 
 import hashlib
-import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,9 +12,6 @@ from dynsnap.metrics import _kernel_compile, _kernel_divergence, _tally_layout
 from dynsnap.metrics import _kernel_rows as rows_of
 from dynsnap.metrics._kernel_compile import TILE, compiled, inlined, part
 from dynsnap.metrics._kernel_divergence import divergence
-from dynsnap.metrics._tally_layout import BINS
-
-_ROOT_HALF = math.sqrt(0.5)
 
 
 class Side(NamedTuple):
@@ -55,8 +51,7 @@ class Sums(NamedTuple):
 @inlined
 def _open(side: Side, room: Room, scores: AnyArray, labels: AnyArray, first: int) -> None:
     """Take in one generation's part of a tile."""
-    for r in range(min(TILE, len(labels) - first)):
-        side.labels[r] = labels[first + r]
+    _take(labels, first, side.labels)
     if len(side.tile):
         rows_of.turn(scores, first, side.tile)
         rows_of.moments(side.tile, room.true, side.sums)
@@ -81,8 +76,7 @@ def _compare(
     for j in range(len(top_k)):
         rows_of.at_most(room.rank, top_k[j], columns[5 + j])
     if known:
-        for r in range(TILE):
-            columns[5 + len(top_k), r] = columns[2, r] + old.sums[2, r] + new.sums[2, r]
+        rows_of.together(columns[2], old.sums[2], new.sums[2], columns[5 + len(top_k)])
 
 
 @inlined
@@ -97,25 +91,62 @@ def _close(
     inside: int,
 ) -> None:
     """Add one generation's part of a tile to its sums."""
-    for r in range(inside):
-        room.cell[r] = fold[room.block[r]]
+    _take_at(fold, room.block, room.cell)
     _add_one(sums.labels, room.cell, side.labels, room.one, room.weight, inside)
     columns[0] = 1.0
     if known:
-        for r in range(TILE):
-            columns[1, r] = 1.0 if side.labels[r] == room.true[r] else 0.0
+        rows_of.right(side.labels, room.true, columns[1])
     if known and len(side.tile):
-        for r in range(TILE):
-            sure = np.float64(side.best[0, r])
-            columns[2, r] = 1.0 - side.sums[2, r] * _ROOT_HALF
-            room.value[r] = (1.0 if side.top[0, r] == room.true[r] else 0.0) - sure
-            room.place[r] = min(max(np.int64(math.ceil(sure * BINS)), 1), BINS)
+        rows_of.near(side.sums[2], columns[2])
+        rows_of.calibrated(side.best[0], side.top[0], room.true, room.value, room.place)
         _add_one(sums.gaps, room.block, room.place, room.value, room.weight, inside)
         rows_of.rank_of(room.true, side.top, room.rank)
         for j in range(len(top_k)):
             rows_of.at_most(room.rank, top_k[j], columns[3 + j])
     for j in range(0, len(columns), 4):
         _add(sums.means, room.block, 0, columns, j, room.weight, inside)
+
+
+@part
+def _take(values: AnyArray, first: int, tile: AnyArray) -> None:
+    for r in range(min(TILE, len(values) - first)):
+        tile[r] = values[first + r]
+
+
+@part
+def _take_at(values: AnyArray, places: AnyArray, tile: AnyArray) -> None:
+    for r in range(TILE):
+        tile[r] = values[places[r]]
+
+
+@part
+def _cells(
+    codes: AnyArray, first: int, where: AnyArray, fold: AnyArray, blocks: AnyArray, cells: AnyArray
+) -> None:
+    """The cell of each row: its group's, and there its block's."""
+    start, width = where[0], where[1]
+    for r in range(min(TILE, len(codes) - first)):
+        cells[r] = start + np.int64(codes[first + r]) * width + fold[blocks[r]]
+
+
+@part
+def _flows(
+    old: AnyArray,
+    new: AnyArray,
+    true: AnyArray,
+    known: bool,
+    classes: int,
+    keys: AnyArray,
+    found: int,
+    inside: int,
+) -> int:
+    """Note down true class, old and new label, packed, of the rows that changed."""
+    for r in range(inside):
+        first = np.int64(true[r]) if known else 0
+        # Written for every row, and kept by moving on: that takes no guess about which changed.
+        keys[found] = (first * classes + old[r]) * classes + new[r]
+        found += old[r] != new[r]
+    return found
 
 
 @part
@@ -178,7 +209,7 @@ def _block(position: int, count: int, exact: bool, blocks: AnyArray) -> None:
         blocks[r] = position + r if exact else hashed
 
 
-def _pass(stamp: str) -> Callable[..., Any]:
+def _pass(stamp: int) -> Callable[..., Any]:
     """The pass, with the stamp of all that it is compiled from in its closure.
 
     The compiler keeps machine code on disk for as long as this file and this closure stay the
@@ -213,11 +244,9 @@ def _pass(stamp: str) -> Callable[..., Any]:
         for first in range(0, rows, TILE):
             inside = min(TILE, rows - first)
             if known:
-                for r in range(inside):
-                    room.true[r] = truth[first + r]
+                _take(truth, first, room.true)
             if len(weights):
-                for r in range(inside):
-                    room.weight[r] = weights[first + r]
+                _take(weights, first, room.weight)
             _block(start + first, fold.shape[1], exact, room.block)
             for s in range(2):
                 _open(sides[s], room, scores[s], labels[s], first)
@@ -225,9 +254,7 @@ def _pass(stamp: str) -> Callable[..., Any]:
             if len(old.tile):
                 _compare(old, new, room, top_k, known, columns)
             for g in range(len(codes)):
-                for r in range(inside):
-                    code = np.int64(codes[g, first + r])
-                    room.cell[r] = cells[g, 0] + code * cells[g, 1] + fold[g, room.block[r]]
+                _cells(codes[g], first, cells[g], fold[g], room.block, room.cell)
                 _add_one(sums, room.cell, room.case, room.one, room.weight, inside)
                 for j in range(0, len(columns), 4):
                     _add(
@@ -242,19 +269,16 @@ def _pass(stamp: str) -> Callable[..., Any]:
             for s in range(2):
                 if len(own[s].labels):
                     _close(sides[s], room, top_k, known, own_columns[s], own[s], fold[-1], inside)
-            for r in range(inside):
-                true = np.int64(room.true[r]) if known else 0
-                keys[found] = (true * classes + old.labels[r]) * classes + new.labels[r]
-                found += old.labels[r] != new.labels[r]
+            found = _flows(old.labels, new.labels, room.true, known, classes, keys, found, inside)
         return found
 
     return count
 
 
-def _stamp() -> str:
+def _stamp() -> int:
     sources = (_kernel_compile, _kernel_divergence, rows_of, _tally_layout)
     text = b"".join(Path(module.__file__ or "").read_bytes() for module in sources)
-    return hashlib.sha256(text).hexdigest()
+    return 1 + int.from_bytes(hashlib.sha256(text).digest()[:6])
 
 
 count = _pass(_stamp())

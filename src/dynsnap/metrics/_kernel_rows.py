@@ -10,12 +10,16 @@ import math
 import numpy as np
 
 from dynsnap._types import AnyArray
-from dynsnap.metrics._kernel_compile import TILE, inlined, part
+from dynsnap.metrics._kernel_compile import TILE, full_width, inlined, part
+from dynsnap.metrics._tally_layout import BINS
+
+_ROOT_HALF = math.sqrt(0.5)
 
 
 @part
 def turn(scores: AnyArray, first: int, tile: AnyArray) -> None:
     """Fill a tile with the rows from `first` on; the last row fills it up."""
+    full_width()
     rows, classes = scores.shape
     if first + TILE <= rows:
         for c in range(classes):
@@ -33,6 +37,7 @@ def moments(tile: AnyArray, true: AnyArray, sums: AnyArray) -> None:
 
     The mean of a row is 1/classes or near it, so that little is lost to rounding.
     """
+    full_width()
     middle = 1.0 / len(tile)
     sums[:] = 0.0
     for c in range(len(tile)):
@@ -60,6 +65,7 @@ def first_two(
 
     `flat` is left at 0 where all scores of a row are equal.
     """
+    full_width()
     best[:] = -1.0
     winner[:] = -1
     second[:] = -1.0
@@ -85,6 +91,7 @@ def following(
     tile: AnyArray, before: AnyArray, taken: AnyArray, best: AnyArray, winner: AnyArray
 ) -> None:
     """The class of each row that ranks right after the one that was taken."""
+    full_width()
     best[:] = -1.0
     winner[:] = -1
     for c in range(len(tile)):
@@ -99,6 +106,7 @@ def following(
 @part
 def moved(old: AnyArray, new: AnyArray, sums: AnyArray) -> None:
     """Of each row: products about 1/classes, squared differences, absolute differences."""
+    full_width()
     middle = 1.0 / len(old)
     sums[:] = 0.0
     for c in range(len(old)):
@@ -114,6 +122,7 @@ def moved(old: AnyArray, new: AnyArray, sums: AnyArray) -> None:
 @part
 def alike(middle: float, old: AnyArray, new: AnyArray, sums: AnyArray, columns: AnyArray) -> None:
     """The first four columns: Pearson, cosine, distance, total variation."""
+    full_width()
     for r in range(TILE):
         a, b, aa, bb, ab = old[0, r], new[0, r], old[1, r], new[1, r], sums[0, r]
         spread = (aa - a * a * middle) * (bb - b * b * middle)
@@ -211,3 +220,35 @@ def at_most(values: AnyArray, limit: int, column: AnyArray) -> None:
     """1 where a value is within the limit, else 0."""
     for r in range(TILE):
         column[r] = 1.0 if values[r] <= limit else 0.0
+
+
+@part
+def together(apart: AnyArray, old: AnyArray, new: AnyArray, column: AnyArray) -> None:
+    """The correct distance: between the two, and from each to the truth."""
+    for r in range(TILE):
+        column[r] = apart[r] + old[r] + new[r]
+
+
+@part
+def right(labels: AnyArray, true: AnyArray, column: AnyArray) -> None:
+    """1 where the label is the truth, else 0."""
+    for r in range(TILE):
+        column[r] = 1.0 if labels[r] == true[r] else 0.0
+
+
+@part
+def near(distance: AnyArray, column: AnyArray) -> None:
+    """The correctness, from the distance to the truth."""
+    for r in range(TILE):
+        column[r] = 1.0 - distance[r] * _ROOT_HALF
+
+
+@part
+def calibrated(
+    best: AnyArray, winner: AnyArray, true: AnyArray, gaps: AnyArray, bins: AnyArray
+) -> None:
+    """How far being right lies above the confidence, and the bin of the confidence, from 1 on."""
+    for r in range(TILE):
+        sure = np.float64(best[r])
+        gaps[r] = (1.0 if winner[r] == true[r] else 0.0) - sure
+        bins[r] = min(max(np.int64(math.ceil(sure * BINS)), 1), BINS)

@@ -14,7 +14,9 @@ from dynsnap._types import AnyArray, Floats, Labels, Scores
 from dynsnap.errors import InputError
 
 BINS = 15  # of the expected calibration error
-BLOCKS = 1024  # for more rows than this; each row is its own block up to here
+BLOCKS = 1024  # up to here, each row is its own block
+MANY = 1_000_000  # rows; beyond, there are fewer blocks, which stay in the processor's cache
+BLOCKS_OF_MANY = 256
 FEWEST = 32  # blocks of a grouping with very many groups
 ROOM = 8_000_000  # numbers that the sums of all groups may take, about 64 MB
 
@@ -103,7 +105,7 @@ class Layout:
     @property
     def blocks(self) -> int:
         """How many blocks there are."""
-        return min(self.rows, BLOCKS)
+        return min(self.rows, BLOCKS) if self.rows <= MANY else BLOCKS_OF_MANY
 
     @property
     def cases(self) -> tuple[str, ...]:
