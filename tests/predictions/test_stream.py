@@ -1,6 +1,7 @@
 """A stream of files gives what reading and aligning them in memory gives."""
 
 import contextlib
+import re
 import tempfile
 
 import numpy as np
@@ -27,7 +28,10 @@ from dynsnap.predictions import (
     write,
 )
 from dynsnap.predictions import _write as writing
+from tests.predictions import test_damage
 from tests.strategies import score_rows
+
+sound_files = test_damage.sound_files  # a fixture
 
 CLASSES = ["cat", "dog", "eel", "fox"]
 POOLS = [
@@ -328,6 +332,30 @@ def test_nothing_is_left_on_disk(tmp_path, monkeypatch):
         assert not list(scratch.iterdir())
     with pytest.raises(Exception, match="closed"):
         list(made)
+
+
+def test_a_stream_says_what_reading_says_of_a_damaged_file(sound_files, tmp_path):
+    sound = tmp_path / "sound.csv"
+    ids = ["long one", "5", "a", "1", "9", "b"]
+    write(Predictions(ids=ids, classes=["x"], labels=["x"] * len(ids)), sound)
+    thrown = 0
+
+    @settings(max_examples=300)
+    @given(test_damage.damage(sound_files))
+    def throw(broken):
+        nonlocal thrown
+        suffix, content = broken
+        thrown += 1
+        file = tmp_path / f"{thrown}.{suffix}"
+        file.write_bytes(content)
+        expected = outcome(lambda: in_memory([sound, file])[1])
+        found = outcome(lambda: stream_all([sound, file])[0])
+        file.unlink()
+        # Some messages of Python name an object by its address.
+        assert re.sub("0x[0-9a-f]+", "", str(found)) == re.sub("0x[0-9a-f]+", "", str(expected))
+
+    throw()
+    assert thrown >= 300
 
 
 def test_memory_does_not_grow_with_the_files(tmp_path):
