@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 
@@ -211,21 +211,24 @@ class _Assembly:
         members: Sequence[tuple[str, ...]] = (),
     ) -> Iterator[GroupResult]:
         present = np.flatnonzero(cases.sum(axis=1))
-        sums, cases = sums[present], cases[present]
-        sampled = self.bootstrap.sampled(self._group_formula(place), sums)
-        found = self.bootstrap.estimates(sampled, wholes=_wholes(sampled.values, cases))
-        weights = sums[..., : cases.shape[1]].sum(axis=(1, 2))
-        for row, group in enumerate(present.tolist()):
-            yield GroupResult(
-                kind=kind,
-                column=column,
-                name=names[group],
-                inputs=int(cases[row].sum()),
-                weight=float(weights[row]),
-                metrics=_ordered(found[row]),
-                changed=_mcnemar(cases[row]),
-                classes=members[group] if members else (),
-            )
+        step = self.bootstrap.groups_at_once(sums.shape[-1])
+        for first in range(0, len(present), step):
+            part = present[first : first + step]
+            sampled = self.bootstrap.sampled(self._group_formula(place), sums[part])
+            wholes = _wholes(sampled.values, cases[part])
+            found = self.bootstrap.estimates(sampled, wholes=wholes)
+            weights = sums[part][..., : cases.shape[1]].sum(axis=(1, 2)).tolist()
+            for group, metrics, weight in zip(part.tolist(), found, weights, strict=True):
+                yield GroupResult(
+                    kind=kind,
+                    column=column,
+                    name=names[group],
+                    inputs=int(cases[group].sum()),
+                    weight=weight,
+                    metrics=_ordered(metrics),
+                    changed=_mcnemar(cases[group]),
+                    classes=members[group] if members else (),
+                )
 
     def _estimates(self, sampled: Sampled, cases: AnyArray | None = None) -> dict[str, Estimate]:
         if not sampled.values:
@@ -274,15 +277,15 @@ def _folded(sums: Floats, blocks: int) -> Floats:
 
 def _ordered(metrics: Mapping[str, Estimate]) -> dict[str, Estimate]:
     """In the order of the catalogue; other top-k metrics beside those of the top two."""
-    places = {name: place for place, name in enumerate(catalogue)}
+    return {name: metrics[name] for name in sorted(metrics, key=_place)}
 
-    def place(name: str) -> tuple[int, int]:
-        if not name.startswith("top_"):
-            return places[name], 0
-        _, k, kind = name.split("_")
-        return places[f"top_2_{kind}"], int(k)
 
-    return {name: metrics[name] for name in sorted(metrics, key=place)}
+@cache
+def _place(name: str) -> tuple[int, int]:
+    if not name.startswith("top_"):
+        return list(catalogue).index(name), 0
+    _, k, kind = name.split("_")
+    return list(catalogue).index(f"top_2_{kind}"), int(k)
 
 
 def _transitions(cases: AnyArray) -> TransitionCounts | None:

@@ -16,7 +16,7 @@ from dynsnap.errors import PlanError
 Metrics: TypeAlias = Mapping[str, Floats]  # by name
 Formula: TypeAlias = Callable[..., Metrics]
 
-_AT_ONCE = 1 << 23  # numbers that are resampled together, about 64 MB
+_AT_ONCE = 1 << 21  # numbers that are resampled together, about 16 MB
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,14 +56,11 @@ class Bootstrap:
         """A formula of sums (groups, blocks, columns): of all blocks, and of draws of them."""
         draws = _draws(sums[0].shape[1], self.resamples, self.seed)
         values = formula(*(each.sum(axis=1) for each in sums))
-        width = max(each.shape[-1] for each in sums) * self.resamples
-        step = max(1, _AT_ONCE // width)
-        parts = [
-            formula(*(_resampled(draws, each[first : first + step]) for each in sums))
-            for first in range(0, len(sums[0]), step)
-        ]
-        samples = {name: np.concatenate([part[name] for part in parts], axis=1) for name in values}
-        return Sampled(values, samples)
+        return Sampled(values, formula(*(_resampled(draws, each) for each in sums)))
+
+    def groups_at_once(self, columns: int) -> int:
+        """How many groups may be resampled together, so that memory stays bounded."""
+        return max(1, _AT_ONCE // (columns * self.resamples))
 
     def estimates(
         self, sampled: Sampled, *, wholes: Mapping[str, AnyArray]
