@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from dynsnap import metrics
-from dynsnap.comparison import compare
+from dynsnap.comparison import compare, compare_at_levels
 from dynsnap.comparison._bootstrap import Bootstrap, Sampled, _draws
 from dynsnap.predictions import Predictions
 from tests.comparison import made
@@ -66,6 +66,21 @@ def test_a_higher_confidence_widens_every_interval():
     wide, narrow = (compare(*parts, confidence=level).pairs[0].metrics for level in (0.99, 0.8))
     for name in wide:
         assert wide[name].low <= narrow[name].low <= narrow[name].high <= wide[name].high
+
+
+def test_several_levels_come_from_one_pass():
+    class Once(made.Blocks):
+        passes = 0
+
+        def __iter__(self):
+            self.passes += 1
+            return super().__iter__()
+
+    parts = made.generations()
+    blocks = Once(*parts, step=70)
+    found = compare_at_levels(blocks, [0.8, 0.99], resamples=50)
+    assert blocks.passes == 1
+    assert found == [compare(*parts, confidence=level, resamples=50) for level in (0.8, 0.99)]
 
 
 def test_intervals_hold_their_level():

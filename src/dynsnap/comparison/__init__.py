@@ -1,6 +1,6 @@
 """Generations of a classifier side by side: every metric, with intervals and breakdowns."""
 
-from dynsnap.comparison._compare import compare, compare_blocks
+from dynsnap.comparison._compare import compare, compare_at_levels, compare_blocks
 from dynsnap.comparison._count import AlignedBlocks
 from dynsnap.comparison._flips import flips, write_flips
 from dynsnap.comparison._json import SCHEMA, to_json
@@ -29,6 +29,7 @@ __all__ = [
     "PairResult",
     "TransitionCounts",
     "compare",
+    "compare_at_levels",
     "compare_blocks",
     "flips",
     "to_json",

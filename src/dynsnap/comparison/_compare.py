@@ -98,9 +98,43 @@ def compare_blocks(
         seed: Names the resamples.
         minority_share: Majority classes cover this share of the inputs.
     """
-    bootstrap = Bootstrap(confidence=confidence, resamples=resamples, seed=seed)
+    (found,) = compare_at_levels(
+        blocks,
+        [confidence],
+        twin=twin,
+        resamples=resamples,
+        top_k=top_k,
+        seed=seed,
+        minority_share=minority_share,
+    )
+    return found
+
+
+def compare_at_levels(
+    blocks: AlignedBlocks,
+    confidences: Sequence[float],
+    *,
+    twin: bool = False,
+    resamples: int = 1000,
+    top_k: Sequence[int] = (2,),
+    seed: int = 0,
+    minority_share: float = 0.9,
+) -> list[Comparison]:
+    """The same with intervals at several levels, from one pass over the blocks.
+
+    Args:
+        blocks: The generations, oldest first, block by block.
+        confidences: The levels; there is a comparison for each.
+        twin: Whether the last generation is the first one trained again.
+        resamples: How many resamples the intervals come from.
+        top_k: The k of top-k metrics.
+        seed: Names the resamples.
+        minority_share: Majority classes cover this share of the inputs.
+    """
     _check_share(minority_share)
-    return assemble(count(blocks, twin=twin, top_k=top_k), bootstrap, minority_share=minority_share)
+    levels = [Bootstrap(confidence=each, resamples=resamples, seed=seed) for each in confidences]
+    counted = count(blocks, twin=twin, top_k=top_k)
+    return [assemble(counted, level, minority_share=minority_share) for level in levels]
 
 
 def _titles(
