@@ -91,6 +91,8 @@ class _Assembly:
             has_truth=layout.truth,
             has_scores=all(layout.scored),
             slices=counted.slices,
+            restless=counted.gallery.restless,
+            ambiguity_so_far=counted.gallery.ambiguity,
         )
 
     def _generation(self, generation: int) -> Sampled:
@@ -157,6 +159,7 @@ class _Assembly:
             flows=tuple(self._flows(place)),
             groups=tuple(self._groups(place)),
             noise_floor=floor,
+            flipped=counted.gallery.flipped(*tally.layout.pairs[place]),
         )
 
     def _cases(self, place: int) -> AnyArray:
@@ -228,6 +231,7 @@ class _Assembly:
                     metrics=_ordered(metrics),
                     changed=_mcnemar(cases[group]),
                     classes=members[group] if members else (),
+                    transitions=_transitions(cases[group]),
                 )
 
     def _estimates(self, sampled: Sampled, cases: AnyArray | None = None) -> dict[str, Estimate]:

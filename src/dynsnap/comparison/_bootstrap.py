@@ -1,7 +1,7 @@
 """Intervals by drawing blocks of rows with replacement: no row is copied or looked at again."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias
@@ -56,7 +56,7 @@ class Bootstrap:
         """A formula of sums (groups, blocks, columns): of all blocks, and of draws of them."""
         draws = _draws(sums[0].shape[1], self.resamples, self.seed)
         values = formula(*(each.sum(axis=1) for each in sums))
-        return Sampled(values, formula(*(_resampled(draws, each) for each in sums)))
+        return Sampled(values, formula(*_resampled(draws, sums)))
 
     def groups_at_once(self, columns: int) -> int:
         """How many groups may be resampled together, so that memory stays bounded."""
@@ -105,11 +105,13 @@ class Bootstrap:
         return np.where(values == 1, 1 - reach, low), np.where(values == 0, reach, high)
 
 
-def _resampled(draws: Floats, sums: Floats) -> Floats:
+def _resampled(draws: Floats, sums: Sequence[Floats]) -> list[Floats]:
     """Sums (groups, blocks, columns) of every draw, as (resamples, groups, columns)."""
-    groups, blocks, columns = sums.shape
-    flat = sums.transpose(1, 0, 2).reshape(blocks, groups * columns)  # one product, not one each
-    return np.asarray((draws @ flat).reshape(len(draws), groups, columns))
+    groups, blocks = sums[0].shape[:2]
+    flat = [each.transpose(1, 0, 2).reshape(blocks, -1) for each in sums]
+    ends = np.cumsum([each.shape[1] for each in flat])[:-1]
+    drawn = np.split(draws @ np.concatenate(flat, axis=1), ends, axis=1)  # one product for all
+    return [each.reshape(len(draws), groups, -1) for each in drawn]
 
 
 @lru_cache(maxsize=4)

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from dynsnap.comparison._examples import Gallery
 from dynsnap.errors import ComparisonError, PlanError
 from dynsnap.metrics._tally import Tally
 from dynsnap.metrics._tally_layout import Layout
@@ -61,6 +62,7 @@ class Counted:
         twin: Whether the last generation is the first one trained again.
         left_out: The k of top-k metrics that there are too few classes for.
         notes: What the predictions say about themselves.
+        gallery: Some of the inputs themselves.
     """
 
     tally: Tally
@@ -71,6 +73,7 @@ class Counted:
     twin: bool
     left_out: tuple[int, ...]
     notes: tuple[str, ...]
+    gallery: Gallery
 
 
 def count(blocks: AlignedBlocks, *, twin: bool = False, top_k: Sequence[int] = (2,)) -> Counted:
@@ -92,6 +95,7 @@ def count(blocks: AlignedBlocks, *, twin: bool = False, top_k: Sequence[int] = (
     tally: Tally | None = None
     slices: dict[str, tuple[str, ...]] = {}
     notes: dict[str, None] = {}
+    gallery = Gallery(regular)
     start = 0
     for block in blocks:
         one = block[0]
@@ -112,6 +116,7 @@ def count(blocks: AlignedBlocks, *, twin: bool = False, top_k: Sequence[int] = (
             for name, each in zip(report.names, block, strict=True):
                 notes |= dict.fromkeys(f"{name}: {note}" for note in each.notes)
         tally.add(block, start=start)
+        gallery.add(block[:regular])
         start += len(one)
     if tally is None or tally.rows != report.shared:
         raise ComparisonError(
@@ -126,4 +131,5 @@ def count(blocks: AlignedBlocks, *, twin: bool = False, top_k: Sequence[int] = (
         twin=twin,
         left_out=tuple(k for k in wanted if k > len(blocks.classes)),
         notes=tuple(notes),
+        gallery=gallery,
     )

@@ -50,6 +50,7 @@ class GroupResult:
         metrics: Those of the pair, and the accuracy of the newer generation.
         changed: The p-value of McNemar's exact test within the group, None without truth.
         classes: The classes that make up the group, for majority and minority.
+        transitions: Counts of the four cases within the group, None without truth.
     """
 
     kind: GroupKind
@@ -60,6 +61,7 @@ class GroupResult:
     metrics: Estimates
     changed: float | None = None
     classes: tuple[str, ...] = ()
+    transitions: "TransitionCounts | None" = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +85,35 @@ class TransitionCounts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FlippedInput:
+    """An input that a retrain lost; without truth, one whose label changed.
+
+    Attributes:
+        old_confidence: The old score of the old label, None without scores.
+        new_confidence: The new score of the new label, None without scores.
+        slices: Its value in each slice, in the order of `Comparison.slices`.
+    """
+
+    id: str
+    truth: str | None
+    old_label: str
+    new_label: str
+    old_confidence: float | None = None
+    new_confidence: float | None = None
+    slices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestlessInput:
+    """An input whose label changed at least twice: its label in every generation."""
+
+    id: str
+    truth: str | None
+    labels: tuple[str, ...]
+    changes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PairResult:
     """An older and a newer generation side by side.
 
@@ -92,6 +123,8 @@ class PairResult:
         flows: The changed labels, most frequent first, at most a few hundred.
         groups: Classes, slices, majority and minority classes.
         noise_floor: The flip metrics between OLD and its twin, trained again on the same data.
+        flipped: Of a generation and the next, some of the inputs lost (without truth, changed):
+            at most a few hundred, those that the newer one is surest of. `flips` lists all.
     """
 
     old: str
@@ -102,6 +135,7 @@ class PairResult:
     flows: tuple[Flow, ...] = ()
     groups: tuple[GroupResult, ...] = ()
     noise_floor: Estimates | None = None
+    flipped: tuple[FlippedInput, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,6 +149,9 @@ class Comparison:
         agreement: Metrics of all generations at once (Fleiss' kappa, ambiguity, ...).
         notes: What was left out and why, and what the reader should know, one sentence each.
         confidence: The level of every interval.
+        restless: The inputs whose label changed most often, at least twice; at most a few hundred.
+        ambiguity_so_far: For every generation, the share of inputs that it or one between it and
+            the first labelled unlike the first.
     """
 
     inputs: int
@@ -131,6 +168,8 @@ class Comparison:
     has_truth: bool = True
     has_scores: bool = True
     slices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    restless: tuple[RestlessInput, ...] = ()
+    ambiguity_so_far: tuple[float, ...] = ()
 
     def matrix(self, metric: str) -> Floats:
         """A pair metric for every two generations, as a symmetric N×N table.

@@ -1,0 +1,114 @@
+"""The inputs behind the numbers: a bounded sample, gathered in the one pass over the rows."""
+
+import itertools
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from dynsnap._types import AnyArray, Floats
+from dynsnap.comparison._results import FlippedInput, RestlessInput
+from dynsnap.predictions import Predictions
+
+FLIPPED = 500  # lost inputs that a result names, of each retrain
+RESTLESS = 200  # inputs that changed again and again
+
+
+class Gallery:
+    """What is remembered of single inputs while they pass by, however many there are.
+
+    The result does not depend on how the rows are cut into blocks.
+    """
+
+    def __init__(self, generations: int) -> None:
+        self._flipped: list[list[tuple[float, FlippedInput]]] = [[] for _ in range(generations - 1)]
+        self._restless: list[RestlessInput] = []
+        self._ever_changed = np.zeros(generations)
+        self._weight = 0.0
+
+    def add(self, block: Sequence[Predictions]) -> None:
+        """Look at the next rows of all generations."""
+        for kept, (old, new) in zip(self._flipped, itertools.pairwise(block), strict=True):
+            kept += _most_confident(old, new)
+            kept.sort(key=lambda item: -item[0])  # stable: equals stay in their order
+            del kept[FLIPPED:]
+        self._count_changed(block)
+        if len(block) > 2:
+            self._restless += _restless(block)
+            self._restless.sort(key=lambda one: -one.changes)
+            del self._restless[RESTLESS:]
+
+    def flipped(self, old: int, new: int) -> tuple[FlippedInput, ...]:
+        """Of a retrain, the inputs lost; without truth those that changed. Else nothing."""
+        return tuple(one for _, one in self._flipped[old]) if new == old + 1 else ()
+
+    @property
+    def restless(self) -> tuple[RestlessInput, ...]:
+        """The inputs whose label changed at least twice, most often first."""
+        return tuple(self._restless)
+
+    @property
+    def ambiguity(self) -> tuple[float, ...]:
+        """The share of inputs that any generation so far labelled unlike the first."""
+        return tuple((self._ever_changed / self._weight).tolist()) if self._weight else ()
+
+    def _count_changed(self, block: Sequence[Predictions]) -> None:
+        first = block[0]
+        changed = np.zeros(len(first), dtype=bool)
+        for place, each in enumerate(block):
+            changed |= each.labels != first.labels
+            self._ever_changed[place] = _added(self._ever_changed[place], first.weights, changed)
+        self._weight = _added(self._weight, first.weights, np.ones(len(first), dtype=bool))
+
+
+def _added(total: float, weights: Floats | None, rows: AnyArray) -> float:
+    if weights is None:
+        return total + float(np.count_nonzero(rows))
+    # One after another, so that blocks of other sizes give the same sum to the last bit.
+    return float(np.cumsum(np.concatenate([[total], weights[rows]]))[-1])
+
+
+def _most_confident(old: Predictions, new: Predictions) -> Iterator[tuple[float, FlippedInput]]:
+    if old.truth is None:
+        rows = np.flatnonzero(old.labels != new.labels)
+    else:
+        rows = np.flatnonzero((old.labels == old.truth) & (new.labels != old.truth))
+    if new.scores is not None:  # a mistake made with confidence is the one to look at first
+        confidence = new.scores[rows, new.labels[rows]]
+        rows = rows[np.argsort(-confidence, kind="stable")]
+    for row in rows[:FLIPPED].tolist():
+        sure = _confidence(new, row)
+        yield (
+            sure or 0.0,
+            FlippedInput(
+                id=str(old.id_column[row].as_py()),
+                truth=None if old.truth is None else old.classes[old.truth[row]],
+                old_label=old.classes[old.labels[row]],
+                new_label=old.classes[new.labels[row]],
+                old_confidence=_confidence(old, row),
+                new_confidence=sure,
+                slices=tuple(
+                    column.values[column.codes[row]] if column.codes[row] >= 0 else ""
+                    for column in old.slices.values()
+                ),
+            ),
+        )
+
+
+def _confidence(said: Predictions, row: int) -> float | None:
+    return None if said.scores is None else float(said.scores[row, said.labels[row]])
+
+
+def _restless(block: Sequence[Predictions]) -> Iterator[RestlessInput]:
+    changes = np.zeros(len(block[0]), dtype=np.intp)
+    for old, new in itertools.pairwise(block):
+        changes += old.labels != new.labels
+    rows = np.flatnonzero(changes > 1)
+    rows = rows[np.argsort(-changes[rows], kind="stable")][:RESTLESS]
+    first = block[0]
+    for row in rows.tolist():
+        yield RestlessInput(
+            id=str(first.id_column[row].as_py()),
+            truth=None if first.truth is None else first.classes[first.truth[row]],
+            labels=tuple(first.classes[each.labels[row]] for each in block),
+            changes=int(changes[row]),
+        )
