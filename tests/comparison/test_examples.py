@@ -79,3 +79,12 @@ def test_groups_count_their_cases():
     found = compare(*generations(rows=200, weights=np.linspace(1, 9, 200))).pairs[0]
     classes = [group for group in found.groups if group.kind == "class"]
     assert sum(group.transitions.lost for group in classes) == found.transitions.lost
+
+
+def test_the_highest_are_found_without_sorting_all():
+    from dynsnap.comparison._examples import _highest
+
+    values = np.random.default_rng(0).integers(0, 9, 200) / 8  # with many ties
+    ranked = np.argsort(-values, kind="stable")
+    for count in (1, 7, 50, 199, 200, 300):
+        assert _highest(values, count).tolist() == ranked[:count].tolist()

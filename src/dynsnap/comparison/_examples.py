@@ -73,8 +73,7 @@ def _most_confident(old: Predictions, new: Predictions) -> Iterator[tuple[float,
     else:
         rows = np.flatnonzero((old.labels == old.truth) & (new.labels != old.truth))
     if new.scores is not None:  # a mistake made with confidence is the one to look at first
-        confidence = new.scores[rows, new.labels[rows]]
-        rows = rows[np.argsort(-confidence, kind="stable")]
+        rows = rows[_highest(new.scores[rows, new.labels[rows]], FLIPPED)]
     for row in rows[:FLIPPED].tolist():
         sure = _confidence(new, row)
         yield (
@@ -92,6 +91,17 @@ def _most_confident(old: Predictions, new: Predictions) -> Iterator[tuple[float,
                 ),
             ),
         )
+
+
+def _highest(values: AnyArray, count: int) -> AnyArray:
+    """Where the highest values are, highest first, the earlier first among equals."""
+    chosen = np.arange(len(values))
+    if len(values) > count:  # sorting them all would take as long as all metrics together
+        least = np.partition(values, len(values) - count)[len(values) - count]
+        above = np.flatnonzero(values > least)
+        equal = np.flatnonzero(values == least)[: count - len(above)]
+        chosen = np.sort(np.concatenate([above, equal]))
+    return chosen[np.argsort(-values[chosen], kind="stable")]
 
 
 def _confidence(said: Predictions, row: int) -> float | None:
