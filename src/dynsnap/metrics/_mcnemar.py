@@ -43,8 +43,9 @@ def mcnemar_of_counts(*, lost: int, gained: int) -> float:
     if flips > _EXACT_UP_TO:
         return math.erfc(max(flips - 2 * fewer - 1, 0) / math.sqrt(2 * flips))
     first = math.lgamma(flips + 1) - math.lgamma(fewer + 1) - math.lgamma(flips - fewer + 1)
-    # From C(n, k) down to C(n, 0): each is k / (n − k + 1) times the one before.
-    k = np.arange(fewer, 0, -1)
+    # From C(n, k) down to C(n, 0): each is k / (n − k + 1) times the one before. Beyond so many
+    # of them (each 20 standard deviations and more away from the first) they are all 0 here.
+    k = np.arange(fewer, max(fewer - 20 * math.isqrt(flips) - 20, 0), -1)
     below = np.cumsum(np.log(k / (flips - k + 1)))
     tail = math.exp(first - flips * math.log(2)) * (1 + float(np.exp(below).sum()))
     return min(1.0, 2 * tail)
