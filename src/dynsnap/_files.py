@@ -12,6 +12,13 @@ import numpy as np
 from dynsnap._types import AnyArray
 from dynsnap.errors import FileError, one_line
 
+# How files start that are often taken for an NPZ archive.
+_STARTS = {
+    b"\x93NUMPY": "a single array, ",
+    b"PAR1": "a Parquet file, ",
+    b"ARROW1": "an Arrow file, ",
+}
+
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[Path]:
@@ -66,17 +73,23 @@ def read_arrays(path: Path) -> dict[str, AnyArray]:
         raise FileError(f"Cannot read {path}: it is a directory. Name an NPZ file.")
     try:
         with path.open("rb") as handle:
-            if handle.read(2) != b"PK":  # numpy would take anything else for a pickle
-                raise FileError(f"{path} is not an NPZ archive. Write one with `numpy.savez`.")
+            start = handle.read(6)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise FileError(f"Cannot read {path}: {reason}. Name a file that can be read.") from error
+    if not start.startswith(b"PK"):  # numpy would take anything else for a pickle
+        found = next((what for magic, what in _STARTS.items() if start.startswith(magic)), "")
+        raise FileError(
+            f"{path} is {found if start else 'empty, '}not an NPZ archive. Write one with "
+            "`numpy.savez`, or give the file its own ending."
+        )
+    try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of old or damaged headers: one line is enough
             with np.load(path, allow_pickle=False) as archive:
                 arrays = {name: archive[name] for name in archive.files}
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise FileError(f"Cannot read {path}: {reason}. Name a file that can be read.") from error
-    except FileError:
-        raise
+    except MemoryError as error:
+        raise FileError(f"{path} is damaged, or needs more memory than there is.") from error
     except Exception as error:
         # Headers are Python literals inside a zip file: damage shows in a dozen kinds of error.
         if isinstance(error, ValueError) and "allow_pickle" in str(error):

@@ -133,10 +133,10 @@ def test_a_pickle_inside_an_archive_is_never_loaded(tmp_path):
             read(file)
     raw = pickle.dumps(Trap(sprung))
     (tmp_path / "raw.npz").write_bytes(raw)
-    with pytest.raises(FileError, match="cannot be read as NPZ: it is not a zip archive"):
+    with pytest.raises(FileError, match=r"raw\.npz is not an NPZ archive"):
         read(tmp_path / "raw.npz")
     (tmp_path / "member.npz").write_bytes(archive_of({"id.npy": raw}))
-    with pytest.raises(FileError, match="is not an array"):
+    with pytest.raises(FileError, match="which is not an array"):
         read(tmp_path / "member.npz")
     assert not sprung.exists()
 
@@ -144,5 +144,7 @@ def test_a_pickle_inside_an_archive_is_never_loaded(tmp_path):
 def test_a_single_array_is_told_from_an_archive(tmp_path):
     with (tmp_path / "file.npz").open("wb") as handle:
         np.save(handle, np.zeros(3))
-    with pytest.raises(FileError, match=r"single array\. Write an archive with `numpy\.savez`"):
+    with pytest.raises(
+        FileError, match=r"is a single array, not an NPZ archive\. Write one with `numpy"
+    ):
         read(tmp_path / "file.npz")

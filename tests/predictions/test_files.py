@@ -338,8 +338,14 @@ def refused(file, match, **options):
 @pytest.mark.parametrize(
     ("text", "match"),
     [
-        ("name,label\n1,a\n", r'no column "id"; the columns are "name", "label"\. .*--id-column NAME'),
-        ("id,x\n1,a\n", r'neither a column "label" nor scores .* "id", "x"\. .*--label-column NAME'),
+        (
+            "name,label\n1,a\n",
+            r'no column "id"; the columns are "name", "label"\. .*--id-column NAME',
+        ),
+        (
+            "id,x\n1,a\n",
+            r'neither a column "label" nor scores .* "id", "x"\. .*--label-column NAME',
+        ),
         ("id,label\n1,a\n1,b\n", 'unique, but 1 of 2 rows .*"1"'),
         ("id,label\n1,a\n2,\n", "`label` is missing for 1 of 2 rows"),
         ("id,label,truth\n1,a,b\n2,a,\n3,b,\n", "`truth` is missing for 2 of 3 rows. Drop those"),
@@ -433,10 +439,12 @@ def test_a_file_under_the_ending_of_another_format_is_recognised(tmp_path):
     made = Predictions(ids=[1], classes=["cat"], labels=[0])
     write(made, tmp_path / "file.parquet")
     content = (tmp_path / "file.parquet").read_bytes()
-    for suffix in ("csv", "npz", "arrow"):
+    for suffix in ("csv", "arrow"):
         file = tmp_path / f"wrong.{suffix}"
         file.write_bytes(content)
         refused(file, r"looks like a \.parquet file\. Give it that ending")
+    (tmp_path / "wrong.npz").write_bytes(content)
+    refused(tmp_path / "wrong.npz", r"is a Parquet file, not an NPZ archive.* its own ending")
     (tmp_path / "zipped.csv").write_bytes(gzip.compress(b"id,label\n1,a\n"))
     refused(tmp_path / "zipped.csv", r"looks like a \.csv\.gz file")
 

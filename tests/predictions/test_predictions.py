@@ -333,3 +333,16 @@ def test_every_duplicate_is_found_and_no_other():
                 _ids.check_ids(column)
 
     check()
+
+
+@pytest.mark.parametrize("part", ["ids", "labels", "truth"])
+def test_bytes_that_are_not_text_are_refused(part):
+    given = {"ids": [1, 2], "labels": [0, 0], "truth": [0, 0]} | {part: np.array([b"\xff", b"a"])}
+    with pytest.raises(InputError, match=rf"`{part}` must be valid UTF-8 text"):
+        Predictions(classes=["a"], **given)
+
+
+def test_repeated_class_names_are_found_among_very_many():
+    names = [f"class {place}" for place in range(50_000)]
+    with pytest.raises(InputError, match='"class 7", "class 9" occurs more than once'):
+        Predictions(ids=[1], classes=[*names, "class 9", "class 7"], labels=[0])

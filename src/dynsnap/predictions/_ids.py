@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from dynsnap._types import AnyArray
 from dynsnap.errors import InputError
 from dynsnap.predictions._kinds import is_text
-from dynsnap.predictions._text import CONTROL_RE2, listed, shown
+from dynsnap.predictions._text import CONTROL_RE2, decoded, listed, shown
 
 COMPILED_FROM = 100_000  # rows; below this, loading numba takes longer than it saves
 
@@ -111,7 +111,7 @@ def _as_arrow(values: Any) -> Any:
         if values.ndim != 1:
             raise InputError(f"`ids` must have one axis, but has the shape {values.shape}.")
         if values.dtype.kind == "S":
-            values = np.char.decode(values, "utf-8")
+            values = decoded(values, what="ids")
     elif isinstance(values, str | bytes):
         raise InputError(f"`ids` must be one per input, but is the single text {shown(values)}.")
     else:

@@ -13,6 +13,7 @@ from dynsnap.errors import InputError, did_you_mean
 from dynsnap.predictions._kinds import is_view
 from dynsnap.predictions._text import (
     check_name,
+    decoded,
     listed,
     natural_order,
     on_one_line,
@@ -201,7 +202,7 @@ def _as_column(values: Any, *, what: str) -> Any:
             if array.dtype.kind not in "OSUT":
                 return array
             if array.dtype.kind == "S":
-                array = np.char.decode(array, "utf-8")
+                array = decoded(array, what=what)
             elif array.dtype.kind == "T":
                 array = array.astype(object)
         values = _as_arrow(array, what=what)

@@ -1,8 +1,6 @@
 """NPZ archives: plain arrays in a zip file. A pickle in one is never loaded."""
 
 import sys
-import tokenize
-import warnings
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,11 +8,12 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from dynsnap import _files
 from dynsnap._types import AnyArray
 from dynsnap.errors import InputError
 from dynsnap.predictions._labels import as_positions
 from dynsnap.predictions._schema import ColumnNames, metadata_of
-from dynsnap.predictions._text import check_class_names, shown
+from dynsnap.predictions._text import check_class_names, decoded, shown
 
 CLASSES = "classes"  # the array that holds the class names
 
@@ -25,7 +24,7 @@ def read_table(path: Path, columns: ColumnNames) -> pa.Table:
     Whole numbers in `label` and `truth` are positions in `classes` where the archive has that
     array, and otherwise class names: 3 is the class "3", as in every other format.
     """
-    arrays = _load(path)
+    arrays = _files.read_arrays(path)
     names = arrays.pop(CLASSES, None)
     classes = None if names is None else _class_names(names)
     if columns.id not in arrays:
@@ -60,34 +59,6 @@ def write_arrays(path: Path, arrays: Mapping[str, AnyArray]) -> None:
                 np.lib.format.write_array(member, array, allow_pickle=False)
 
 
-def _load(path: Path) -> dict[str, AnyArray]:
-    with path.open("rb") as handle:
-        start = handle.read(6)
-    if start == b"\x93NUMPY":
-        raise InputError("This is a single array. Write an archive with `numpy.savez`.")
-    if not start.startswith(b"PK"):  # numpy would take it for a pickle
-        raise zipfile.BadZipFile("it is not a zip archive")
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # headers of old or damaged files; one line is enough
-            with np.load(path, allow_pickle=False) as archive:
-                arrays = {name: archive[name] for name in archive.files}
-    except ValueError as error:
-        if "allow_pickle" not in str(error):
-            raise
-        raise InputError(
-            "The archive holds pickled Python objects, which are never loaded. Save plain arrays "
-            "instead: text with `.astype(str)`."
-        ) from error
-    except (TypeError, AttributeError, IndexError, SyntaxError, tokenize.TokenError) as error:
-        # Headers are Python literals, and damaged ones fail in as many ways.
-        raise ValueError(f"an array's header makes no sense ({error})") from error
-    for name, array in arrays.items():
-        if not isinstance(array, np.ndarray):  # numpy hands out the bytes of anything else
-            raise InputError(f"The member {shown(name)} of the archive is not an array.")
-    return arrays
-
-
 def _lists(array: AnyArray, *, name: str, rows: int) -> pa.Array:
     if array.ndim == 3:
         raise InputError(
@@ -113,7 +84,7 @@ def _text(array: AnyArray, *, name: str) -> AnyArray:
     """Text that is valid, bytes decoded, in the machine's own byte order."""
     array = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("="))
     if array.dtype.kind == "S":
-        return np.char.decode(array, "utf-8")
+        return decoded(array, what=name)
     points = array.view(np.uint32) if array.dtype.kind == "U" and array.size else np.zeros(1)
     if points.max() > sys.maxunicode:
         raise InputError(f"The array {shown(name)} is not valid text.")

@@ -1,9 +1,13 @@
 """Names that people gave: which are refused, how they are shown, and in which order they come."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
+import numpy as np
+
+from dynsnap._types import AnyArray
 from dynsnap.errors import InputError
 
 # Controls move a terminal's cursor or end a line; the two separators end a line as well. The same
@@ -87,9 +91,22 @@ def check_class_names(classes: Iterable[object]) -> tuple[str, ...]:
     if not names:
         raise InputError("`classes` is empty. Name at least one class.")
     if len(set(names)) < len(names):
-        twice = sorted({name for name in names if names.count(name) > 1})
+        twice = sorted(name for name, times in Counter(names).items() if times > 1)
         raise InputError(f"Class names must be unique, but {listed(twice)} occurs more than once.")
     return names
+
+
+def decoded(texts: AnyArray, *, what: str) -> AnyArray:
+    """An array of bytes as text.
+
+    Example:
+        >>> decoded(np.array([b"cat"]), what="labels").tolist()
+        ['cat']
+    """
+    try:
+        return np.char.decode(texts, "utf-8")
+    except UnicodeDecodeError:
+        raise InputError(f"`{what}` must be valid UTF-8 text. Decode it properly first.") from None
 
 
 def natural_order(names: Iterable[str]) -> tuple[str, ...]:
