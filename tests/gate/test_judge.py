@@ -111,7 +111,7 @@ UNDEFINED = Estimate(math.nan, None, None)
 @pytest.mark.parametrize(
     ("rule", "message"),
     [
-        ({"metric": "pearson"}, "needs scores, which these files do not hold"),
+        ({"metric": "pearson"}, "needs scores, which not all of these files hold"),
         ({"metric": "top_5_consistency"}, "needs scores"),
         ({"metric": "cohen_kappa"}, "not measured on all inputs"),
         ({"metric": "win_loss_ratio"}, r"undefined there \(0/0\)"),

@@ -1,11 +1,13 @@
 """Gates on real comparisons, held against metrics computed on the rows themselves."""
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dynsnap import metrics
 from dynsnap.comparison import compare
+from dynsnap.errors import ComparisonError, PlanError
 from dynsnap.gate import Rule, judge
 from dynsnap.predictions import Predictions
 from tests.strategies import three_labellings
@@ -68,3 +70,25 @@ def test_each_part_is_judged_by_the_metric_of_its_rows(labels):
             else:
                 value = metrics.accuracy(new[rows], truth=truth[rows])
             assert abs(outcome.judged - value) < 1e-12
+
+
+@pytest.mark.parametrize(
+    ("rule", "way_out"),
+    [
+        (Rule(metric="top_9_accuracy", at_least=0.5), "only 2 classes. Take a smaller k"),
+        (Rule(metric="cohen_kappa", at_least=0, class_name="a"), "only on all inputs. Take"),
+        (Rule(metric="lost", at_most=1, min_count=9), "4 inputs, fewer than 9. Change the rule"),
+        (Rule(metric="win_loss_ratio", at_least=1), r"undefined there \(0/0\)\. Change the rule"),
+        (Rule(metric="lost", at_most=1, class_name="*", min_count=9), "nowhere .* Change the rule"),
+    ],
+)
+def test_what_cannot_be_judged_says_the_way_out(rule, way_out):
+    scores = np.eye(2)[[0, 1, 0, 1]]
+    made = Predictions(ids=range(4), classes=["a", "b"], scores=scores, truth=[0] * 4)
+    with pytest.raises(ComparisonError, match=way_out):
+        judge(compare(made, made, top_k=[1, 9]), [rule])
+
+
+def test_judging_no_comparison_at_all_is_refused():
+    with pytest.raises(PlanError, match=r"nothing to judge\. Give a comparison"):
+        judge([], [Rule(metric="lost", at_most=1)])

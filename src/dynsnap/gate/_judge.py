@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 
 from dynsnap.comparison import Comparison, Estimate, Estimates, GroupResult
 from dynsnap.errors import ComparisonError, PlanError, did_you_mean
-from dynsnap.gate._rule import EVERY, Rule
+from dynsnap.gate._rule import EVERY, Rule, top_k
 from dynsnap.metrics import metric
 
 Status: TypeAlias = Literal["passed", "failed", "not judged"]
@@ -96,11 +96,13 @@ def judge(
     if not 0 <= allow_missing <= 1:
         raise PlanError(f"`allow_missing` must be a share between 0 and 1, got {allow_missing:g}.")
     levels = [comparison] if isinstance(comparison, Comparison) else list(comparison)
+    if not levels:
+        raise PlanError("There is nothing to judge. Give a comparison of two generations.")
     first = levels[0]
     if len(first.pairs) != 1:
         raise ComparisonError(
             f"A gate judges two generations, old and new; this comparison has "
-            f"{len(first.generations)}."
+            f"{len(first.generations)}. Compare two."
         )
     _refuse_missing_ids(first, allow_missing)
     outcomes = [outcome for rule in rules for outcome in _outcomes(_level(levels, rule), rule)]
@@ -142,7 +144,8 @@ def _outcomes(comparison: Comparison, rule: Rule) -> list[RuleOutcome]:
     if all(outcome.status == "not judged" for outcome in outcomes):
         reasons = "; ".join(f"{outcome.part}: {outcome.reason}" for outcome in outcomes[:3])
         raise ComparisonError(
-            f"Rule {rule.title!r} could be judged nowhere ({reasons or 'there are no inputs'})."
+            f"Rule {rule.title!r} could be judged nowhere ({reasons or 'there are no inputs'}). "
+            "Change the rule, or predict more inputs."
         )
     return outcomes
 
@@ -177,7 +180,10 @@ def _outcome(comparison: Comparison, rule: Rule, part: _Part, *, lenient: bool) 
 
 def _unjudged(rule: Rule, part: _Part, reason: str, lenient: bool) -> RuleOutcome:
     if not lenient:
-        raise ComparisonError(f"Rule {rule.title!r} cannot be judged on {part.words}: {reason}.")
+        raise ComparisonError(
+            f"Rule {rule.title!r} cannot be judged on {part.words}: {reason}. "
+            "Change the rule, or predict more inputs."
+        )
     return RuleOutcome(
         rule=rule, part=part.words, inputs=part.inputs, status="not judged", reason=reason
     )
@@ -188,11 +194,13 @@ def _estimate(comparison: Comparison, rule: Rule, part: _Part) -> Estimate:
         return part.metrics[rule.metric]
     needs = metric(rule.metric).needs
     if "truth" in needs and not comparison.has_truth:
-        why = "it needs the truth, which these files do not hold"
+        why = "it needs the truth, which these files do not hold. Add a column `truth`"
     elif "scores" in needs and not comparison.has_scores:
-        why = "it needs scores, which these files do not hold"
+        why = "it needs scores, which not all of these files hold. Write them too"
+    elif any(k > len(comparison.classes) for k in top_k([rule])):
+        why = f"there are only {len(comparison.classes):,} classes. Take a smaller k"
     else:
-        why = f"it is not measured on {part.words}"
+        why = f"it is not measured on {part.words}, only on all inputs. Take another metric"
     raise ComparisonError(f"Rule {rule.title!r} cannot be judged: {why}.")
 
 
@@ -212,7 +220,8 @@ def _parts(comparison: Comparison, rule: Rule) -> Iterator[_Part]:
 def _classes(comparison: Comparison, rule: Rule, wanted: str) -> Iterator[_Part]:
     if not comparison.has_truth:
         raise ComparisonError(
-            f"Rule {rule.title!r} is about true classes, but these files do not hold the truth."
+            f"Rule {rule.title!r} is about true classes, but these files do not hold the truth. "
+            "Add a column `truth`."
         )
     groups = {group.name: group for group in comparison.pairs[0].groups if group.kind == "class"}
     if wanted != EVERY and wanted not in comparison.classes:
