@@ -169,7 +169,8 @@ def test_files_of_one_name_are_told_apart(tmp_path, monkeypatch):
         ([OLD, NEW, "--rename", "x"], "--rename takes OLD=NEW"),
         ([OLD, NEW, "--jsno", "x"], "--json"),
         ([OLD, NEW, "--flips", NEW], "would overwrite the input"),
-        ([OLD, NEW, "--flips", "-"], "--flips"),
+        ([OLD, NEW, "--flips", "-"], "--flips writes Parquet"),
+        ([OLD, NEW, "--flips", "flips.csv"], "--flips writes Parquet"),
     ],
 )
 def test_wrong_use_exits_with_two(arguments, message):
@@ -220,7 +221,7 @@ def test_a_bad_file_is_one_line_that_names_it(tmp_path, name):
 
 
 def test_an_unwritable_output_is_refused_and_older_files_stay(tmp_path):
-    older = tmp_path / "older.json"
+    older = tmp_path / "older.parquet"
     older.write_text("before")
     for option in ("--json", "--markdown", "--flips"):
         assert "directory" in refused("compare", OLD, NEW, option, tmp_path, code=3)

@@ -82,13 +82,15 @@ def compare(
         dynsnap compare g1.csv g2.csv g3.csv --json result.json
         dynsnap compare old.parquet new.parquet --noise-floor twin.parquet --flips flips.parquet
     """
-    if flips_to == options.STDOUT:
-        raise PlanError("--flips writes Parquet, which cannot be printed. Name a file.")
     if len(files) < 2:
         raise PlanError("Name at least two files of predictions, old before new.")
     titles = options.generation_names(files, names)
     outputs = {"--json": json_to, "--markdown": markdown_to, "--flips": flips_to}
     options.claim_outputs([*files, noise_floor], outputs)
+    if flips_to is not None and flips_to.suffix.lower() not in (".parquet", ".pq"):
+        raise PlanError(
+            f"--flips writes Parquet, so it needs a file such as flips.parquet, got {flips_to}."
+        )
     rename = options.parse_renames(renames)
     with options.lined_up(files, titles, noise_floor, columns, rename) as blocks:
         found = comparison.compare_blocks(
