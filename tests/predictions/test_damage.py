@@ -144,7 +144,5 @@ def test_a_pickle_inside_an_archive_is_never_loaded(tmp_path):
 def test_a_single_array_is_told_from_an_archive(tmp_path):
     with (tmp_path / "file.npz").open("wb") as handle:
         np.save(handle, np.zeros(3))
-    with pytest.raises(
-        FileError, match=r"is a single array, not an NPZ archive\. Write one with `numpy"
-    ):
+    with pytest.raises(FileError, match=r"is a single array, not .* Write one with `numpy"):
         read(tmp_path / "file.npz")

@@ -340,11 +340,11 @@ def refused(file, match, **options):
     [
         (
             "name,label\n1,a\n",
-            r'no column "id"; the columns are "name", "label"\. .*--id-column NAME',
+            r'no column "id"; .* are "name", "label"\. .*--id-column NAME',
         ),
         (
             "id,x\n1,a\n",
-            r'neither a column "label" nor scores .* "id", "x"\. .*--label-column NAME',
+            r'neither a column "label" nor .* "id", "x"\. .*--label-column NAME',
         ),
         ("id,label\n1,a\n1,b\n", 'unique, but 1 of 2 rows .*"1"'),
         ("id,label\n1,a\n2,\n", "`label` is missing for 1 of 2 rows"),

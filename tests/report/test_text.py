@@ -3,7 +3,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
+from dynsnap.comparison import compare
 from dynsnap.gate import Rule, judge
+from dynsnap.predictions import Predictions
 from dynsnap.report import (
     Bullets,
     Cell,
@@ -172,3 +174,11 @@ def test_a_verdict_puts_failures_first():
     assert "≥ 0.8 at 0.95" in lines[5]
     assert "no more than before" in drawn
     assert "lost of class frog: 0 inputs, fewer than 1." in drawn
+
+
+def test_one_thing_is_in_the_singular_and_empty_columns_are_left_out():
+    said = Predictions(ids=[7], classes=["a"], labels=["a"], slices={"region": ["north"]})
+    shown = text(comparison_report(compare(said, said)), width=100)
+    assert "1 input, 1 class; intervals" in shown
+    (head,) = (line for line in shown.splitlines() if "inputs" in line and "CON" in line)
+    assert head.split() == ["inputs", "CON"]  # no p-value without the truth

@@ -17,6 +17,7 @@ from dynsnap.report._blocks import (
     Paragraph,
     Table,
     count,
+    counted,
     interval,
     number,
 )
@@ -79,8 +80,8 @@ def audit_json(
 def _blocks(audit: Audit, title: str, ids: Sequence[str] | None) -> Iterator[Block]:
     yield Heading(title)
     yield Paragraph(
-        f"{count(audit.members)} members, {count(audit.inputs)} inputs, "
-        f"{count(audit.classes)} {'output' if audit.classes == 1 else 'classes'}; "
+        f"{counted(audit.members, 'member')}, {counted(audit.inputs, 'input')}, "
+        f"{'1 output' if audit.classes == 1 else counted(audit.classes, 'class')}; "
         f"distances of order {'∞' if math.isinf(audit.order) else format(audit.order, 'g')}",
         "quiet",
     )

@@ -135,3 +135,15 @@ def count(value: float) -> str:
         ('12,345', '2.5')
     """
     return f"{value:,.0f}" if value == round(value) else f"{value:,.1f}"
+
+
+def counted(number_of: int, thing: str) -> str:
+    """A number of things, in the singular for one.
+
+    Example:
+        >>> counted(1, "class"), counted(1200, "class"), counted(2, "input")
+        ('1 class', '1,200 classes', '2 inputs')
+    """
+    if number_of == 1:
+        return f"1 {thing}"
+    return f"{count(number_of)} {thing}{'es' if thing.endswith('s') else 's'}"

@@ -15,6 +15,7 @@ from dynsnap.report._blocks import (
     Table,
     Tone,
     count,
+    counted,
     interval,
     number,
     p_value,
@@ -91,9 +92,9 @@ def _blocks(comparison: Comparison, by: Collection[str], limit: int) -> Iterator
 def _setting(comparison: Comparison) -> str:
     weighted = ", weighted" if comparison.weighted else ""
     return (
-        f"{count(comparison.inputs)} inputs, {count(len(comparison.classes))} classes{weighted}; "
-        f"intervals at {comparison.confidence:g} confidence from "
-        f"{count(comparison.resamples)} resamples"
+        f"{counted(comparison.inputs, 'input')}, {counted(len(comparison.classes), 'class')}"
+        f"{weighted}; intervals at {comparison.confidence:g} confidence from "
+        f"{counted(comparison.resamples, 'resample')}"
     )
 
 
@@ -225,9 +226,11 @@ def _groups(title: str, groups: list[GroupResult], weighted: bool, footer: str =
         if weighted:
             row.append(Cell(count(group.weight)))
         row += [Cell(_value(group.metrics, name)) for name in names]
-        row.append(Cell(p_value(group.changed), "quiet"))
+        row.append(Cell("" if group.changed is None else p_value(group.changed), "quiet"))
         rows.append(tuple(row))
-    return Table(title=title, columns=tuple(columns), rows=tuple(rows), footer=footer)
+    return without_empty_columns(
+        Table(title=title, columns=tuple(columns), rows=tuple(rows), footer=footer)
+    )
 
 
 def _badness(group: GroupResult) -> tuple[float, float, float]:

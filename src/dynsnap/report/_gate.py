@@ -16,6 +16,7 @@ from dynsnap.report._blocks import (
     Table,
     Tone,
     count,
+    counted,
     interval,
     number,
     without_empty_columns,
@@ -61,7 +62,7 @@ def _summary(verdict: Verdict) -> str:
     more = f", {count(left_out)} not judged" if left_out else ""
     return (
         f"{count(failed)} of {count(len(judged))} checks failed{more}, "
-        f"on {count(verdict.inputs)} inputs."
+        f"on {counted(verdict.inputs, 'input')}."
     )
 
 
