@@ -1,0 +1,78 @@
+"""What docs/predictions.md says is so: its examples run, its rules hold."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+import dynsnap
+from dynsnap.errors import FileError
+from dynsnap.predictions import _sources
+
+PAGE = (Path(__file__).parents[2] / "docs" / "predictions.md").read_text(encoding="utf-8")
+
+
+def blocks(language):
+    return re.findall(rf"^```{language}\n(.*?)^```", PAGE, flags=re.DOTALL | re.MULTILINE)
+
+
+def test_the_python_on_the_page_runs(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    assert len(blocks("python")) == 3
+    for block in blocks("python"):
+        exec(compile(block, "docs/predictions.md", "exec"), names)
+    counts, archive, hours = capsys.readouterr().out.splitlines()
+    assert counts == "TransitionCounts(kept=2, gained=0, lost=1, never=0)"
+    assert archive == "<Predictions: 3 inputs, 3 classes, labels, scores, truth>"
+    assert hours == "('1', '2')"
+    found = dynsnap.compare("monday.parquet", "wednesday.npz").pairs[0]
+    assert found.metrics["consistency"].value == 1
+
+
+def test_the_file_on_the_page_is_read(tmp_path):
+    (example,) = blocks("csv")
+    (tmp_path / "file.csv").write_text(example)
+    found = dynsnap.read(tmp_path / "file.csv")
+    assert found.classes == ("cat", "dog", "eel")
+    assert found.slices["region"].values == ("north", "south")
+
+
+def test_every_ending_is_on_the_page():
+    for ending in _sources._FORMATS:
+        assert f"`{ending}`" in PAGE
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ("7,NA,null", ("NA", "null")),
+        ("007,10,2", ("2", "10")),
+    ],
+)
+def test_csv_is_read_as_it_is_written(rows, said, tmp_path):
+    (tmp_path / "file.csv").write_text(f"id,truth,label\n{rows}\n")
+    found = dynsnap.read(tmp_path / "file.csv")
+    assert found.classes == said
+    assert str(found.ids[0]) == rows.split(",")[0]
+
+
+@pytest.mark.parametrize("values", [50, 51])
+def test_a_slice_has_at_most_fifty_values(values, tmp_path):
+    rows = "\n".join(f"{place},a,{place % values}" for place in range(102))
+    (tmp_path / "file.csv").write_text(f"id,label,hour\n{rows}\n1000,a,\n")
+    found = dynsnap.read(tmp_path / "file.csv")
+    if values == 50:
+        assert found.slices["hour"].values[-1] == "(none)"
+    else:
+        assert not found.slices
+        assert '"hour"' in found.notes[0]
+
+
+@pytest.mark.parametrize("column", ["id", "label", "weight", "score:a"])
+def test_a_missing_value_is_an_error_but_in_slices(column, tmp_path):
+    row = {"id": "1", "label": "a", "weight": "1", "score:a": "1"} | {column: ""}
+    text = ",".join(row) + "\n" + ",".join(row.values()) + "\n2,a,1,1\n"
+    (tmp_path / "file.csv").write_text(text)
+    with pytest.raises(FileError):
+        dynsnap.read(tmp_path / "file.csv")
