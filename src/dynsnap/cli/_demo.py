@@ -9,6 +9,7 @@ import click
 
 from dynsnap import report, study
 from dynsnap.cli import _execute, _options
+from dynsnap.cli._engines import EngineChoice
 from dynsnap.cli._progress import Watch
 
 
@@ -22,7 +23,7 @@ from dynsnap.cli._progress import Watch
 @_execute.engine_option
 @_execute.budget_option
 @_execute.quiet_option
-def demo(out: Path | None, engine: str, budget: float | None, quiet: bool) -> None:
+def demo(out: Path | None, engine: EngineChoice, budget: float | None, quiet: bool) -> None:
     """Train the paper's six methods on handwritten digits, and compare them.
 
     Three generations of growing data (9, 9 and 10 digits), four ways to combine the members, three

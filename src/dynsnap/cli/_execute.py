@@ -4,7 +4,6 @@ import json
 import shlex
 import sys
 import time
-from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -12,22 +11,14 @@ from typing import Any
 import click
 
 from dynsnap import __version__, _files, study
+from dynsnap.cli._engines import EngineChoice
+from dynsnap.cli._engines import engine_option as engine_option
 from dynsnap.cli._models import make_trainer
 from dynsnap.cli._progress import Watch
-from dynsnap.ensemble import Engine, serial
 from dynsnap.errors import PlanError, did_you_mean
 from dynsnap.store import RunFolder, environment
 from dynsnap.study import StudyPlan, StudyResult
 
-ENGINES: Mapping[str, Engine] = {"serial": serial}
-
-engine_option = click.option(
-    "--engine",
-    type=click.Choice(list(ENGINES)),
-    default="serial",
-    show_default=True,
-    help="How rounds of training are spread over workers.",
-)
 budget_option = click.option(
     "--time-budget",
     "budget",
@@ -75,13 +66,18 @@ def same_command() -> str:
     return shlex.join(["dynsnap", *sys.argv[1:]])
 
 
-def execute(plan: StudyPlan, file: Path, folder: Path, *, engine: str, watch: Watch) -> StudyResult:
+def execute(
+    plan: StudyPlan, file: Path, folder: Path, *, engine: EngineChoice, watch: Watch
+) -> StudyResult:
     """Run a study in its folder, and leave there what is needed to understand the results."""
     start = time.monotonic()
     stream, notes = study.open_stream(plan.data)
     for note in notes:
         watch.say(note)
-    with run_folder(plan, folder, weights=plan.keep == "weights") as store:
+    with (
+        run_folder(plan, folder, weights=plan.keep == "weights") as store,
+        engine.opened(plan) as spread,
+    ):
         _files.write_bytes(folder / "study.toml", file.read_bytes())
         trainer = make_trainer(plan, stream, store=store, monitor=watch)
         result = study.run(
@@ -90,14 +86,14 @@ def execute(plan: StudyPlan, file: Path, folder: Path, *, engine: str, watch: Wa
             trainer=trainer,
             store=store,
             folder=folder,
-            engine=ENGINES[engine],
+            engine=spread,
             monitor=watch,
         )
         about: dict[str, Any] = {
             "study": plan.name,
             "dynsnap": __version__,
             "environment": environment(store.device),
-            "engine": engine,
+            "engine": engine.name,
             "generations": [len(rows) for rows in stream.generations],
             "test_inputs": len(stream.evaluation["test"]),
             "replicates": plan.replicates,

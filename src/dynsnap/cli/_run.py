@@ -7,6 +7,7 @@ import click
 
 from dynsnap import report, study
 from dynsnap.cli import _execute, _options
+from dynsnap.cli._engines import EngineChoice
 from dynsnap.cli._progress import Watch
 
 
@@ -26,7 +27,7 @@ def run(
     study_file: str,
     out: Path | None,
     data_path: Path | None,
-    engine: str,
+    engine: EngineChoice,
     budget: float | None,
     quiet: bool,
 ) -> None:

@@ -7,6 +7,7 @@ import click
 
 from dynsnap import __version__, data, store, study
 from dynsnap.cli import _execute
+from dynsnap.cli._engines import EngineChoice
 from dynsnap.cli._models import make_trainer
 from dynsnap.cli._progress import Watch
 from dynsnap.ensemble import COMBINATIONS, Combination
@@ -52,7 +53,7 @@ def train(
     combination: Combination,
     out: Path | None,
     data_path: Path | None,
-    engine: str,
+    engine: EngineChoice,
     budget: float | None,
     quiet: bool,
 ) -> None:
@@ -78,7 +79,10 @@ def train(
         stream, notes = study.open_stream(plan.data)
         for note in notes:
             watch.say(note)
-        with _execute.run_folder(plan, folder, weights=True) as rounds:
+        with (
+            _execute.run_folder(plan, folder, weights=True) as rounds,
+            engine.opened(plan) as spread,
+        ):
             reading = data.reading_options(plan.data.source, plan.data.path, plan.data.options)
             made = study.train_ensembles(
                 plan,
@@ -87,7 +91,7 @@ def train(
                 stream=stream,
                 trainer=make_trainer(plan, stream, store=rounds, monitor=watch),
                 store=rounds,
-                engine=_execute.ENGINES[engine],
+                engine=spread,
                 monitor=watch,
             )
             for trained in made:

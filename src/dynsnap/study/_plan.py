@@ -60,6 +60,7 @@ class StudyPlan:
         keep: Whether stored rounds hold the learners themselves, or their scores only.
         half: Whether stored scores are in half precision.
         resamples: How many resamples of the test inputs the intervals come from.
+        workers: What an engine's workers need, which the engine understands.
     """
 
     name: str
@@ -78,6 +79,7 @@ class StudyPlan:
     keep: Keep = "scores"
     half: bool = False
     resamples: int = 1000
+    workers: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for often in (self.replicates, *self.learners.values()):
@@ -162,7 +164,8 @@ def read_study(path: Path | str) -> StudyPlan:
 
 def _study(found: dict[str, Any], path: Path) -> StudyPlan:
     whole = Section(found, "The file")
-    tables = {key: whole.take(key, dict, {}) for key in ("study", "data", "model", "training")}
+    names = ("study", "data", "model", "training", "workers")
+    tables = {key: whole.take(key, dict, {}) for key in names}
     methods = Section(whole.take("methods", dict, {}), "[methods]")
     ablations, sweeps = whole.tables("ablation"), whole.tables("sweep")
     whole.finish()
@@ -188,6 +191,7 @@ def _study(found: dict[str, Any], path: Path) -> StudyPlan:
         learners=learners,
         combinations=combinations,  # type: ignore[arg-type]  # checked by the plan
         sweeps=tuple(read_sweep(section, defaults) for section in sweeps),
+        workers=tables["workers"],
     )
     study.finish()
     return plan

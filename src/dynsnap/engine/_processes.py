@@ -1,0 +1,221 @@
+"""Worker processes on the cores of one machine."""
+
+import contextlib
+import dataclasses
+import multiprocessing
+import os
+import signal
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from multiprocessing import connection
+from multiprocessing.connection import Connection
+from multiprocessing.context import SpawnProcess
+from typing import Any
+
+from dynsnap.engine import _process
+from dynsnap.engine._events import Event, Task, TaskEnded, TaskFailed, TaskLost
+from dynsnap.engine._parcel import Parcel, Sent, pack
+from dynsnap.engine._spread import Rules, Wave
+from dynsnap.ensemble import Round, RoundSpec, Trainer
+from dynsnap.errors import PlanError
+
+# Read by OpenMP, torch and BLAS when they are loaded.
+_THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+
+
+class ProcessesEngine:
+    """Spreads rounds over processes of this machine.
+
+    Each computes with one thread. The trainer is sent to each once, and its data lies in memory
+    once for all. Workers are started when they are needed and stay for the next wave of the same
+    trainer; `close`, or leaving a `with` block, ends them.
+
+    Args:
+        workers: How many; as many as there are cores unless said otherwise.
+        rules: How rounds are handed out, and how often one is tried.
+
+    Example:
+        >>> from dynsnap.data import digits_stream
+        >>> from dynsnap.ensemble import Recipe, Schedule
+        >>> from dynsnap.testing import CentroidTrainer
+        >>> recipe = Recipe(schedule=Schedule("step"), epochs=2, snapshots=1)
+        >>> specs = [RoundSpec(recipe=recipe, generation=1, index=index) for index in range(3)]
+        >>> with ProcessesEngine(workers=1) as engine:
+        ...     rounds = list(engine(CentroidTrainer(digits_stream()), specs))
+        >>> sorted(done.spec.index for done in rounds)
+        [0, 1, 2]
+    """
+
+    def __init__(self, workers: int | None = None, *, rules: Rules | None = None) -> None:
+        if workers is not None and workers < 1:
+            raise PlanError(f"`workers` must be at least 1, got {workers}.")
+        self._workers = workers or cores()
+        self._rules = rules or Rules()
+        self._trainer: Trainer | None = None
+        self._sent: Sent | None = None
+        self._crew: _Crew | None = None
+
+    def __call__(self, trainer: Trainer, specs: Sequence[RoundSpec], /) -> Iterator[Round]:
+        """The rounds as they finish."""
+        if not specs:
+            return
+        if self._trainer is not trainer or self._sent is None or self._crew is None:
+            self.close()
+            self._sent = pack(trainer)
+            self._trainer, self._crew = trainer, _Crew(self._sent.parcel, self._workers)
+        yield from Wave(
+            crew=self._crew,
+            rules=self._rules,
+            monitor=self._sent.monitor,
+            checkpoints=self._sent.checkpoints,
+        ).run(specs)
+
+    def close(self) -> None:
+        """End the workers."""
+        if self._crew is not None:
+            self._crew.close()
+        self._trainer = self._sent = self._crew = None
+
+    def __enter__(self) -> "ProcessesEngine":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def cores() -> int:
+    """Cores of this machine that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+@dataclass(eq=False)
+class _Worker:
+    process: SpawnProcess
+    line: "Connection[Any, Any]"
+    task: int | None = None
+
+
+class _Crew:
+    """Processes, each with a line of its own: one that is killed can block no other."""
+
+    def __init__(self, parcel: Parcel, workers: int) -> None:
+        self._most = workers
+        self._workers: list[_Worker] = []
+        # Has no name, so nothing is left behind, whoever is killed.
+        self._file = tempfile.TemporaryFile(prefix="dynsnap-")  # noqa: SIM115  # until `close`
+        arrays = [array.raw() for array in parcel.arrays]
+        for array in arrays:
+            self._file.write(array)
+        self._file.flush()
+        self._sizes = tuple(array.nbytes for array in arrays)
+        self._about = {
+            field.name: getattr(parcel, field.name)
+            for field in dataclasses.fields(parcel)
+            if field.name != "arrays"
+        }
+
+    def places(self) -> int:
+        return self._most
+
+    def begin(self, task: Task, /) -> None:
+        idle = [worker for worker in self._workers if worker.task is None]
+        worker = idle[0] if idle else self._start()
+        worker.task = task.number
+        # A worker that has just died is found by `news`.
+        with contextlib.suppress(OSError):
+            worker.line.send(task)
+
+    def news(self, seconds: float, /) -> Iterator[tuple[int, Event]]:
+        lines = {worker.line: worker for worker in self._workers if worker.task is not None}
+        for line in connection.wait(list(lines), seconds):
+            worker = lines[line]  # type: ignore[index]  # a line, as that is what was handed in
+            number = worker.task
+            if number is None:
+                continue  # abandoned in the meantime
+            event = self._hear(worker)
+            if isinstance(event, TaskEnded | TaskFailed | TaskLost):
+                worker.task = None
+            yield number, event
+
+    def stop(self) -> None:
+        for worker in self._workers:
+            if worker.task is not None:
+                with contextlib.suppress(OSError):
+                    worker.line.send(_process.STOP)
+
+    def abandon(self, number: int, /) -> None:
+        for worker in list(self._workers):
+            if worker.task == number:
+                worker.task = None
+                self._remove(worker)
+
+    def close(self) -> None:
+        for worker in list(self._workers):
+            self._remove(worker)
+        self._file.close()
+
+    def _start(self) -> _Worker:
+        context = multiprocessing.get_context("spawn")
+        ours, theirs = context.Pipe()
+        with _one_thread(), _without_interrupts():
+            process = context.Process(
+                target=_process.main,
+                args=(theirs, _process.Crate(self._file.fileno(), self._sizes, self._about)),
+                name="dynsnap worker",
+                daemon=True,
+            )
+            process.start()
+        theirs.close()
+        worker = _Worker(process, ours)
+        self._workers.append(worker)
+        return worker
+
+    def _hear(self, worker: _Worker) -> Event:
+        try:
+            event: Event = worker.line.recv()
+        except (EOFError, OSError):
+            self._remove(worker)
+            return TaskLost(f"its worker process {_ending(worker.process.exitcode)}")
+        return event
+
+    def _remove(self, worker: _Worker) -> None:
+        self._workers.remove(worker)
+        worker.line.close()
+        worker.process.join(0.2)
+        worker.process.kill()
+        worker.process.join()
+
+
+def _ending(code: int | None) -> str:
+    if code is not None and code < 0:
+        with contextlib.suppress(ValueError):
+            return f"was ended by {signal.Signals(-code).name}"
+    return f"ended with exit code {code}"
+
+
+@contextlib.contextmanager
+def _one_thread() -> Iterator[None]:
+    """Processes that are started in here compute with one thread each."""
+    before = {name: os.environ.get(name) for name in _THREADS}
+    os.environ.update(dict.fromkeys(_THREADS, "1"))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+@contextlib.contextmanager
+def _without_interrupts() -> Iterator[None]:
+    """Processes that are started in here do not hear Ctrl-C: it is the driver's to stop them."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -1,0 +1,172 @@
+"""What may go wrong with workers, and must go right with every engine that has any."""
+
+import os
+import signal
+import threading
+
+import pytest
+
+from dynsnap.engine import Rules
+from dynsnap.ensemble import round_key
+from dynsnap.errors import FileError, Interrupted, TrainingError
+from dynsnap.store import RunFolder
+from dynsnap.study import Ledger
+from dynsnap.testing import Notebook
+from tests.engine.made import (
+    LONG,
+    FaultyTrainer,
+    assert_as_serial,
+    specs,
+    trained,
+    wait_for,
+)
+
+
+class Memory:
+    """Checkpoints in memory."""
+
+    def __init__(self):
+        self.kept = {}
+        self.loaded = []
+
+    def load(self, spec, /):
+        if spec in self.kept:
+            self.loaded.append(spec)
+        return self.kept.get(spec)
+
+    def save(self, spec, state, /):
+        self.kept[spec] = state
+
+    def drop(self, spec, /):
+        self.kept.pop(spec, None)
+
+
+def until_error(rounds, found):
+    for done in rounds:
+        found.append(done)
+
+
+class Faults:
+    """Tests for an engine with two workers, which the fixture `engine_with` makes from rules."""
+
+    def test_a_worker_killed_in_the_middle_is_replaced_and_its_round_retried(
+        self, engine_with, tmp_path
+    ):
+        engine = engine_with(Rules(together=1))
+        found = list(engine(FaultyTrainer(tmp_path, {2: "once kill"}), specs(6)))
+        assert_as_serial(found, specs(6))
+        assert trained(tmp_path) == list(range(6))
+
+    def test_rounds_that_a_killed_worker_had_sent_are_not_trained_again(
+        self, engine_with, tmp_path
+    ):
+        engine = engine_with(Rules())
+        # The task with the last rounds of a wave of 8 on two workers is a small one; the first
+        # holds rounds 0 and 1, of which 0 is done when 1 kills the worker.
+        found = list(engine(FaultyTrainer(tmp_path, {1: "once kill"}), specs(8)))
+        assert_as_serial(found, specs(8))
+        assert trained(tmp_path) == list(range(8))
+
+    def test_a_worker_killed_from_outside_is_replaced(self, engine_with, tmp_path):
+        engine = engine_with(Rules(together=1))
+        rounds = engine(FaultyTrainer(tmp_path, {0: "once hang"}), specs(3))
+
+        def kill():
+            begun = tmp_path / "begun-0"
+            wait_for(lambda: begun.exists() and begun.read_text())
+            os.kill(int(begun.read_text()), signal.SIGKILL)
+
+        killer = threading.Thread(target=kill)
+        killer.start()
+        assert_as_serial(list(rounds), specs(3))
+        killer.join()
+
+    def test_a_round_that_kills_every_worker_stops_the_study_and_others_are_kept(
+        self, engine_with, tmp_path
+    ):
+        engine, found = engine_with(Rules(attempts=2)), []
+        rounds = engine(FaultyTrainer(tmp_path, {3: "kill"}), specs(4))
+        with pytest.raises(TrainingError, match=r"round 3 .* failed 2 times, the last time bec"):
+            until_error(rounds, found)
+        assert_as_serial(found, specs(3))
+
+    def test_a_round_that_raises_again_and_again_stops_the_study_with_its_last_error(
+        self, engine_with, tmp_path
+    ):
+        engine, found = engine_with(Rules(attempts=3)), []
+        rounds = engine(FaultyTrainer(tmp_path, {3: "raise"}), specs(4))
+        with pytest.raises(TrainingError, match=r"3 times, .* OSError: no luck with 3") as error:
+            until_error(rounds, found)
+        assert "_go_wrong" in error.value.__notes__[0]
+        assert_as_serial(found, specs(3))
+
+    def test_a_round_that_raises_once_is_retried(self, engine_with, tmp_path):
+        engine = engine_with(Rules(together=1))
+        found = list(engine(FaultyTrainer(tmp_path, {0: "once raise"}), specs(2)))
+        assert_as_serial(found, specs(2))
+
+    def test_what_dynsnap_raises_is_not_retried_and_rounds_under_way_are_kept(
+        self, engine_with, tmp_path
+    ):
+        engine, found = engine_with(Rules(together=1)), []
+        rounds = engine(FaultyTrainer(tmp_path, {0: "diverge", 1: "slow"}), specs(20))
+        with pytest.raises(TrainingError, match=r"round 0 .* diverged"):
+            until_error(rounds, found)
+        done = sorted(one.spec.index for one in found)
+        assert 1 in done
+        assert len(done) < 19
+        assert trained(tmp_path) == done
+
+    def test_a_straggler_is_overtaken(self, engine_with, tmp_path):
+        engine = engine_with(Rules(together=1, patience=1))
+        found = list(engine(FaultyTrainer(tmp_path, {1: "once hang"}), specs(4)))
+        assert_as_serial(found, specs(4))
+        assert trained(tmp_path) == list(range(4))
+
+    def test_epochs_are_told_and_stopping_reaches_workers_and_keeps_checkpoints(
+        self, engine_with, tmp_path
+    ):
+        notebook, states, found = Notebook(stop_after=5), Memory(), []
+        trainer = FaultyTrainer(tmp_path, {1: "slow"}, monitor=notebook, checkpoints=states)
+        # Long enough that no worker is through before word of the stop has gone round.
+        wanted = specs(4, recipe=LONG)
+        with pytest.raises(Interrupted, match="Training stopped as asked"):
+            until_error(engine_with(Rules(together=2))(trainer, wanted), found)
+        assert len(notebook.epochs) >= 5
+        assert states.kept
+        assert not set(states.kept) & {done.spec for done in found}
+        begun = set(states.kept)
+        left = [spec for spec in wanted if spec not in {done.spec for done in found}]
+        going_on = FaultyTrainer(tmp_path, monitor=Notebook(), checkpoints=states)
+        found += engine_with(Rules())(going_on, left)
+        assert_as_serial(found, wanted)
+        assert begun <= set(states.loaded)
+        assert not states.kept
+
+    def test_a_full_disk_stops_the_study_and_costs_nothing_that_was_stored(
+        self, engine_with, tmp_path, monkeypatch
+    ):
+        trainer, wanted = FaultyTrainer(tmp_path), specs(6)
+        with RunFolder(tmp_path / "run") as store:
+            put, room = store.put, iter(range(2))
+
+            def full(key, done):
+                if next(room, None) is None:
+                    raise FileError(f"Cannot write {key}: No space left on device.")
+                put(key, done)
+
+            monkeypatch.setattr(store, "put", full)
+            ledger = Ledger(trainer, store, None)
+            with pytest.raises(FileError, match="No space left"):
+                list(ledger.spread(engine_with(Rules(together=1)), wanted))
+        with RunFolder(tmp_path / "run") as store:
+            stored = [
+                spec for spec in wanted if store.get(round_key(trainer, spec), spec) is not None
+            ]
+            assert len(stored) == 2
+            left = [spec for spec in wanted if spec not in stored]
+            ledger = Ledger(trainer, store, None)
+            list(ledger.spread(engine_with(Rules(together=1)), left))
+            assert ledger.trained == 4
+            # Stored in single precision.
+            assert_as_serial([ledger.load(spec) for spec in wanted], wanted, tolerance=1e-7)

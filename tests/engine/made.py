@@ -1,0 +1,98 @@
+"""A trainer whose rounds go wrong as told, and that notes on disk which it has trained."""
+
+import os
+import signal
+import time
+from functools import cached_property
+from pathlib import Path
+
+from dynsnap.data import digits_stream
+from dynsnap.ensemble import Recipe, RoundSpec, Schedule, serial
+from dynsnap.errors import TrainingError
+from dynsnap.testing import CentroidTrainer, assert_same_round
+
+STEP = Recipe(schedule=Schedule("step"), epochs=4, snapshots=2)
+LONG = Recipe(schedule=Schedule("step"), epochs=150, snapshots=2)
+CYCLIC = Recipe(schedule=Schedule("cyclic"), epochs=6, snapshots=3, selection="window")
+
+
+def specs(count, recipe=STEP):
+    return [RoundSpec(recipe=recipe, generation=1, index=index) for index in range(count)]
+
+
+class FaultyTrainer(CentroidTrainer):
+    """Does as `faults` says of the index of a round: "kill", "raise", "diverge", "hang", "slow".
+
+    With "once" before it ("once kill"), only the first time.
+    """
+
+    def __init__(self, folder, faults=None, **settings):
+        super().__init__(digits_stream(), **settings)
+        self.folder = Path(folder)
+        self.faults = faults or {}
+
+    @cached_property
+    def fingerprint(self):
+        return "faulty"
+
+    def train(self, specs, /):
+        for spec in specs:
+            fault = self.faults.get(spec.index, "")
+            if not fault.startswith("once") or self._first(spec):
+                self._go_wrong(fault.removeprefix("once "), spec)
+            (done,) = super().train([spec])
+            with (self.folder / "trained").open("a") as notes:
+                notes.write(f"{spec.index}\n")
+            yield done
+
+    def _first(self, spec):
+        try:
+            (self.folder / f"met-{spec.index}").touch(exist_ok=False)
+        except FileExistsError:
+            return False
+        return True
+
+    def _go_wrong(self, fault, spec):
+        (self.folder / f"begun-{spec.index}").write_text(str(os.getpid()))
+        if fault == "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
+        elif fault == "raise":
+            raise OSError(f"no luck with {spec.index}")
+        elif fault == "diverge":
+            raise TrainingError(f"{spec} diverged.")
+        elif fault == "hang":
+            time.sleep(600)
+        elif fault == "slow":
+            time.sleep(2)
+
+
+def trained(folder):
+    """The indices of the rounds that were trained to their end, in order."""
+    notes = Path(folder) / "trained"
+    return sorted(map(int, notes.read_text().split())) if notes.exists() else []
+
+
+def assert_as_serial(found, wanted, tolerance=0.0):
+    """Fail unless these are the rounds that the serial engine gives."""
+    expected = {done.spec: done for done in serial(CentroidTrainer(digits_stream()), wanted)}
+    assert {done.spec for done in found} == set(wanted)
+    assert len(found) == len(wanted)
+    for done in found:
+        assert_same_round(done, expected[done.spec], tolerance=tolerance)
+
+
+def wait_for(happens, seconds=40):
+    """Wait until something has happened."""
+    end = time.monotonic() + seconds
+    while not happens():
+        assert time.monotonic() < end, "it did not happen in time"
+        time.sleep(0.02)
+
+
+def alive(pid):
+    """Whether a process runs; one that has ended and was not waited for does not."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"

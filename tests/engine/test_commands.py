@@ -1,0 +1,81 @@
+"""Engines from the command line."""
+
+import json
+import signal
+
+import pytest
+
+from tests.cli.studies import LONG, TINY, contents, dynsnap, started, wait_until
+
+
+@pytest.fixture(scope="module")
+def serial(tmp_path_factory):
+    """What the long study says without workers."""
+    folder = tmp_path_factory.mktemp("serial")
+    (folder / "long.toml").write_text(LONG)
+    ended = dynsnap("run", folder / "long.toml", "--out", folder / "run")
+    assert ended.exit_code == 0, ended.stderr
+    return contents(folder / "run")
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    (tmp_path / "long.toml").write_text(LONG)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+RUN = ("run", "long.toml", "--out", "run", "--engine", "processes", "--workers", "2")
+
+
+def test_ctrl_c_or_a_kill_lose_nothing_and_the_predictions_are_the_serial_ones(place, serial):
+    process = started(*RUN, cwd=place)
+    wait_until(lambda: list((place / "run/checkpoints").glob("[!.]*.bin")), process)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 4, said
+    assert "Traceback" not in said
+    assert "Go on with: dynsnap run long.toml" in said
+    process = started(*RUN, cwd=place)
+    wait_until(lambda: list((place / "run/rounds").glob("[!.]*.npz")), process)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    kept = len(list((place / "run/rounds").glob("[!.]*.npz")))
+    ended = dynsnap(*RUN)
+    assert ended.exit_code == 0, ended.stderr
+    about = json.loads((place / "run/about.json").read_text())
+    assert about["engine"] == "processes"
+    assert about["rounds_trained_last"] == about["rounds"] - kept
+    assert contents(place / "run") == serial
+    assert not list((place / "run/checkpoints").iterdir())
+
+
+def test_train_uses_the_engine_too(place):
+    ended = dynsnap(
+        *("train", "long.toml", "--out", "run", "--engine", "processes", "--workers", "1")
+    )
+    assert ended.exit_code == 0, ended.stderr
+    assert list((place / "run/ensembles").iterdir())
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--workers", "2"), "The serial engine has no workers"),
+        (("--engine", "threads"), "'threads' is not one of"),
+    ],
+)
+def test_options_that_contradict_each_other_are_refused(place, options, message):
+    process = started("run", "long.toml", *options, cwd=place)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert message in said
+    assert said.count("\n") == 1
+
+
+def test_needs_of_workers_are_read_from_the_study_and_checked(place):
+    (place / "needy.toml").write_text(TINY + "\n[workers]\nround = 3\n")
+    process = started("run", "needy.toml", cwd=place)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert '[workers] has no setting `round`. Did you mean "rounds"?' in said
