@@ -81,6 +81,7 @@ def test_breakdowns_can_be_chosen_and_limited():
 
 def test_top_k_metrics_are_added_for_each_k():
     told = dynsnap("compare", OLD, NEW, "--top-k", 3, "--top-k", 5).stdout
+    assert "CACC-2" in told
     assert "top_3_consistency" in told
     assert "top_5_accuracy" in told
 

@@ -27,7 +27,7 @@ from dynsnap.errors import PlanError
     "--top-k",
     type=click.IntRange(min=1),
     multiple=True,
-    help="Add the top-k metrics for this k. May be repeated.",
+    help="Add the top-k metrics for this k to those for 2. May be repeated.",
 )
 @click.option(
     "--by",
@@ -98,7 +98,7 @@ def compare(
             twin=noise_floor is not None,
             confidence=confidence,
             resamples=resamples,
-            top_k=top_k or (2,),
+            top_k=(2, *top_k),
             seed=seed,
         )
         if flips_to is not None:
