@@ -87,17 +87,14 @@ def gate(
     options.claim_outputs([old, new, noise_floor, rules_file], outputs)
     rename = options.parse_renames(renames)
     with options.lined_up([old, new], titles, noise_floor, columns, rename) as blocks:
-        compared = [
-            comparison.compare_blocks(
-                blocks,
-                twin=noise_floor is not None,
-                confidence=level,
-                resamples=resamples,
-                top_k=gates.top_k(rules),
-                seed=seed,
-            )
-            for level in gates.confidences(rules)
-        ]
+        compared = comparison.compare_at_levels(
+            blocks,
+            gates.confidences(rules),
+            twin=noise_floor is not None,
+            resamples=resamples,
+            top_k=gates.top_k(rules),
+            seed=seed,
+        )
     verdict = gates.judge(compared, rules, allow_missing=allow_missing)
     told = report.gate_report(verdict)
     options.deliver(json_to, lambda: options.as_json(gates.to_json(verdict)))
