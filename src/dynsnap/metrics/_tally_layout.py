@@ -18,7 +18,7 @@ BLOCKS = 1024  # up to here, each row is its own block
 MANY = 1_000_000  # rows; beyond, there are fewer blocks, which stay in the processor's cache
 BLOCKS_OF_MANY = 256
 FEWEST = 32  # blocks of a grouping with very many groups
-ROOM = 8_000_000  # numbers that the sums of all groups may take, about 64 MB
+ROOM = 2_000_000  # numbers that the sums of all groups may take, about 16 MB
 
 # The cases of an input, old to new, with truth and without.
 CASES = ("kept", "gained", "lost", "wrong_same", "wrong_other")
