@@ -275,9 +275,11 @@ def _pass(stamp: int) -> Callable[..., Any]:
     return count
 
 
+SOURCES = (_kernel_compile, _kernel_divergence, rows_of, _tally_layout)
+
+
 def _stamp() -> int:
-    sources = (_kernel_compile, _kernel_divergence, rows_of, _tally_layout)
-    text = b"".join(Path(module.__file__ or "").read_bytes() for module in sources)
+    text = b"".join(Path(module.__file__ or "").read_bytes() for module in SOURCES)
     return 1 + int.from_bytes(hashlib.sha256(text).digest()[:6])
 
 
