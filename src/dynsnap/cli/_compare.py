@@ -44,6 +44,9 @@ from dynsnap.errors import PlanError
 )
 @options.json_option
 @options.markdown_option
+@options.html_option
+@options.svg_option
+@options.png_option
 @click.option(
     "--flips",
     "flips_to",
@@ -66,6 +69,9 @@ def compare(
     limit: int,
     json_to: Path | None,
     markdown_to: Path | None,
+    html_to: Path | None,
+    svg_to: Path | None,
+    png_to: Path | None,
     flips_to: Path | None,
     quiet: bool,
     columns: predictions.ColumnNames,
@@ -85,12 +91,13 @@ def compare(
     if len(files) < 2:
         raise PlanError("Name at least two files of predictions, old before new.")
     titles = options.generation_names(files, names)
-    outputs = {"--json": json_to, "--markdown": markdown_to, "--flips": flips_to}
+    outputs = {"--json": json_to, "--markdown": markdown_to, "--html": html_to, "--flips": flips_to}
     options.claim_outputs([*files, noise_floor], outputs)
     if flips_to is not None and flips_to.suffix.lower() not in (".parquet", ".pq"):
         raise PlanError(
             f"--flips writes Parquet, so it needs a file such as flips.parquet, got {flips_to}."
         )
+    options.claim_figures(svg_to, png_to)
     rename = options.parse_renames(renames)
     with options.lined_up(files, titles, noise_floor, columns, rename) as blocks:
         found = comparison.compare_blocks(
@@ -106,5 +113,9 @@ def compare(
     told = report.comparison_report(found, by=by or report.BREAKDOWNS, limit=limit)
     options.deliver(json_to, lambda: options.as_json(comparison.to_json(found)))
     options.deliver(markdown_to, lambda: report.markdown(told))
+    if html_to or svg_to or png_to:
+        page = report.html.comparison_page(found)
+        options.deliver(html_to, lambda: page.html)
+        options.deliver_figures(page.figures, svg_to=svg_to, png_to=png_to)
     if not quiet and options.STDOUT not in outputs.values():
         options.show(told)

@@ -43,6 +43,9 @@ from dynsnap.errors import PlanError
     "--junit", "junit_to", type=options.FILE, metavar="PATH|-", help="Write JUnit XML for CI."
 )
 @options.markdown_option
+@options.html_option
+@options.svg_option
+@options.png_option
 @options.quiet_option
 @options.column_options
 @click.pass_context
@@ -61,6 +64,9 @@ def gate(
     json_to: Path | None,
     junit_to: Path | None,
     markdown_to: Path | None,
+    html_to: Path | None,
+    svg_to: Path | None,
+    png_to: Path | None,
     quiet: bool,
     columns: predictions.ColumnNames,
 ) -> None:
@@ -83,8 +89,9 @@ def gate(
     if not rules:
         raise PlanError("There is no rule to judge by. Give --rules, --at-least or --at-most.")
     titles = options.generation_names([old, new])
-    outputs = {"--json": json_to, "--junit": junit_to, "--markdown": markdown_to}
+    outputs = {"--json": json_to, "--junit": junit_to, "--markdown": markdown_to, "--html": html_to}
     options.claim_outputs([old, new, noise_floor, rules_file], outputs)
+    options.claim_figures(svg_to, png_to)
     rename = options.parse_renames(renames)
     with options.lined_up([old, new], titles, noise_floor, columns, rename) as blocks:
         compared = comparison.compare_at_levels(
@@ -100,6 +107,10 @@ def gate(
     options.deliver(json_to, lambda: options.as_json(gates.to_json(verdict)))
     options.deliver(junit_to, lambda: report.junit(verdict))
     options.deliver(markdown_to, lambda: report.markdown(told))
+    if html_to or svg_to or png_to:
+        page = report.html.gate_page(verdict, compared[0])
+        options.deliver(html_to, lambda: page.html)
+        options.deliver_figures(page.figures, svg_to=svg_to, png_to=png_to)
     if not quiet and options.STDOUT not in outputs.values():
         options.show(told)
     ctx.exit(0 if verdict.passed else 1)

@@ -92,6 +92,24 @@ json_option = click.option(
 markdown_option = click.option(
     "--markdown", "markdown_to", type=FILE, metavar="PATH|-", help="Write the report as Markdown."
 )
+html_option = click.option(
+    "--html",
+    "html_to",
+    type=FILE,
+    metavar="PATH|-",
+    help="Write everything as one self-contained page.",
+)
+_DIRECTORY = click.Path(path_type=Path, file_okay=False)
+svg_option = click.option(
+    "--svg", "svg_to", type=_DIRECTORY, metavar="DIR", help="Write each figure as an SVG file."
+)
+png_option = click.option(
+    "--png",
+    "png_to",
+    type=_DIRECTORY,
+    metavar="DIR",
+    help="Write each figure as a PNG file (needs matplotlib, `pip install 'dynsnap[report]'`).",
+)
 resamples_option = click.option(
     "--resamples",
     type=click.IntRange(min=1),
@@ -202,6 +220,25 @@ def deliver(target: Path | None, make: Callable[[], str]) -> None:
         click.echo(make(), nl=False)
     elif target is not None:
         _files.write_text(target.resolve(), make())  # a link stays a link
+
+
+def claim_figures(svg_to: Path | None, png_to: Path | None) -> None:
+    """Make the folders for figures, and refuse what cannot be drawn, before any work is done."""
+    if png_to is not None:
+        report.figures.check_png()
+    for folder in filter(None, (svg_to, png_to)):
+        folder.mkdir(parents=True, exist_ok=True)
+
+
+def deliver_figures(
+    made: Sequence[report.figures.Figure], *, svg_to: Path | None, png_to: Path | None
+) -> None:
+    """Write each figure to a file of its own, in the folders that were asked for."""
+    for figure in made:
+        if svg_to is not None:
+            _files.write_text(svg_to / f"{figure.name}.svg", report.figures.svg(figure))
+        if png_to is not None:
+            _files.write_bytes(png_to / f"{figure.name}.png", report.figures.png(figure))
 
 
 def as_json(values: Any) -> str:

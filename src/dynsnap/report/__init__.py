@@ -1,5 +1,6 @@
-"""What was found, for people: text for the terminal, Markdown, JUnit XML."""
+"""What was found, for people: text for the terminal, Markdown, JUnit XML, pages, figures."""
 
+from dynsnap.report import figures, html
 from dynsnap.report._audit import audit_json, audit_report
 from dynsnap.report._blocks import (
     Block,
@@ -33,7 +34,9 @@ __all__ = [
     "audit_json",
     "audit_report",
     "comparison_report",
+    "figures",
     "gate_report",
+    "html",
     "junit",
     "markdown",
     "study_report",

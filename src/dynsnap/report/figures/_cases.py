@@ -1,0 +1,219 @@
+"""Pictures of two generations: the four cases, the classes, and where lost answers went."""
+
+from collections.abc import Sequence
+
+from dynsnap.comparison import Flow, GroupResult, PairResult, TransitionCounts
+from dynsnap.report._blocks import count
+from dynsnap.report.figures._drawing import (
+    Box,
+    Figure,
+    Ribbon,
+    Shape,
+    Stroke,
+    Text,
+    Tone,
+    fitted,
+    width_of,
+)
+from dynsnap.report.figures._grid import grid
+
+_ROWS = 20  # classes in one picture
+_TALL = 220.0  # height that all inputs share
+_LEAST = 2.0  # a single input must be seen
+
+
+def flow(pair: PairResult) -> Figure:
+    """Right and wrong before, right and wrong now, and what went from which to which."""
+    counts = pair.transitions
+    assert counts is not None
+    cases = ("kept", "gained", "lost", "never")
+    total = sum(getattr(counts, name) for name in cases)
+    tall = {name: _height(getattr(counts, name), total) for name in cases}
+    gap, top, left, right = 26.0, 46.0, 150.0, 470.0
+    low = top + tall["kept"] + max(tall["lost"], tall["gained"]) + gap
+    starts = {
+        "kept": (top, top),
+        "lost": (top + tall["kept"], low),
+        "gained": (low, top + tall["kept"]),
+        "never": (low + tall["gained"], low + tall["lost"]),
+    }
+    shapes: list[Shape] = [
+        Text(x=left, y=20, text=fitted(pair.old, 300, 13), anchor="middle", bold=True, size=13),
+        Text(x=right, y=20, text=fitted(pair.new, 300, 13), anchor="middle", bold=True, size=13),
+    ]
+    words = {
+        "kept": "kept: right, and still right",
+        "gained": "gained: wrong, now right",
+        "lost": "lost: right, now wrong",
+        "never": "never right: wrong, and still wrong",
+    }
+    for name in ("kept", "never", "gained", "lost"):  # what matters is drawn last, on top
+        tone: Tone = name
+        shapes.append(
+            Ribbon(
+                left=left,
+                right=right,
+                top_left=starts[name][0],
+                top_right=starts[name][1],
+                height=tall[name],
+                tone=tone,
+                opacity=0.85 if name in ("gained", "lost") else 0.45,
+                label=f"{words[name]}: {_share(getattr(counts, name), total)}",
+            )
+        )
+    for name, word in (("kept", "kept"), ("never", "never right")):
+        text = f"{count(getattr(counts, name))} {word}"
+        y = sum(starts[name]) / 2 + tall[name] / 2 + 4
+        # Beside a thin band there is no room but below it.
+        y = y if tall[name] > 18 else max(starts[name]) + tall[name] + 16
+        shapes.append(Text(x=(left + right) / 2, y=y, text=text, anchor="middle", tone="muted"))
+    shapes += _ends(counts, total, tall, (top, low), left, -1)
+    shapes += _ends(counts, total, tall, (top, low), right, 1)
+    bottom = max(low + tall["gained"] + tall["never"], low + tall["lost"] + tall["never"])
+    return Figure(
+        name="transitions",
+        title=f"From {pair.old} to {pair.new}",
+        description=(
+            f"Of {count(total)} inputs, {count(counts.kept)} stayed right, {count(counts.gained)} "
+            f"became right, {count(counts.lost)} became wrong and {count(counts.never)} stayed "
+            "wrong."
+        ),
+        width=680,
+        height=max(bottom, low + 40) + 20,
+        shapes=tuple(shapes),
+        head=("case", "was → is", "inputs", "share"),
+        rows=tuple(
+            (name, was, count(getattr(counts, name)), f"{getattr(counts, name) / total:.2%}")
+            for name, was in (
+                ("kept", "right → right"),
+                ("gained", "wrong → right"),
+                ("lost", "right → wrong"),
+                ("never", "wrong → wrong"),
+            )
+        ),
+    )
+
+
+def _ends(
+    counts: TransitionCounts,
+    total: int,
+    tall: dict[str, float],
+    tops: tuple[float, float],
+    x: float,
+    side: int,
+) -> list[Shape]:
+    """The bars at one end, and the words beside them."""
+    moved = ("lost", "gained") if side < 0 else ("gained", "lost")
+    when = "before" if side < 0 else "now"
+    anchor = "end" if side < 0 else "start"
+    away = x + side * 14
+    shapes: list[Shape] = []
+    groups = (
+        ("right", "kept", moved[0], tops[0], ("kept", moved[0])),
+        ("wrong", moved[1], "never", tops[1], (moved[1], "never")),
+    )
+    for word, first, second, y, parts in groups:
+        height = tall[first] + tall[second]
+        inputs = sum(getattr(counts, part) for part in parts)
+        shapes.append(Box(x=x - 5, y=y, width=10, height=height, tone="ink"))
+        middle = y + height / 2
+        shapes.append(
+            Text(x=away, y=middle - 2, text=f"{word} {when}", anchor=anchor, bold=True, size=13)  # type: ignore[arg-type]
+        )
+        shapes.append(
+            Text(x=away, y=middle + 14, text=_share(inputs, total), anchor=anchor, tone="muted")  # type: ignore[arg-type]
+        )
+        if side > 0:
+            part = moved[0] if word == "right" else moved[1]
+            sign = f"of these, {count(getattr(counts, part))} {part}"
+            tone: Tone = part  # type: ignore[assignment]
+            shapes.append(Text(x=away, y=middle + 30, text=sign, tone=tone, bold=True))
+    return shapes
+
+
+def _height(inputs: int, total: int) -> float:
+    return max(inputs / total * _TALL, _LEAST) if inputs else 0.0
+
+
+def _share(inputs: int, total: int) -> str:
+    return f"{count(inputs)} ({inputs / total:.1%})"
+
+
+def by_class(groups: Sequence[GroupResult]) -> Figure:
+    """How many inputs of each class were lost (to the left) and gained (to the right)."""
+    shown = [(group, group.transitions) for group in groups[:_ROWS] if group.transitions]
+    most = max(max(cases.lost, cases.gained) for _, cases in shown) or 1
+    step, top, half = 24.0, 30.0, 220.0
+    names = min(190.0, max(width_of(group.name) for group, _ in shown) + 8)
+    axis = names + 48 + half
+    scale = half / most
+    shapes: list[Shape] = [
+        Text(x=axis - 8, y=16, text="lost", anchor="end", tone="lost", bold=True),
+        Text(x=axis + 8, y=16, text="gained", tone="gained", bold=True),
+    ]
+    for place, (group, cases) in enumerate(shown):
+        y = top + place * step
+        wide = cases.lost * scale, cases.gained * scale
+        label = f"{group.name}: {count(cases.lost)} lost, {count(cases.gained)} gained"
+        shapes += [
+            Text(x=names, y=y + 13, text=fitted(group.name, names - 8), anchor="end"),
+            Box(x=axis - wide[0], y=y, width=wide[0], height=16, tone="lost", label=label),
+            Box(x=axis, y=y, width=wide[1], height=16, tone="gained", label=label),
+            Text(
+                x=axis - wide[0] - 6,
+                y=y + 13,
+                text=count(cases.lost),
+                anchor="end",
+                tone="muted",
+                size=11,
+            ),
+            Text(x=axis + wide[1] + 6, y=y + 13, text=count(cases.gained), tone="muted", size=11),
+        ]
+    bottom = top + len(shown) * step
+    worst, cases = shown[0]
+    shapes.append(Stroke(points=((axis, top - 6), (axis, bottom)), tone="ink"))
+    return Figure(
+        name="classes",
+        title="Inputs lost and gained in each class",
+        description=(
+            f"The {len(shown)} classes that lost most, most first. The class that lost most is "
+            f"{worst.name}: {count(cases.lost)} lost, {count(cases.gained)} gained."
+        ),
+        width=axis + half + 60,
+        height=bottom + 8,
+        shapes=tuple(shapes),
+        head=("class", "lost", "gained"),
+        rows=tuple((group.name, count(cases.lost), count(cases.gained)) for group, cases in shown),
+    )
+
+
+def where_lost_went(flows: Sequence[Flow], *, most: int = 12) -> Figure:
+    """True classes against the wrong labels that took their place, where it happened most."""
+    true: dict[str, int] = {}
+    wrong: dict[str, int] = {}
+    cells: dict[tuple[str, str], int] = {}
+    for each in flows:
+        known = each.old
+        true[known] = true.get(known, 0) + each.inputs
+        wrong[each.new] = wrong.get(each.new, 0) + each.inputs
+        cells[known, each.new] = cells.get((known, each.new), 0) + each.inputs
+    rows = sorted(true, key=lambda name: -true[name])[:most]
+    columns = sorted(wrong, key=lambda name: -wrong[name])[:most]
+    shown = sum(cells.get((row, column), 0) for row in rows for column in columns)
+    (first, second), inputs = max(cells.items(), key=lambda item: item[1])
+    return grid(
+        name="lost-to",
+        title="Where lost answers went",
+        description=(
+            f"Rows are true classes, columns the wrong labels given now. Most often {first} became "
+            f"{second}: {count(inputs)} inputs. The picture shows {count(shown)} of "
+            f"{count(sum(cells.values()))} lost inputs."
+        ),
+        rows=rows,
+        columns=columns,
+        values=[[float(cells.get((row, column), 0)) or None for column in columns] for row in rows],
+        said=count,
+        tone="lost",
+        down="true class",
+        across="label now",
+    )

@@ -1,0 +1,144 @@
+"""A picture as a few plain shapes: drawn as SVG by hand, or as PNG by matplotlib, from the same."""
+
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+Tone: TypeAlias = Literal[
+    "ink", "muted", "line", "panel", "kept", "gained", "lost", "never", "accent", "good", "bad",
+    "one", "two", "three", "four", "five", "six",
+]  # fmt: skip
+Anchor: TypeAlias = Literal["start", "middle", "end"]
+
+SERIES: tuple[Tone, ...] = ("one", "two", "three", "four", "five", "six")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Box:
+    """A filled rectangle."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    tone: Tone
+    opacity: float = 1.0
+    label: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stroke:
+    """A line through some points."""
+
+    points: tuple[tuple[float, float], ...]
+    tone: Tone = "line"
+    width: float = 1.0
+    dashed: bool = False
+    label: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dot:
+    """A circle or, so that colour is not all that tells, a square or a diamond."""
+
+    x: float
+    y: float
+    tone: Tone
+    radius: float = 4.0
+    shape: Literal["circle", "square", "diamond"] = "circle"
+    label: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Text:
+    """A line of text; y is its baseline."""
+
+    x: float
+    y: float
+    text: str
+    anchor: Anchor = "start"
+    tone: Tone = "ink"
+    size: float = 12.0
+    bold: bool = False
+    turned: float = 0.0  # degrees, clockwise
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ribbon:
+    """A band that runs from one upright edge to another."""
+
+    left: float
+    right: float
+    top_left: float
+    top_right: float
+    height: float
+    tone: Tone
+    opacity: float = 1.0
+    label: str = ""
+
+
+Shape: TypeAlias = Box | Stroke | Dot | Text | Ribbon
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """A picture with everything that is needed to do without it.
+
+    Attributes:
+        name: What its file is called.
+        title: What it shows.
+        description: The same in a sentence or two, for those who do not see it.
+        head: The columns of the numbers behind it.
+        rows: The numbers behind it, as text.
+    """
+
+    name: str
+    title: str
+    description: str
+    width: float
+    height: float
+    shapes: tuple[Shape, ...]
+    head: tuple[str, ...] = ()
+    rows: tuple[tuple[str, ...], ...] = field(default=())
+
+
+def width_of(text: str, size: float = 12.0) -> float:
+    """About how wide a text will be; wide letters count double.
+
+    Example:
+        >>> width_of("cat") < width_of("elephant")
+        True
+    """
+    return sum(1.1 if ord(mark) > 0x2E80 else 0.56 for mark in text) * size
+
+
+def fitted(text: str, room: float, size: float = 12.0) -> str:
+    """A text cut to the room that it has.
+
+    Example:
+        >>> fitted("a very long name", 60)
+        'a very …'
+    """
+    while len(text) > 1 and width_of(text, size) > room:
+        text = text.removesuffix("…")[:-1] + "…"
+    return text
+
+
+def ticks(low: float, high: float, about: int = 5) -> list[float]:
+    """Round numbers between two.
+
+    Example:
+        >>> ticks(0.71, 0.93)
+        [0.75, 0.8, 0.85, 0.9]
+    """
+    span = high - low
+    if not span > 0:
+        return [low]
+    unit = 10.0**-20
+    for power in range(-12, 13):
+        for step in (1, 2, 2.5, 5):
+            unit = step * 10.0**power
+            if span / unit <= about:
+                first = int(low / unit) - 1
+                places = (round((first + k) * unit, 12) for k in range(about + 5))
+                return [place for place in places if low - 1e-9 <= place <= high + 1e-9]
+    return [low, high]

@@ -1,0 +1,277 @@
+"""Lines over time, over a setting, or over epochs; and points against cost."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from dynsnap.report.figures._drawing import (
+    SERIES,
+    Dot,
+    Figure,
+    Shape,
+    Stroke,
+    Text,
+    Tone,
+    fitted,
+    ticks,
+    width_of,
+)
+
+_SHAPES = ("circle", "square", "diamond")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """A value at a place, with its interval where there is one."""
+
+    x: float
+    y: float
+    low: float | None = None
+    high: float | None = None
+    label: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Series:
+    """Points under one name.
+
+    Attributes:
+        marks: Whether each point is marked, or the line alone is drawn.
+    """
+
+    name: str
+    points: tuple[Point, ...]
+    tone: Tone
+    joined: bool = True
+    marks: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Level:
+    """A dashed line at a height."""
+
+    y: float
+    name: str
+    tone: Tone = "muted"
+
+
+def tones(names: Sequence[str]) -> dict[str, Tone]:
+    """A colour for each name; shapes tell apart those that share one."""
+    return {name: SERIES[place % len(SERIES)] for place, name in enumerate(names)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frame:
+    """The plane that points are drawn on."""
+
+    left: float
+    top: float
+    width: float
+    height: float
+    x_from: float
+    x_to: float
+    y_from: float
+    y_to: float
+    logarithmic: bool = False
+
+    def x(self, value: float) -> float:
+        """Where a value stands, from the left."""
+        low, high, at = self.x_from, self.x_to, value
+        if self.logarithmic:
+            low, high, at = math.log(low), math.log(high), math.log(value)
+        return self.left + (at - low) / (high - low or 1) * self.width
+
+    def y(self, value: float) -> float:
+        """Where a value stands, from the top."""
+        share = (value - self.y_from) / (self.y_to - self.y_from or 1)
+        return self.top + (1 - share) * self.height
+
+
+def chart(
+    *,
+    name: str,
+    title: str,
+    description: str,
+    series: Sequence[Series],
+    across: str,
+    up: str,
+    places: Sequence[tuple[float, str]] = (),
+    levels: Sequence[Level] = (),
+    logarithmic: bool = False,
+    named_points: bool = False,
+    said: Callable[[float], str] = "{:.3f}".format,
+    width: float = 660.0,
+    height: float = 300.0,
+) -> Figure:
+    """Series on one plane.
+
+    Args:
+        name: What the figure's file is called.
+        title: What it shows.
+        description: The same for those who do not see it.
+        series: What is drawn.
+        across: What x is.
+        up: What y is.
+        places: Names along x, instead of numbers.
+        levels: Dashed lines.
+        logarithmic: Whether x grows by factors.
+        named_points: Whether names stand beside points, instead of a key.
+        said: How a value is written.
+        width: Of the whole figure.
+        height: Of the whole figure.
+    """
+    every = [point for one in series for point in one.points]
+    heights = [level.y for level in levels]
+    for point in every:
+        heights += [value for value in (point.y, point.low, point.high) if value is not None]
+    low, high = min(heights), max(heights)
+    air = (high - low) * 0.08 or 0.01
+    xs = [point.x for point in every] + [place for place, _ in places]
+    x_from, x_to = min(xs), max(xs)
+    if x_from == x_to:
+        x_from, x_to = (
+            x_from * 0.5 if logarithmic else x_from - 1,
+            x_to * 2 if logarithmic else x_to + 1,
+        )
+    right = 130.0 if named_points else 20.0
+    frame = Frame(
+        left=62,
+        top=44,
+        width=width - 62 - right,
+        height=height - 44 - 46,
+        x_from=x_from,
+        x_to=x_to,
+        y_from=low - air,
+        y_to=high + air,
+        logarithmic=logarithmic,
+    )
+    shapes = [*_axes(frame, across, up, places, said)]
+    for level in levels:
+        y = frame.y(level.y)
+        end = frame.left + frame.width
+        shapes += [
+            Stroke(points=((frame.left, y), (end, y)), tone=level.tone, dashed=True, width=1.5),
+            Text(x=end - 4, y=y - 5, text=level.name, anchor="end", tone=level.tone, size=11),
+        ]
+    for place, one in enumerate(series):
+        shapes += _drawn(frame, one, _SHAPES[place // len(SERIES) % 3 or place % 3], said)
+    shapes += _names(frame, series) if named_points else _key(series)
+    return Figure(
+        name=name,
+        title=title,
+        description=description,
+        width=width,
+        height=height,
+        shapes=tuple(shapes),
+        head=("", across, up, "interval"),
+        rows=tuple(
+            (
+                one.name,
+                dict(places).get(point.x, f"{point.x:g}"),
+                said(point.y),
+                "" if point.low is None or point.high is None
+                else f"[{said(point.low)}, {said(point.high)}]",
+            )
+            for one in series
+            for point in one.points
+        ),
+    )  # fmt: skip
+
+
+def _axes(
+    frame: Frame,
+    across: str,
+    up: str,
+    places: Sequence[tuple[float, str]],
+    said: Callable[[float], str],
+) -> list[Shape]:
+    bottom, end = frame.top + frame.height, frame.left + frame.width
+    shapes: list[Shape] = []
+    for value in ticks(frame.y_from, frame.y_to):
+        y = frame.y(value)
+        shapes += [
+            Stroke(points=((frame.left, y), (end, y))),
+            Text(x=frame.left - 8, y=y + 4, text=said(value), anchor="end", tone="muted", size=11),
+        ]
+    marks = list(places) or [
+        (value, f"{value:g}")
+        for value in (
+            _doublings(frame.x_from, frame.x_to)
+            if frame.logarithmic
+            else ticks(frame.x_from, frame.x_to, 8)
+        )
+    ]
+    room = frame.width / max(len(marks), 1)
+    every = max(1, math.ceil(46 / room)) if room else 1
+    for place, (value, word) in enumerate(marks):
+        if place % every:
+            continue
+        x = frame.x(value)
+        shapes += [
+            Stroke(points=((x, bottom), (x, bottom + 4)), tone="muted"),
+            Text(
+                x=x,
+                y=bottom + 18,
+                text=fitted(word, max(room * every, 46), 11),
+                anchor="middle",
+                tone="muted",
+                size=11,
+            ),
+        ]
+    shapes += [
+        Stroke(points=((frame.left, bottom), (end, bottom)), tone="muted"),
+        Text(x=end, y=bottom + 38, text=across, anchor="end", tone="muted", size=11),
+        Text(x=8, y=16, text=up, tone="muted", size=11),
+    ]
+    return shapes
+
+
+def _doublings(low: float, high: float) -> list[float]:
+    first = math.floor(math.log2(low) + 1e-9)
+    powers = (2.0**k for k in range(first, math.ceil(math.log2(high)) + 1))
+    return [value for value in powers if low - 1e-9 <= value <= high * 1.0001]
+
+
+def _drawn(frame: Frame, one: Series, shape: str, said: Callable[[float], str]) -> list[Shape]:
+    shapes: list[Shape] = []
+    line = tuple((frame.x(point.x), frame.y(point.y)) for point in one.points)
+    if one.joined and len(line) > 1:
+        shapes.append(Stroke(points=line, tone=one.tone, width=1.8, label=one.name))
+    for point, (x, y) in zip(one.points, line, strict=True):
+        if point.low is not None and point.high is not None:
+            ends = ((x, frame.y(point.low)), (x, frame.y(point.high)))
+            shapes.append(Stroke(points=ends, tone=one.tone, width=1.4))
+        if one.marks:
+            words = point.label or f"{one.name}: {said(point.y)}"
+            shapes.append(Dot(x=x, y=y, tone=one.tone, shape=shape, label=words))  # type: ignore[arg-type]
+    return shapes
+
+
+def _key(series: Sequence[Series]) -> list[Shape]:
+    shapes: list[Shape] = []
+    x = 62.0
+    for one in series:
+        word = fitted(one.name, 150)
+        shapes += [
+            Stroke(points=((x, 30), (x + 16, 30)), tone=one.tone, width=3),
+            Text(x=x + 21, y=34, text=word, size=12),
+        ]
+        x += 21 + width_of(word) + 18
+    return shapes
+
+
+def _names(frame: Frame, series: Sequence[Series]) -> list[Shape]:
+    """The name of each series beside its last point, moved apart where they would overlap."""
+    shapes: list[Shape] = []
+    taken: list[tuple[float, float, float]] = []
+    for one in sorted(series, key=lambda each: frame.y(each.points[-1].y)):
+        x, y = frame.x(one.points[-1].x) + 9, frame.y(one.points[-1].y) + 4
+        word = fitted(one.name, 150, 11)
+        wide = width_of(word, 11)
+        while any(
+            abs(y - other) < 13 and x < end and start < x + wide for start, end, other in taken
+        ):
+            y += 3
+        taken.append((x, x + wide, y))
+        shapes.append(Text(x=x, y=y, text=word, tone=one.tone, size=11, bold=True))
+    return shapes

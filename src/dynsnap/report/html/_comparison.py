@@ -1,0 +1,95 @@
+"""A comparison as a page."""
+
+from collections.abc import Iterator
+
+from dynsnap import __version__
+from dynsnap.comparison import Comparison
+from dynsnap.report._blocks import count
+from dynsnap.report._element import Markup, clipped, element
+from dynsnap.report.html._groups import classes, lost_to, slices
+from dynsnap.report.html._inputs import flipped
+from dynsnap.report.html._many import many
+from dynsnap.report.html._page import Page, bounded, page
+from dynsnap.report.html._parts import Section
+from dynsnap.report.html._two import measured, moved
+
+_NOTES = 40
+
+
+def comparison_page(comparison: Comparison) -> Page:
+    """Everything that a comparison found, as one self-contained page of at most 1.5 MB.
+
+    Of more than two generations, what is about two is about the last retrain.
+
+    Example:
+        >>> import dynsnap
+        >>> old = dynsnap.Predictions(ids=[1, 2], classes=["<b>", "c"], labels=[0, 1], truth=[0, 1])
+        >>> new = dynsnap.Predictions(ids=[1, 2], classes=["<b>", "c"], labels=[0, 0])
+        >>> made = comparison_page(dynsnap.compare(old, new))
+        >>> "<b>" in made.html, "&lt;b&gt;" in made.html
+        (False, True)
+    """
+    names = " → ".join(_short([each.name for each in comparison.generations]))
+    return bounded(
+        lambda rows: page(
+            title=names,
+            about=setting(comparison),
+            banner=warning(comparison),
+            sections=tuple(sections(comparison, rows)),
+            footer=signature(comparison),
+        )
+    )
+
+
+def sections(comparison: Comparison, rows: int) -> Iterator[Section]:
+    """The sections of a comparison; tables have at most so many rows."""
+    pair = comparison.pairs[-1]
+    several = len(comparison.generations) > 2
+    if several:
+        yield many(comparison, rows)
+    if pair.transitions is not None:
+        yield moved(comparison, pair)
+    yield measured(comparison, pair)
+    if groups := [group for group in pair.groups if group.kind == "class"]:
+        yield classes(comparison, pair, groups, rows)
+        yield lost_to(pair, rows)
+    if groups := [group for group in pair.groups if group.kind == "slice"]:
+        yield slices(comparison, groups, rows)
+    yield flipped(comparison, pair, rows)
+    if comparison.notes:
+        yield Section(name="notes", title="Notes", body=[_bullets(comparison.notes)])
+
+
+def setting(comparison: Comparison) -> str:
+    """What was compared, in a line."""
+    weighted = ", weighted" if comparison.weighted else ""
+    return (
+        f"{count(comparison.inputs)} inputs, {count(len(comparison.classes))} classes{weighted}. "
+        f"Intervals hold with {comparison.confidence:g} confidence, from "
+        f"{count(comparison.resamples)} resamples of the inputs."
+    )
+
+
+def warning(comparison: Comparison) -> Markup | None:
+    """That ids are missing, aloud."""
+    if not comparison.alignment.partial:
+        return None
+    return element("p", clipped(comparison.alignment.sentence(), 600), class_="warning")
+
+
+def signature(comparison: Comparison) -> str:
+    """What made the page."""
+    return (
+        f"Made by dynsnap {__version__} from the same results as its terminal and JSON output. "
+        "Nothing on this page is fetched from anywhere."
+    )
+
+
+def _bullets(texts: tuple[str, ...]) -> Markup:
+    shown = [element("li", clipped(text, 600)) for text in texts[:_NOTES]]
+    return element("ul", shown, class_="plain")
+
+
+def _short(names: list[str]) -> list[str]:
+    names = [clipped(name, 40) for name in names]
+    return names if len(names) <= 5 else [*names[:2], "…", *names[-2:]]

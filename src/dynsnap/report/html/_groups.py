@@ -1,0 +1,199 @@
+"""Classes and slices: who lost, who gained, and where lost answers went."""
+
+from collections.abc import Sequence
+
+from dynsnap.comparison import Comparison, Estimate, GroupResult, PairResult
+from dynsnap.report._blocks import count, interval, number, p_value
+from dynsnap.report._element import Markup, element
+from dynsnap.report.figures import by_class, where_lost_went
+from dynsnap.report.html._corrected import holm
+from dynsnap.report.html._parts import Entry, Head, Listing, Section, listing, picture
+
+_CORRECTED = (
+    "p: McNemar's exact test of lost against gained within the group. Corrected: by Holm's method, "
+    "for the number of groups tested here."
+)
+
+
+def classes(
+    comparison: Comparison, pair: PairResult, groups: Sequence[GroupResult], rows: int
+) -> Section:
+    """Lost and gained in every class."""
+    ranked = _ranked(groups)
+    flipping = [group for group in ranked if _moved(group)]
+    drawn = (by_class(flipping),) if flipping else ()
+    rare = [group for group in pair.groups if group.kind == "frequency"]
+    worst = ranked[0]
+    lead = "No class lost or gained an input."
+    if flipping and worst.transitions:
+        lead = f"Class {worst.name} lost most: {count(worst.transitions.lost)} inputs."
+    body = [picture(figure) for figure in drawn]
+    body.append(_table("class", "Lost and gained in each class", ranked, comparison, rows))
+    if rare:
+        body.append(_table("frequency", "Frequent and rare classes", rare, comparison, rows))
+    return Section(name="classes", title="Classes", lead=lead, body=body, figures=drawn)
+
+
+def slices(comparison: Comparison, groups: Sequence[GroupResult], rows: int) -> Section:
+    """The slices, those that got worse first."""
+    ranked = _ranked(groups)
+    if not comparison.has_truth:
+        return Section(
+            name="slices",
+            title="Slices",
+            lead="Least consistent first. Without the truth nobody can say which got worse.",
+            body=[_table("slice", "Slices", ranked, comparison, rows)],
+        )
+    level = 1 - comparison.confidence
+    worse = _worse(ranked, level)
+    found = (
+        f"{len(worse)} of {len(ranked)} slices got worse: " + _named(worse)
+        if worse
+        else f"None of {len(ranked)} slices got worse beyond what chance explains."
+    )
+    return Section(
+        name="slices",
+        title="Slices that got worse",
+        lead=f"{found} At the level {level:.2g}, corrected by Holm's method for {len(ranked)} "
+        "comparisons.",
+        body=[_table("slice", "Slices, most lost first", ranked, comparison, rows)],
+    )
+
+
+def worse_slices(comparison: Comparison, pair: PairResult) -> tuple[list[GroupResult], int]:
+    """The slices that got worse beyond chance, and how many were tested."""
+    groups = [group for group in pair.groups if group.kind == "slice"]
+    return _worse(groups, 1 - comparison.confidence), len(groups)
+
+
+def _worse(groups: Sequence[GroupResult], level: float) -> list[GroupResult]:
+    return [
+        group
+        for group, p in zip(groups, _corrected(groups), strict=True)
+        if p < level and group.transitions and group.transitions.lost > group.transitions.gained
+    ]
+
+
+def _corrected(groups: Sequence[GroupResult]) -> list[float]:
+    return holm([1.0 if group.changed is None else group.changed for group in groups])
+
+
+def lost_to(pair: PairResult, rows: int) -> Section:
+    """Which wrong labels took the place of the right ones."""
+    gone = [flow for flow in pair.flows if flow.truth == flow.old and flow.new != flow.old]
+    if not gone:
+        return Section(
+            name="lost-to", title="Where lost answers went", lead="No right answer was lost."
+        )
+    drawn = where_lost_went(gone)
+    table = listing(
+        Listing(
+            name="lost-flows",
+            caption="Right answers that turned into wrong ones, most frequent first",
+            heads=(Head("was, rightly"), Head("is now"), Head("inputs", True)),
+            rows=[
+                [flow.old, Entry(flow.new), Entry(count(flow.inputs), key=flow.inputs)]
+                for flow in gone[:rows]
+            ],
+            sorted_by=(2, "descending"),
+            whole=len(gone),
+        )
+    )
+    return Section(
+        name="lost-to",
+        title="Where lost answers went",
+        lead=drawn.description,
+        body=[picture(drawn), element("div", table)],
+        figures=(drawn,),
+    )
+
+
+def _table(
+    kind: str, caption: str, groups: Sequence[GroupResult], comparison: Comparison, rows: int
+) -> Markup:
+    name = {"class": "class", "slice": "slice", "frequency": "classes"}[kind]
+    heads = [Head(name), Head("inputs", True)]
+    if comparison.has_truth:
+        heads += [
+            Head("lost", True),
+            Head("share", True, "Share of the group's inputs that were right before and are not."),
+            Head("interval", fixed=True),
+            Head("gained", True),
+            Head("share", True, "Share of the group's inputs that are right now and were not."),
+            Head("interval", fixed=True),
+            Head("net", True, "Gained less lost."),
+            Head("p", True, "McNemar's exact test of lost against gained within the group."),
+            Head("corrected", True, "The same by Holm's method, for the number of groups."),
+        ]
+    heads.append(Head("CON", True, "Share of inputs labelled alike."))
+    lines = [
+        _line(group, p, comparison) for group, p in zip(groups, _corrected(groups), strict=True)
+    ]
+    return listing(
+        Listing(
+            name=f"{kind}-table",
+            caption=caption,
+            heads=tuple(heads),
+            rows=lines[:rows],
+            sorted_by=(2, "descending") if comparison.has_truth else None,
+            search=len(lines) > 12,
+            whole=len(lines),
+            note=_CORRECTED if comparison.has_truth else "",
+        )
+    )
+
+
+def _line(group: GroupResult, corrected: float, comparison: Comparison) -> list[Entry]:
+    cells = [Entry(_name(group)), Entry(count(group.inputs), key=group.inputs)]
+    cases = group.transitions
+    if comparison.has_truth and cases is not None:
+        clear = corrected < 1 - comparison.confidence
+        tone = ("bad" if cases.lost > cases.gained else "good") if clear else ""
+        net = cases.gained - cases.lost
+        cells += [
+            Entry(count(cases.lost), key=cases.lost),
+            *_share(group.metrics.get("lost")),
+            Entry(count(cases.gained), key=cases.gained),
+            *_share(group.metrics.get("gained")),
+            Entry(f"{net:+,}".replace("-", "−") if net else "0", key=net, tone=tone),
+            Entry(p_value(group.changed), key=group.changed, tone="quiet"),
+            Entry(p_value(corrected), key=corrected, tone=tone or "quiet"),
+        ]
+    found = group.metrics.get("consistency")
+    value = None if found is None else found.value
+    return [*cells, Entry(number(value), key=value)]
+
+
+def _share(estimate: Estimate | None) -> list[Entry]:
+    value = None if estimate is None else estimate.value
+    return [Entry(number(value), key=value), Entry(interval(estimate), tone="quiet")]
+
+
+def _ranked(groups: Sequence[GroupResult]) -> list[GroupResult]:
+    return sorted(groups, key=_badness)
+
+
+def _badness(group: GroupResult) -> tuple[float, float, float]:
+    cases = group.transitions
+    found = group.metrics.get("consistency")
+    return (
+        -cases.lost if cases else 0.0,
+        cases.gained if cases else 0.0,
+        1.0 if found is None else found.value,
+    )
+
+
+def _moved(group: GroupResult) -> bool:
+    cases = group.transitions
+    return cases is not None and cases.lost + cases.gained > 0
+
+
+def _name(group: GroupResult) -> str:
+    if group.kind == "slice":
+        return f"{group.column} = {group.name}"
+    return f"{group.name} ({count(len(group.classes))})" if group.classes else group.name
+
+
+def _named(groups: Sequence[GroupResult], most: int = 4) -> str:
+    shown = ", ".join(_name(group) for group in groups[:most])
+    return f"{shown} and {len(groups) - most} more." if len(groups) > most else f"{shown}."

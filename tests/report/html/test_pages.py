@@ -1,0 +1,228 @@
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dynsnap.comparison import compare, compare_blocks
+from dynsnap.errors import InputError
+from dynsnap.gate import Rule, judge
+from dynsnap.metrics import catalogue
+from dynsnap.predictions import Predictions
+from dynsnap.report.html import MOST_BYTES, comparison_page, gate_page
+from tests.comparison.made import Blocks, generations
+from tests.report.html.reader import read
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "</table></main><h1>",
+    "' onmouseover='alert(1)",
+    "&lt;b&gt;",
+    "</style><style>*{display:none}",
+    "\u202eabc",
+    "]]>",
+]
+SECTIONS = ["transitions", "metrics", "classes", "lost-to", "slices", "inputs"]
+
+
+def made(**settings):
+    slices = {"place": ["north", "south"] * (settings.get("rows", 200) // 2)}
+    return generations(**{"slices": slices, **settings})
+
+
+def page_of(*said, **more):
+    return comparison_page(compare(*said, resamples=30, **more))
+
+
+def test_two_generations_have_every_section():
+    page = page_of(*made())
+    found = read(page.html)
+    for name in SECTIONS:
+        assert name in found.ids
+    assert [figure.name for figure in page.figures] == ["transitions", "classes", "lost-to"]
+    assert "Holm" in found.text
+
+
+def test_the_page_says_the_same_as_the_result():
+    old, new = made(rows=400)
+    comparison = compare(old, new, resamples=30)
+    pair = comparison.pairs[0]
+    text = read(comparison_page(comparison).html).text
+    assert f"{pair.transitions.lost} inputs were right before and are wrong now" in text
+    for name, estimate in pair.metrics.items():
+        assert name.replace("_", " ") in text
+        if np.isfinite(estimate.value):
+            assert f"{estimate.value:.4f}" in text
+    for one in pair.flipped:
+        assert one.id in text
+
+
+def test_every_metric_says_what_it_means():
+    html = page_of(*made()).html
+    for name, entry in catalogue.items():
+        if entry.scope != "many" and name in html.replace(" ", "_"):
+            assert f'title="{entry.meaning}"'.replace("'", "&#x27;") in html
+
+
+def test_many_generations_have_matrices_and_restless_inputs():
+    page = page_of(*made(count=4))
+    found = read(page.html)
+    names = [figure.name for figure in page.figures]
+    assert names[:3] == ["over-time", "consistency", "correct-consistency"]
+    assert "restless-table" in found.ids
+    assert "ambiguity" in found.text
+
+
+def test_a_verdict_comes_first_and_says_where_to_look():
+    found = compare(*made(), resamples=30)
+    rules = [Rule(metric="lost", at_most=0.001), Rule(metric="consistency", at_least=0.1)]
+    page = gate_page(judge(found, rules), found)
+    text = read(page.html).text
+    assert text.index("FAIL") < text.index("Rules") < text.index("What to look at next")
+    assert "1 of 2 checks failed." in text
+    assert page.figures[0].name == "rules"
+    passing = gate_page(judge(found, rules[1:]), found)
+    assert "PASS" in read(passing.html).text
+    assert "Nearest to its threshold" in passing.html
+
+
+def test_without_truth_nothing_is_called_lost():
+    old, new = generations(truth=False)
+    page = page_of(old, new)
+    found = read(page.html)
+    assert "transitions" not in found.ids
+    assert "Inputs changed" in found.text
+    assert "lost" not in [figure.name for figure in page.figures]
+
+
+def test_without_flips_the_page_says_so():
+    old, _ = made()
+    text = read(page_of(old, old).html).text
+    assert "No input was lost." in text
+    assert "No right answer was lost." in text
+
+
+def test_labels_alone_are_enough():
+    text = read(page_of(*generations(scores=False)).html).text
+    assert "confidence now" not in text
+
+
+def test_a_hundred_classes_with_long_names_fit():
+    rng = np.random.default_rng(0)
+    classes = [
+        f"a class with a very long name indeed, number {i}, " + "x" * 200 for i in range(100)
+    ]
+    truth = rng.integers(0, 100, 2000)
+    said = [np.where(rng.random(2000) < 0.7, truth, rng.integers(0, 100, 2000)) for _ in range(2)]
+    old, new = (
+        Predictions(ids=range(2000), classes=classes, labels=one, truth=truth) for one in said
+    )
+    page = page_of(old, new)
+    read(page.html)
+    assert len(page.html.encode()) < MOST_BYTES
+    for figure in page.figures:
+        assert figure.width < 900
+        assert len(figure.shapes) < 400
+
+
+def test_a_million_inputs_fit_and_the_cap_is_said():
+    rng = np.random.default_rng(0)
+    rows = 1_000_000
+    truth = rng.integers(0, 10, rows)
+    said = [np.where(rng.random(rows) < 0.8, truth, rng.integers(0, 10, rows)) for _ in range(2)]
+    old, new = (
+        Predictions(ids=range(rows), classes=list("abcdefghij"), labels=one, truth=truth)
+        for one in said
+    )
+    comparison = compare(old, new, resamples=10)
+    html = comparison_page(comparison).html
+    assert len(html.encode()) < MOST_BYTES
+    assert f"Showing 500 of {comparison.pairs[0].transitions.lost:,}." in html
+    assert "--flips" in html
+
+
+def test_a_page_that_would_be_too_large_has_shorter_tables():
+    rows = 1200
+    ids = [f"{row} " + "<" * 400 for row in range(rows)]
+    slices = {
+        f"{column} " + "<" * 300: ["<" * 200, "&" * 200] * (rows // 2) for column in range(20)
+    }
+    old = Predictions(ids=ids, classes=["<" * 99, "&" * 99], labels=[0] * rows,
+                      truth=[0] * rows, slices=slices)  # fmt: skip
+    new = Predictions(ids=ids, classes=["<" * 99, "&" * 99], labels=[1] * rows)
+    html = page_of(old, new).html
+    assert len(html.encode()) < MOST_BYTES
+    shown = int(re.search(r"Showing (\d+) of 1,200.", html)[1])
+    assert 10 < shown < 500
+    read(html)
+
+
+names = st.one_of(st.sampled_from(HOSTILE), st.text(min_size=1, max_size=20))
+
+
+@settings(max_examples=40)
+@given(
+    classes=st.lists(names, min_size=2, max_size=4, unique=True),
+    ids=st.lists(names, min_size=6, max_size=6, unique=True),
+    column=names,
+)
+def test_whatever_things_are_called_they_are_text(classes, ids, column):
+    truth = np.array([0, 0, 1, 1, 0, 1])
+    try:
+        said = [
+            Predictions(ids=ids, classes=classes, labels=labels, truth=truth, slices={column: ids})
+            for labels in (truth, 1 - truth, truth)
+        ]
+    except InputError:
+        return  # a name that predictions refuse never comes to a page
+    known = comparison_page(
+        compare(*said, names=[f"{name}{i}" for i, name in enumerate(ids[:3])], resamples=5)
+    )
+    reader = read(known.html)
+    assert set(reader.tags) <= ALLOWED
+
+
+ALLOWED = frozenset(
+    re.findall(
+        r"\w+",
+        "html head meta title style body a header div p button h1 nav ul li main section h2 h3 "
+        "span table caption thead tbody tr th td figure figcaption svg desc text rect polyline "
+        "polygon circle path details summary label input output footer script strong",
+    )
+)
+
+
+def test_hostile_names_are_shown_as_they_are():
+    name = HOSTILE[0]
+    old = Predictions(ids=[name, "b"], classes=[name, "d"], labels=[0, 1], truth=[0, 1])
+    new = Predictions(ids=[name, "b"], classes=[name, "d"], labels=[1, 1])
+    found = read(page_of(old, new, names=["</title>", name]).html)
+    assert found.text.count(name) > 5
+
+
+def test_only_the_pages_own_script_may_run():
+    html = page_of(*made()).html
+    assert re.search(
+        r"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-",
+        html.replace("&#x27;", "'"),
+    )
+    assert "http://" not in html
+    assert "https://" not in html
+
+
+def test_blocks_make_the_same_page():
+    said = made(rows=60)
+    whole = comparison_page(compare(*said, names=["a", "b"], resamples=5)).html
+    parts = comparison_page(
+        compare_blocks(Blocks(*said, step=7, names=["a", "b"]), resamples=5)
+    ).html
+    assert whole == parts
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_weighted_inputs_are_counted_once(weighted):
+    weights = np.linspace(1, 3, 200) if weighted else None
+    page = page_of(*made(weights=weights))
+    assert ("weighted" in read(page.html).text) == weighted
