@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 PYTHON ?= python3
 STAMP := $(VENV)/.installed
 
-.PHONY: setup demo test lint format bench clean
+.PHONY: setup demo test test-ray lint format bench clean
 
 setup: $(STAMP)
 
@@ -18,6 +18,10 @@ demo: $(STAMP)
 
 test: $(STAMP)
 	$(BIN)/pytest -n 2 -q
+
+# On real clusters of Ray, on this machine; a few minutes.
+test-ray: $(STAMP)
+	DYNSNAP_TEST_RAY=1 $(BIN)/pytest -q tests/engine/ray
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

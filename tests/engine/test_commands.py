@@ -62,6 +62,8 @@ def test_train_uses_the_engine_too(place):
     ("options", "message"),
     [
         (("--workers", "2"), "The serial engine has no workers"),
+        (("--engine", "processes", "--address", "auto"), "it goes with --engine ray"),
+        (("--engine", "ray", "--address", "ray://a:1"), "HOST:PORT or auto"),
         (("--engine", "threads"), "'threads' is not one of"),
     ],
 )

@@ -13,7 +13,7 @@ from dynsnap.ensemble import Engine, serial
 from dynsnap.errors import PlanError
 from dynsnap.study import Section, StudyPlan
 
-ENGINES = ("serial", "processes")
+ENGINES = ("serial", "processes", "ray")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,10 +23,12 @@ class EngineChoice:
     Attributes:
         name: One of `ENGINES`.
         workers: How many workers, None for as many as there is room for.
+        address: The Ray cluster to join, None for a Ray of one's own.
     """
 
     name: str = "serial"
     workers: int | None = None
+    address: str | None = None
 
     def __post_init__(self) -> None:
         if self.workers is not None and self.name == "serial":
@@ -34,17 +36,24 @@ class EngineChoice:
                 "The serial engine has no workers. Choose another with --engine, or leave out "
                 "--workers."
             )
+        if self.address is not None and self.name != "ray":
+            raise PlanError("--address is where a Ray cluster is: it goes with --engine ray.")
 
     def opened(self, plan: StudyPlan) -> AbstractContextManager[Engine]:
         """The engine, which ends its workers on leaving."""
         needs = Section(plan.workers, "[workers]")
         rounds = needs.take("rounds", int, 32)
+        cpus = needs.take("cpus", float, 1.0)
+        gpus = needs.take("gpus", float, None)
         needs.finish()
         if self.name == "serial":
             return contextlib.nullcontext(serial)
-        from dynsnap.engine import ProcessesEngine, Rules
+        from dynsnap.engine import ProcessesEngine, RayEngine, Rules
 
-        return ProcessesEngine(self.workers, rules=Rules(together=rounds))
+        rules = Rules(together=rounds)
+        if self.name == "processes":
+            return ProcessesEngine(self.workers, rules=rules)
+        return RayEngine(self.address, workers=self.workers, cpus=cpus, gpus=gpus, rules=rules)
 
 
 def engine_option(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -63,8 +72,14 @@ def engine_option(command: Callable[..., Any]) -> Callable[..., Any]:
         metavar="N",
         help="How many workers train at once.  [default: as many as there are cores]",
     )
+    @click.option(
+        "--address",
+        metavar="HOST:PORT",
+        help="The Ray cluster to join, or `auto`.  [default: a Ray of its own on this machine]",
+    )
     @functools.wraps(command)
-    def choosing(engine: str, workers: int | None, **rest: Any) -> Any:
-        return command(engine=EngineChoice(name=engine, workers=workers), **rest)
+    def choosing(engine: str, workers: int | None, address: str | None, **rest: Any) -> Any:
+        choice = EngineChoice(name=engine, workers=workers, address=address)
+        return command(engine=choice, **rest)
 
     return choosing

@@ -4,6 +4,7 @@ Whichever engine trains it, a round is the same round, bit by bit on a CPU.
 """
 
 from dynsnap.engine._processes import ProcessesEngine
+from dynsnap.engine._ray import RayEngine
 from dynsnap.engine._spread import Rules
 
-__all__ = ["ProcessesEngine", "Rules"]
+__all__ = ["ProcessesEngine", "RayEngine", "Rules"]

@@ -1,0 +1,98 @@
+"""The Ray engine on a Ray that it starts by itself."""
+
+import functools
+import os
+
+import pytest
+
+from dynsnap.data import digits_stream
+from dynsnap.engine import RayEngine
+from dynsnap.errors import PlanError, TrainingError
+from dynsnap.testing import CentroidTrainer, assert_same_round, check_engine
+from tests.engine.faults import Faults
+from tests.engine.made import CYCLIC, STEP, specs
+from tests.train.made import pictures, stream_of
+from tests.train.made import spec as made_spec
+
+ray = pytest.importorskip("ray")
+
+
+@pytest.fixture(scope="module")
+def home():
+    """An engine with a Ray of its own, which the others of this module join."""
+    assert not ray.is_initialized()
+    with RayEngine(workers=2) as engine:
+        check_engine(engine, CentroidTrainer(digits_stream()), recipes=[STEP, CYCLIC])
+        yield engine
+    assert not ray.is_initialized()
+
+
+@pytest.fixture
+def engine_with(home):
+    made = []
+
+    def make(rules):
+        made.append(RayEngine(workers=2, rules=rules))
+        return made[-1]
+
+    yield make
+    for engine in made:
+        engine.close()
+    assert ray.is_initialized(), "a Ray was ended by an engine that had not started it"
+
+
+class TestFaults(Faults):
+    """Of Ray's workers."""
+
+
+def test_it_starts_neither_dashboard_nor_usage_statistics(home):
+    assert os.environ["RAY_USAGE_STATS_ENABLED"] == "0"
+    node = ray._private.worker._global_node
+    assert not node.webui_url
+    assert ray.cluster_resources()["CPU"] == 2
+
+
+@pytest.mark.parametrize("kind", ["stacked", "alone"])
+def test_torch_gives_the_same_bits_as_in_one_process(home, kind):
+    import torch
+
+    from dynsnap.train import TorchTrainer
+    from dynsnap.train.models import cnn, mlp
+
+    model = mlp if kind == "stacked" else functools.partial(cnn, width=4)
+    trainer = TorchTrainer(stream_of(pictures()), model=model, batch_size=16, device="cpu")
+    wanted = [made_spec(i, epochs=3, generation=1 + i % 2, dropout=0.1) for i in range(5)]
+    torch.set_num_threads(1)  # as workers have it
+    expected = {done.spec: done for done in trainer.train(wanted)}
+    found = list(home(trainer, wanted))
+    assert {done.spec for done in found} == set(wanted)
+    for done in found:
+        assert_same_round(done, expected[done.spec])
+
+
+def test_what_only_this_program_knows_can_be_sent(home):
+    trainer = CentroidTrainer(digits_stream())
+    trainer.helper = lambda: None
+    assert len(list(home(trainer, specs(1)))) == 1
+
+
+def test_rounds_fetched_do_not_keep_their_place_in_the_object_store(home):
+    found = list(home(CentroidTrainer(digits_stream()), specs(2)))
+    assert all(scores.flags.writeable for done in found for scores in done.scores.values())
+
+
+def test_needs_that_the_cluster_cannot_meet_are_refused(home):
+    engine = RayEngine(gpus=0.5)
+    with pytest.raises(TrainingError, match=r"has 2 CPUs and 0 GPUs, but each task needs 1 CPUs"):
+        list(engine(CentroidTrainer(digits_stream()), specs(1)))
+
+
+def test_settings_that_make_no_sense_are_refused():
+    with pytest.raises(PlanError, match="`workers` must be at least 1, got 0"):
+        RayEngine(workers=0)
+    with pytest.raises(PlanError, match="`cpus` must be positive, got 0"):
+        RayEngine(cpus=0)
+    with pytest.raises(PlanError, match="`gpus` must not be negative, got -1"):
+        RayEngine(gpus=-1)
+    with pytest.raises(PlanError, match="HOST:PORT"):
+        RayEngine("ray://head:10001")
