@@ -14,7 +14,7 @@ import click
 
 from dynsnap import _files, report
 from dynsnap.errors import FileError, PlanError
-from dynsnap.predictions import AlignedStream, ColumnNames, stream
+from dynsnap.predictions import AlignedStream, ColumnNames, names_of_files, stream
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -148,10 +148,8 @@ def generation_names(files: Sequence[Path], names: str | None = None) -> tuple[s
     """What to call each file's generation: the names given, or what tells the files apart.
 
     Example:
-        >>> generation_names([Path("monday.csv"), Path("tuesday.csv")])
-        ('monday', 'tuesday')
-        >>> generation_names([Path("1/preds.csv"), Path("2/preds.csv")])
-        ('1/preds', '2/preds')
+        >>> generation_names([Path("monday.csv"), Path("tuesday.csv")], "mon,tue")
+        ('mon', 'tue')
     """
     if names is not None:
         given = tuple(name.strip() for name in names.split(","))
@@ -161,16 +159,7 @@ def generation_names(files: Sequence[Path], names: str | None = None) -> tuple[s
                 f"file, got {names!r}."
             )
         return given
-    ways: tuple[Callable[[Path], str], ...] = (
-        lambda file: file.stem,
-        lambda file: str(file.with_suffix("")),
-        str,
-    )
-    for way in ways:
-        found = tuple(way(file) for file in files)
-        if len(set(found)) == len(found):
-            return found
-    return tuple(f"{file} ({place})" for place, file in enumerate(files, 1))
+    return names_of_files(files)
 
 
 def lined_up(

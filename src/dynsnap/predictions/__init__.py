@@ -1,6 +1,6 @@
 """Predictions: ids, classes, scores or labels, truth; read, written, and joined by id."""
 
-from dynsnap.predictions._align import Aligned, align
+from dynsnap.predictions._align import Aligned, align, names_of_files
 from dynsnap.predictions._labels import Slice
 from dynsnap.predictions._predictions import Predictions
 from dynsnap.predictions._read import read
@@ -17,6 +17,7 @@ __all__ = [
     "Predictions",
     "Slice",
     "align",
+    "names_of_files",
     "read",
     "stream",
     "write",

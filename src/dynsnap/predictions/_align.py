@@ -1,7 +1,8 @@
 """Several predictions side by side: the same inputs, in one order, over one list of classes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NoReturn
 
 import pyarrow as pa
@@ -97,6 +98,27 @@ def titles_of(names: Sequence[str] | None, count: int) -> tuple[str, ...]:
     if len(titles) != count:
         raise InputError(f"There are {count} predictions, but {len(titles)} names.")
     return titles
+
+
+def names_of_files(files: Sequence[Path]) -> tuple[str, ...]:
+    """What tells files apart: their names without ending, else with their folders, else a number.
+
+    Example:
+        >>> names_of_files([Path("monday.csv"), Path("tuesday.csv")])
+        ('monday', 'tuesday')
+        >>> names_of_files([Path("1/preds.csv"), Path("2/preds.csv")])
+        ('1/preds', '2/preds')
+    """
+    ways: tuple[Callable[[Path], str], ...] = (
+        lambda file: file.stem,
+        lambda file: str(file.with_suffix("")),
+        str,
+    )
+    for way in ways:
+        found = tuple(way(file) for file in files)
+        if len(set(found)) == len(found):
+            return found
+    return tuple(f"{file} ({place})" for place, file in enumerate(files, 1))
 
 
 def refuse_strangers(titles: Sequence[str], ids: Sequence[pa.Array]) -> NoReturn:
