@@ -10,7 +10,15 @@ SCHEMA = "dynsnap.gate/1"
 
 
 def to_json(verdict: Verdict) -> dict[str, Any]:
-    """A verdict as plain values that `json.dumps` takes; what is undefined or infinite is null."""
+    """A verdict as plain values that `json.dumps` takes; what is undefined or infinite is null.
+
+    Example:
+        >>> outcome = RuleOutcome(rule=Rule(metric="lost", at_most=0.02), part="all inputs",
+        ...                       inputs=50, status="passed", judged=0.0)
+        >>> verdict = Verdict(old="monday", new="tuesday", inputs=50, outcomes=(outcome,))
+        >>> to_json(verdict)["passed"], to_json(verdict)["outcomes"][0]["rule"]["name"]
+        (True, 'lost ≤ 0.02')
+    """
     return {
         "schema": SCHEMA,
         "passed": verdict.passed,

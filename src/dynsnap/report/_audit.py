@@ -34,6 +34,13 @@ def audit_report(audit: Audit, *, old: str, new: str, ids: Sequence[str] | None 
         old: What to call the older ensemble.
         new: What to call the newer one.
         ids: The names of the inputs; without them an input is called by its position.
+
+    Example:
+        >>> import numpy as np
+        >>> from dynsnap import theory
+        >>> scores = np.array([[[0.9, 0.1]], [[0.6, 0.4]]])  # two members, one input
+        >>> audit_report(theory.audit(scores, scores), old="monday", new="tuesday")[0]
+        Heading(text='monday → tuesday')
     """
     return tuple(_blocks(audit, f"{old} → {new}", ids))
 
@@ -41,7 +48,16 @@ def audit_report(audit: Audit, *, old: str, new: str, ids: Sequence[str] | None 
 def audit_json(
     audit: Audit, *, old: str, new: str, ids: Sequence[str] | None = None
 ) -> dict[str, Any]:
-    """An audit as plain values that `json.dumps` takes; docs/cli.md describes the shape."""
+    """An audit as plain values that `json.dumps` takes; docs/cli.md describes the shape.
+
+    Example:
+        >>> import numpy as np
+        >>> from dynsnap import theory
+        >>> scores = np.array([[[0.9, 0.1]], [[0.6, 0.4]]])
+        >>> found = audit_json(theory.audit(scores, scores), old="monday", new="tuesday")
+        >>> found["schema"], found["holds"], found["bounds"][0]["name"]
+        ('dynsnap.audit/1', True, 'T1')
+    """
     within = audit.accuracy_bounds
     return {
         "schema": SCHEMA,

@@ -49,6 +49,13 @@ def comparison_report(
         by: Which breakdowns to show, "class" and "slice". With more than two generations they
             are those of the last retrain.
         limit: The most rows in a breakdown, worst first; 0 for all.
+
+    Example:
+        >>> import dynsnap
+        >>> said = dynsnap.Predictions(ids=[1, 2], classes=["cat", "dog"], labels=["cat", "dog"])
+        >>> report = comparison_report(dynsnap.compare(said, said, names=["monday", "tuesday"]))
+        >>> report[0]
+        Heading(text='monday → tuesday')
     """
     return tuple(_blocks(comparison, by, limit))
 

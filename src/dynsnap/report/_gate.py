@@ -37,7 +37,16 @@ _TONES: dict[str, Tone] = {"passed": "good", "failed": "bad", "not judged": "qui
 
 
 def gate_report(verdict: Verdict) -> Document:
-    """A verdict: what was decided, then every rule, failures first."""
+    """A verdict: what was decided, then every rule, failures first.
+
+    Example:
+        >>> from dynsnap.gate import Rule, RuleOutcome
+        >>> outcome = RuleOutcome(rule=Rule(metric="lost", at_most=0.02), part="all inputs",
+        ...                       inputs=50, status="passed", judged=0.0)
+        >>> verdict = Verdict(old="monday", new="tuesday", inputs=50, outcomes=(outcome,))
+        >>> [block.text for block in gate_report(verdict)[:2]]
+        ['PASS: monday → tuesday', '0 of 1 checks failed, on 50 inputs.']
+    """
     return tuple(_blocks(verdict))
 
 
@@ -86,7 +95,16 @@ def _row(outcome: RuleOutcome) -> tuple[Cell, ...]:
 
 
 def junit(verdict: Verdict) -> str:
-    """A verdict as JUnit XML: one test case for each rule and part of the inputs."""
+    """A verdict as JUnit XML: one test case for each rule and part of the inputs.
+
+    Example:
+        >>> from dynsnap.gate import Rule, RuleOutcome
+        >>> outcome = RuleOutcome(rule=Rule(metric="lost", at_most=0.02), part="all inputs",
+        ...                       inputs=50, status="passed", judged=0.0)
+        >>> verdict = Verdict(old="monday", new="tuesday", inputs=50, outcomes=(outcome,))
+        >>> print(junit(verdict).splitlines()[3].strip())
+        <testcase classname="dynsnap.gate" name="lost ≤ 0.02 (all inputs)">
+    """
     unjudged = sum(outcome.status == "not judged" for outcome in verdict.outcomes)
     suite = ElementTree.Element(
         "testsuite",
