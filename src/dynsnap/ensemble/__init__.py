@@ -23,7 +23,7 @@ from dynsnap.ensemble._protocols import (
     round_key,
     serial,
 )
-from dynsnap.ensemble._prune import survivors
+from dynsnap.ensemble._prune import survivors, threshold
 from dynsnap.ensemble._recipe import Recipe, Selection
 from dynsnap.ensemble._schedule import Schedule, ScheduleKind
 from dynsnap.ensemble._snapshots import snapshot_epochs
@@ -59,6 +59,7 @@ __all__ = [
     "serial",
     "snapshot_epochs",
     "survivors",
+    "threshold",
     "train_rounds",
     "wanted",
 ]

@@ -7,6 +7,20 @@ from dynsnap.ensemble._plan import Beta, check_beta
 from dynsnap.errors import InputError
 
 
+def threshold(accuracy: Accuracies, *, beta: Beta = "mean") -> float:
+    """The validation accuracy that a snapshot must reach to stay: the paper's τ.
+
+    Example:
+        >>> threshold(np.array([0.5, 1.0]), beta=0.5)
+        0.75
+    """
+    best, worst = accuracy.max(), accuracy.min()
+    bar = accuracy.mean() if isinstance(beta, str) else (1 - beta) * best + beta * worst
+    # The mean of equal floats can round to just above them, and so can a weighted one. A round in
+    # which nobody clears the bar would leave `grow` training for ever.
+    return float(min(bar, best))
+
+
 def survivors(accuracy: Accuracies, *, beta: Beta = "mean") -> Positions:
     """Positions of the snapshots worth keeping, best first; equals in their own order.
 
@@ -31,10 +45,5 @@ def survivors(accuracy: Accuracies, *, beta: Beta = "mean") -> Positions:
             f"`accuracy` holds values that are not finite: {accuracy}. "
             "Training may have diverged, or the validation split may be empty."
         )
-    best, worst = accuracy.max(), accuracy.min()
-    bar = accuracy.mean() if isinstance(beta, str) else (1 - beta) * best + beta * worst
-    # The mean of equal floats can round to just above them, and so can a weighted one. A round in
-    # which nobody clears the bar would leave `grow` training for ever.
-    bar = min(bar, best)
     ranked: Positions = np.argsort(-accuracy, kind="stable")
-    return np.asarray(ranked[accuracy[ranked] >= bar])
+    return np.asarray(ranked[accuracy[ranked] >= threshold(accuracy, beta=beta)])
