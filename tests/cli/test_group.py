@@ -1,3 +1,4 @@
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ from dynsnap import __version__
 from dynsnap.cli import cli
 from dynsnap.cli._group import COMMANDS, CommandGroup
 from dynsnap.errors import ComparisonError, DynSnapError, FileError, InputError, PlanError
+from tests.cli.helpers import NEW, OLD
 
 DYNSNAP = Path(sys.executable).with_name("dynsnap")
 HEAVY = ("torch", "sklearn", "pandas", "numba", "ray", "matplotlib", "duckdb", "plotly")
@@ -145,6 +147,12 @@ def test_a_full_device_behind_standard_output_is_one_line_too():
     assert done.returncode == 3
     assert done.stderr.startswith("dynsnap: Cannot use the standard output")
     assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(("rule", "code"), [("lost=1", 0), ("lost=0", 1)])
+def test_closed_streams_do_not_change_the_answer(rule, code):
+    gate = shlex.join([str(DYNSNAP), "gate", OLD, NEW, "--at-most", rule])
+    assert subprocess.run(["sh", "-c", f"{gate} >&- 2>&-"]).returncode == code
 
 
 def test_a_terminal_without_unicode_is_no_crash():

@@ -10,6 +10,7 @@ import io
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NoReturn
 
 import click
@@ -24,6 +25,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "Train the paper's six methods on handwritten digits, and compare them.",
     ),
     "run": ("dynsnap.cli._run:run", "Train and compare what a study file says."),
+    "report": (
+        "dynsnap.cli._report:report_command",
+        "Show a finished study: tables here, and everything on one page.",
+    ),
     "train": ("dynsnap.cli._train:train", "Train an ensemble that is ready to predict."),
     "predict": ("dynsnap.cli._predict:predict", "Score new inputs with a saved ensemble."),
     "runs": ("dynsnap.cli._runs:runs", "List, show or remove the rounds of a run folder."),
@@ -138,6 +143,9 @@ def cli(ctx: click.Context) -> None:
 
 def main() -> None:
     """The console entry point."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by the caller, as `>&-` does
+            setattr(sys, name, Path(os.devnull).open("w"))
     for stream in (sys.stdout, sys.stderr):
         # A name that the terminal's encoding lacks is spelled out, not a crash.
         if isinstance(stream, io.TextIOWrapper):
