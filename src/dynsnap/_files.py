@@ -35,7 +35,9 @@ def replacing(path: Path) -> Iterator[Path]:
         yield aside
         _flush(aside)
         aside.replace(path)
-        _flush(path.parent)
+        # Some systems cannot flush a directory; the rename itself is still atomic.
+        with contextlib.suppress(OSError):
+            _flush(path.parent)
     except OSError as error:
         reason = error.strerror or str(error)
         raise FileError(
@@ -58,11 +60,9 @@ def write_text(path: Path, content: str) -> None:
 
 
 def _flush(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
+    handle = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
     try:
-        # Some file systems cannot flush a directory; the rename itself is still atomic.
-        with contextlib.suppress(OSError):
-            os.fsync(handle)
+        os.fsync(handle)  # where a disk that is full, or failing, may first be noticed
     finally:
         os.close(handle)
 

@@ -216,6 +216,18 @@ def test_a_disk_that_is_full_loses_nothing_that_was_saved(tmp_path):
     assert_same_round(RunFolder(tmp_path).get("k1", a_spec()), a_round())
 
 
+def test_a_disk_that_fails_only_when_flushed_is_noticed(folder, monkeypatch):
+    folder.put("k1", a_round())
+
+    def failing(handle):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", failing)
+    with pytest.raises(FileError, match="No space left on device"):
+        folder.put("k2", a_round(a_spec(index=1)))
+    assert [path.name for path in (folder.path / "rounds").iterdir()] == ["k1.npz"]
+
+
 def test_a_folder_that_cannot_be_made_is_said_so(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(FileError, match="Cannot make the run folder"), RunFolder(tmp_path / "file"):
