@@ -84,7 +84,9 @@ def test_predictions_of_a_study_can_be_compared(finished):
         (TINY.replace("batch_size", "batchsize"), 2, "[training] has no setting `batchsize`"),
         (TINY.replace("= 64", '= "many"'), 2, "`batch_size` must be a whole number"),
         (TINY.replace('name = "mlp"', 'name = "mpl"'), 2, "There is no model 'mpl'"),
-        (TINY.replace("hidden = [8]", "hiden = [8]"), 2, "has no setting `hiden`"),
+        (TINY.replace("hidden = [8]", "hiden = [8]"), 2, '`hiden`. Did you mean "hidden"?'),
+        (TINY.replace("hidden = [8]", 'hidden = ["x"]'), 2, "The model cannot be built: "),
+        (TINY.replace("epochs = 8", "epoch = 8"), 2, '`epoch`. Did you mean "epochs"?'),
         (TINY.replace('name = "mlp"\nhidden = [8]', ""), 2, "[model] must say the `name`"),
         (TINY + "[training.adam]\nepsilon = 1\n", 2, "[training.adam] has no setting `epsilon`"),
         (TINY + "[training.augment]\nshift = 2\n", 2, "`shift` must be at least 0 and below 1"),
@@ -104,6 +106,21 @@ def test_a_wrong_study_is_one_clear_line(place, text, code, message):
     assert ended.exit_code == code, ended.stderr
     assert last.startswith("dynsnap: ")
     assert message in last
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        ('name = "lightgbm"\nnum_leavs = 4', '`num_leavs`. Did you mean "num_leaves"?'),
+        ('name = "xgboost"\nmax_dept = 4', '`max_dept`. Did you mean "max_depth"?'),
+        ('name = "sklearn.linear_model.SGDClassifier"\nalfa = 1', 'Did you mean "alpha"?'),
+    ],
+)
+def test_a_setting_that_a_library_would_ignore_is_refused(place, model, message):
+    (place / "wrong.toml").write_text(f"[model]\n{model}\n")
+    ended = dynsnap("run", "wrong.toml", "--out", "run")
+    assert ended.exit_code == 2, ended.stderr
+    assert message in ended.stderr
 
 
 def test_data_that_is_not_there_is_named(place):
@@ -171,3 +188,7 @@ def test_a_model_of_the_users_own_makes_a_study_too(place, monkeypatch):
     (place / "own.toml").write_text(text)
     ended = dynsnap("run", "own.toml", "--out", "run")
     assert ended.exit_code == 0, ended.stderr
+    (place / "own.toml").write_text(text.replace("width", "widht"))
+    wrong = dynsnap("run", "own.toml", "--out", "run")
+    assert wrong.exit_code == 2
+    assert "'mymodels:build' has no setting `widht`. Did you mean \"width\"?" in wrong.stderr

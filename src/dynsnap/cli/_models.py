@@ -1,8 +1,8 @@
 """From the words of a study file to trainers, and from saved ensembles to scores."""
 
 import dataclasses
-import functools
 import importlib
+import inspect
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import Any
 from dynsnap._types import AnyArray, MemberScores
 from dynsnap.data import Stream
 from dynsnap.ensemble import Monitor, Trainer, round_key
-from dynsnap.errors import PlanError
+from dynsnap.errors import PlanError, did_you_mean
 from dynsnap.store import RunFolder, SavedEnsemble
 from dynsnap.study import Section, StudyPlan
 
@@ -20,7 +20,7 @@ _BOOSTED = {"xgboost": "xgboost.XGBClassifier", "lightgbm": "lightgbm.LGBMClassi
 
 def make_trainer(plan: StudyPlan, stream: Stream, *, store: RunFolder, monitor: Monitor) -> Trainer:
     """The trainer that a study file asks for, with its checkpoints in the run folder."""
-    settings = Section(plan.training, "[training]")
+    settings = Section(plan.training, "[training]", taken=["epochs"])
     trainer: Trainer
     if _is_boosted(plan.model):
         settings.finish()
@@ -83,13 +83,15 @@ def make_scorer(
 def module_factory(model: Mapping[str, Any]) -> Callable[..., Any]:
     """The function that builds the module which a study file names."""
     settings = dict(model)
-    if "factory" in settings:
-        return functools.partial(_imported(settings.pop("factory")), **settings)
-    name = settings.pop("name", None)
-    if not isinstance(name, str):
+    own, name = settings.pop("factory", None), settings.pop("name", None)
+    factory: Callable[..., Any]
+    if own is not None:
+        found = _imported(own)
+        factory = _needed("dynsnap.train.models", "torch").with_settings(found, settings, name=own)
+    elif isinstance(name, str):
+        factory = _needed("dynsnap.train.models", "torch").by_name(name, **settings)
+    else:
         raise PlanError("[model] must say the `name` of a model, or a `factory` of your own.")
-    models = _needed("dynsnap.train.models", "torch")
-    factory: Callable[..., Any] = models.by_name(name, **settings)
     return factory
 
 
@@ -149,10 +151,29 @@ def _classifier(model: Mapping[str, Any]) -> Any:
     kind = getattr(_needed(path, "boost"), attribute, None)
     if not isinstance(kind, type) or not hasattr(kind, "predict_proba"):
         raise PlanError(f"[model]: {name!r} is not a classifier that gives probabilities.")
+    known = _parameters(kind)
+    for setting in settings:
+        # XGBoost and LightGBM take anything, and train without what they do not know.
+        if setting not in known:
+            raise PlanError(
+                f"[model]: {name} has no setting `{setting}`. {did_you_mean(setting, known)}"
+            )
     try:
         return kind(**settings)
     except TypeError as error:
         raise PlanError(f"[model]: {name} cannot be set up: {error}.") from error
+
+
+def _parameters(kind: type) -> set[str]:
+    """The keywords that a classifier and its base classes name."""
+    named = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return {
+        name
+        for parent in kind.__mro__
+        if parent is not object
+        for name, parameter in inspect.signature(parent).parameters.items()
+        if parameter.kind in named
+    }
 
 
 def _imported(reference: Any) -> Callable[..., Any]:

@@ -1,6 +1,6 @@
 """Tables of a TOML file, read key by key, so that a key nobody asked for is found."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -25,9 +25,9 @@ class Section:
     Every key is taken once; `finish` then refuses what is left over and says what was meant.
     """
 
-    def __init__(self, values: Mapping[str, Any], where: str) -> None:
+    def __init__(self, values: Mapping[str, Any], where: str, *, taken: Iterable[str] = ()) -> None:
         self._values = dict(values)
-        self._known: list[str] = []
+        self._known: list[str] = list(taken)  # keys that others have taken before
         self.where = where
 
     def take(self, key: str, kind: type[T], default: T = _REQUIRED) -> T:

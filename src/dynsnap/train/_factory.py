@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from dynsnap.errors import PlanError
+from dynsnap.errors import DynSnapError, PlanError
 from dynsnap.train._chain import Chain, chain
 from dynsnap.train._identity import architecture, identity
 
@@ -65,7 +65,16 @@ class Blueprint:
         wanted = {name: value for name, value in given.items() if accepts(self.factory, name)}
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            module = self.factory(**wanted)
+            try:
+                module = self.factory(**wanted)
+            except DynSnapError:
+                raise
+            except Exception as error:  # whatever the caller's factory has to say
+                raise PlanError(
+                    f"The model cannot be built: {_first_line(error)}. It was given "
+                    f"{', '.join(wanted) or 'nothing'}, beside settings of its own: change those, "
+                    "or what it asks for."
+                ) from error
         if not isinstance(module, nn.Module):
             raise PlanError(f"`model` must build an nn.Module, but gave {type(module).__name__}.")
         if dropout and not any(is_dropout(part) for part in module.modules()):
@@ -87,9 +96,8 @@ class Blueprint:
             with torch.no_grad():
                 outputs = module(batch)
         except Exception as error:  # whatever the caller's forward has to say
-            reason = str(error).partition("\n")[0]
             raise PlanError(
-                f"The model cannot take inputs of the shape {shape}: {reason}. "
+                f"The model cannot take inputs of the shape {shape}: {_first_line(error)}. "
                 "Let its factory ask for `inputs`, or prepare the inputs otherwise."
             ) from error
         if not isinstance(outputs, Tensor) or outputs.ndim != 2 or len(outputs) != len(batch):
@@ -127,6 +135,10 @@ class Blueprint:
     def text(self) -> str:
         """The factory and what it builds: another whenever a round could be another."""
         return f"{identity(self.factory)}\n{architecture(self.template(0.0))}"
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error) or type(error).__name__).partition("\n")[0]
 
 
 def is_dropout(module: nn.Module) -> bool:

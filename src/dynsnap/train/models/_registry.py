@@ -1,7 +1,8 @@
 """Models by name, for study files."""
 
 import functools
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from torch import nn
@@ -32,7 +33,24 @@ def by_name(name: str, **settings: Any) -> Callable[..., nn.Module]:
     """
     if name not in _FACTORIES:
         raise PlanError(f"There is no model {name!r}. {did_you_mean(name, _FACTORIES)}")
+    return with_settings(_FACTORIES[name], settings, name=name)
+
+
+def with_settings(
+    factory: Callable[..., nn.Module], settings: Mapping[str, Any], *, name: str
+) -> Callable[..., nn.Module]:
+    """A factory with some of its keywords fixed, after making sure that it has them.
+
+    Example:
+        >>> with_settings(mlp, {"hiden": (32,)}, name="mlp")
+        Traceback (most recent call last):
+            ...
+        dynsnap.errors.PlanError: The model 'mlp' has no setting `hiden`. Did you mean "hidden"?
+    """
     for setting in settings:
-        if not accepts(_FACTORIES[name], setting):
-            raise PlanError(f"The model {name!r} has no setting `{setting}`.")
-    return functools.partial(_FACTORIES[name], **settings)
+        if not accepts(factory, setting):
+            known = inspect.signature(factory).parameters.keys() - settings.keys()
+            raise PlanError(
+                f"The model {name!r} has no setting `{setting}`. {did_you_mean(setting, known)}"
+            )
+    return functools.partial(factory, **settings)
