@@ -327,6 +327,9 @@ def test_a_class_with_too_few_rows_is_named():
     few = np.concatenate([np.flatnonzero(labels != "two"), np.flatnonzero(labels == "two")[:1]])
     with pytest.raises(InputError, match=r"Class .*two.* has 1 row, too few to train and to valid"):
         small().fit(inputs[few], labels[few])
+    # As a person writes it, and not as numpy shows it.
+    with pytest.raises(InputError, match=r"^Class 1\.0 has 1 row"):
+        DynSnapClassifier(LogisticRegression()).fit([[0.0], [1.0], [2.0]], [0.0, 0.0, 1.0])
 
 
 def test_one_class_is_no_classification():

@@ -54,6 +54,9 @@ def test_a_file_that_is_no_ensemble_is_refused(tmp_path):
         archive.writestr("manifest.json", json.dumps({"sha256": {}}))
     with pytest.raises(FileError, match="is not an ensemble"):
         load_ensemble(path)
+    np.savez(tmp_path / "inputs.npz", inputs=np.zeros(3))
+    with pytest.raises(FileError, match=r"or is not a file of dynsnap's own: it has no manifest"):
+        load_ensemble(tmp_path / "inputs.npz")
 
 
 def test_an_ensemble_of_a_newer_format_is_refused(tmp_path):

@@ -83,7 +83,8 @@ class BoostTrainer:
         if recipe.dropout or recipe.passes > 1:
             raise PlanError(
                 f"{type(self._model).__name__} has no dropout to leave on at prediction: "
-                "MCDropout is for torch modules."
+                "MCDropout is for torch modules. Leave it out, in a study by naming the others in "
+                "[methods] `names`."
             )
         self._learner.check(recipe)
 

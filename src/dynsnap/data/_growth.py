@@ -79,8 +79,8 @@ class GrowthPlan:
         for name, arrival in self.late.items():
             if arrival not in range(2, self.generations + 1):
                 raise PlanError(
-                    f"Late class {name!r} must arrive in one of generations 2 to "
-                    f"{self.generations}, got {arrival}."
+                    f"Late class {name!r} must arrive after the first and by the last of "
+                    f"{self.generations} generations, got {arrival}."
                 )
             if self.shares.get(name) == 0:
                 raise PlanError(f"Late class {name!r} has the share 0, so it would never arrive.")

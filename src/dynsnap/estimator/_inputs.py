@@ -84,13 +84,14 @@ def encoded(labels: AnyArray, *, validation: float) -> tuple[AnyArray, Labels]:
     classes, positions = np.unique(labels, return_inverse=True)
     if len(classes) < 2:
         raise InputError(
-            f"A classifier needs at least two classes, but y has one class only: {classes[0]!r}."
+            "A classifier needs at least two classes, but y has one class only: "
+            f"{classes.tolist()[0]!r}."
         )
     if len({str(name) for name in classes}) < len(classes):
         raise InputError("Two classes in y are written alike. Give them names that differ as text.")
     counts = np.bincount(positions)
     if counts.min() < 2:
-        alone = classes[counts.argmin()]
+        alone = classes.tolist()[counts.argmin()]
         raise InputError(
             f"Class {alone!r} has 1 row, too few to train and to validate on. Bring more rows of "
             f"it, or leave it out for now. Every round validates on {validation:.0%} of each class."

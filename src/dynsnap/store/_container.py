@@ -138,6 +138,10 @@ def _archive(path: Path, file: IO[bytes]) -> zipfile.ZipFile:
 def _manifest(path: Path, archive: zipfile.ZipFile) -> dict[str, Any]:
     try:
         facts = json.loads(archive.read(_MANIFEST))
+    except KeyError as error:
+        raise DamagedError(
+            f"{path} is damaged, or is not a file of dynsnap's own: it has no {_MANIFEST}."
+        ) from error
     except _DAMAGE as error:
         raise DamagedError(f"{path} is damaged: {_reason(error)}.") from error
     if not isinstance(facts, dict):
