@@ -39,6 +39,8 @@ class Tally:
         self._fresh = 0
 
     def want(self, specs: Sequence[RoundSpec], found: int) -> None:
+        if not self.rounds:  # reading data and loading libraries says nothing about training
+            self._since = time.monotonic()
         self.found += found
         self.rounds += len(specs)
         self.epochs += sum(spec.recipe.epochs for spec in specs)
