@@ -51,7 +51,7 @@ class CompiledKernel:
             np.zeros((sums.cells.shape[1] - len(layout.cases), TILE)),
             sums.cells,
             owned,
-            tuple(np.zeros((each.means.shape[1], TILE)) for each in owned),
+            tuple(_columns(each.means.shape[1]) for each in owned),
             keys,
         )
         return keys[:found]
@@ -81,11 +81,19 @@ def _side(kind: np.dtype[np.floating], classes: int, *, ranks: int) -> Side:
     )
 
 
+def _columns(count: int) -> AnyArray:
+    """Room for a generation's columns; the first is the weight, before weighting: 1."""
+    columns = np.zeros((count, TILE))
+    columns[0] = 1
+    return columns
+
+
 def _room() -> Room:
     return Room(
         true=np.full(TILE, -1, np.int32),
         weight=np.ones(TILE),
         block=np.zeros(TILE, np.int64),
+        coarse=np.zeros(TILE, np.int64),
         cell=np.zeros(TILE, np.int64),
         case=np.zeros(TILE, np.int64),
         rank=np.zeros(TILE, np.int32),

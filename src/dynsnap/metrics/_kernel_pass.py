@@ -31,6 +31,7 @@ class Room(NamedTuple):
     true: AnyArray  # (TILE,), and so on
     weight: AnyArray
     block: AnyArray
+    coarse: AnyArray  # the block of label frequencies
     cell: AnyArray
     case: AnyArray
     rank: AnyArray
@@ -87,13 +88,10 @@ def _close(
     known: bool,
     columns: AnyArray,
     sums: Sums,
-    fold: AnyArray,
     inside: int,
 ) -> None:
-    """Add one generation's part of a tile to its sums."""
-    _take_at(fold, room.block, room.cell)
-    _add_one(sums.labels, room.cell, side.labels, room.one, room.weight, inside)
-    columns[0] = 1.0
+    """Add one generation's part of a tile to its sums. The first column is 1 already."""
+    _add_one(sums.labels, room.coarse, side.labels, room.one, room.weight, inside)
     if known:
         rows_of.right(side.labels, room.true, columns[1])
     if known and len(side.tile):
@@ -114,8 +112,8 @@ def _take(values: AnyArray, first: int, tile: AnyArray) -> None:
 
 
 @part
-def _take_at(values: AnyArray, places: AnyArray, tile: AnyArray) -> None:
-    for r in range(TILE):
+def _take_at(values: AnyArray, places: AnyArray, tile: AnyArray, inside: int) -> None:
+    for r in range(inside):
         tile[r] = values[places[r]]
 
 
@@ -248,6 +246,7 @@ def _pass(stamp: int) -> Callable[..., Any]:
             if len(weights):
                 _take(weights, first, room.weight)
             _block(start + first, fold.shape[1], exact, room.block)
+            _take_at(fold[-1], room.block, room.coarse, inside)
             for s in range(2):
                 _open(sides[s], room, scores[s], labels[s], first)
             _case(old.labels, new.labels, room.true, known, room.case)
@@ -268,7 +267,7 @@ def _pass(stamp: int) -> Callable[..., Any]:
                     )
             for s in range(2):
                 if len(own[s].labels):
-                    _close(sides[s], room, top_k, known, own_columns[s], own[s], fold[-1], inside)
+                    _close(sides[s], room, top_k, known, own_columns[s], own[s], inside)
             found = _flows(old.labels, new.labels, room.true, known, classes, keys, found, inside)
         return found
 
