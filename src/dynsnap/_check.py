@@ -5,7 +5,8 @@ import numpy as np
 from dynsnap._types import AnyArray, Floats
 from dynsnap.errors import InputError
 
-SUM_TOLERANCE = 0.01  # how far the sum of a row of probabilities may be from one
+SUM_TOLERANCE = 0.01  # how far the sum of a row of probabilities may be from one: 3 × 0.33 passes
+SUM_LIMIT = SUM_TOLERANCE + 1e-6  # float sums of such values end up on either side
 
 
 def comparable(**arrays: AnyArray) -> None:
@@ -73,7 +74,7 @@ def probabilities(**arrays: AnyArray) -> tuple[AnyArray, ...]:
                 "Turn raw outputs into probabilities first, with a softmax."
             )
         sums = rows.sum(axis=1, dtype=np.float64)
-        off = np.abs(sums - 1) > SUM_TOLERANCE
+        off = np.abs(sums - 1) > SUM_LIMIT
         if off.any():
             row = int(np.argmax(off))
             raise InputError(

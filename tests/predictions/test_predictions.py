@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from dynsnap import metrics
 from dynsnap.errors import InputError
 from dynsnap.predictions import Predictions, Slice, _ids, _validate
 from tests.strategies import predictions
@@ -346,3 +347,10 @@ def test_repeated_class_names_are_found_among_very_many():
     names = [f"class {place}" for place in range(50_000)]
     with pytest.raises(InputError, match='"class 7", "class 9" occurs more than once'):
         Predictions(ids=[1], classes=[*names, "class 9", "class 7"], labels=[0])
+
+
+def test_metrics_take_every_row_of_scores_that_predictions_take():
+    edge = np.array([[0.5, 0.49], [0.33, 0.66]])
+    made = Predictions(ids=[1, 2], classes=["a", "b"], scores=edge, truth=[0, 1])
+    assert metrics.jensen_shannon(made.scores, made.scores) == 0
+    assert metrics.expected_calibration_error(made.scores, truth=made.truth) > 0

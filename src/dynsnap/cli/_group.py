@@ -145,7 +145,7 @@ def main() -> None:
     """The console entry point."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # closed by the caller, as `>&-` does
-            setattr(sys, name, Path(os.devnull).open("w"))
+            setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115 (for as long as the program runs)
     for stream in (sys.stdout, sys.stderr):
         # A name that the terminal's encoding lacks is spelled out, not a crash.
         if isinstance(stream, io.TextIOWrapper):

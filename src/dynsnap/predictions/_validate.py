@@ -4,13 +4,12 @@ from typing import Any
 
 import numpy as np
 
+from dynsnap._check import SUM_LIMIT, SUM_TOLERANCE
 from dynsnap._types import AnyArray, Floats, Labels, Scores
 from dynsnap.errors import InputError
 from dynsnap.predictions._ids import COMPILED_FROM
 from dynsnap.predictions._text import shown
 
-TOLERANCE = 0.01  # how far the sum of a row may be from one: three times 0.33 passes
-_LIMIT = TOLERANCE + 1e-6  # float sums of such values end up on either side
 
 
 def as_scores(values: Any, *, rows: int, classes: tuple[str, ...]) -> Scores:
@@ -65,7 +64,7 @@ def check_scores(scores: Scores, *, classes: tuple[str, ...], before: int = 0) -
             f"{bad} (counted from 0) is {row[column]:.4g}. If they are logits, apply softmax first."
         )
     raise InputError(
-        f"The scores of an input must sum to one (within {TOLERANCE}), but those of row {bad} "
+        f"The scores of an input must sum to one (within {SUM_TOLERANCE}), but those of row {bad} "
         f"(counted from 0) sum to {total:.4g}. If they are logits, apply softmax first; "
         "if a class is left out, add its column."
     )
@@ -137,8 +136,8 @@ def _first_bad_row(scores: Scores) -> int:
     if len(scores) >= COMPILED_FROM:
         from dynsnap.predictions import _kernels
 
-        return int(_kernels.first_bad_row(read_only(scores), _LIMIT))
+        return int(_kernels.first_bad_row(read_only(scores), SUM_LIMIT))
     with np.errstate(invalid="ignore", over="ignore"):
         total = scores.sum(axis=1, dtype=np.float64)
-        good = (scores.min(axis=1) >= 0) & (np.abs(total - 1) <= _LIMIT)
+        good = (scores.min(axis=1) >= 0) & (np.abs(total - 1) <= SUM_LIMIT)
     return -1 if good.all() else int(np.argmin(good))
