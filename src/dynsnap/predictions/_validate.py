@@ -11,7 +11,6 @@ from dynsnap.predictions._ids import COMPILED_FROM
 from dynsnap.predictions._text import shown
 
 
-
 def as_scores(values: Any, *, rows: int, classes: tuple[str, ...]) -> Scores:
     """Scores as a C-contiguous float32 or float64 array of (inputs, classes), checked."""
     scores = as_float_rows(values)
