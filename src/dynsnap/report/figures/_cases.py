@@ -29,7 +29,7 @@ def flow(pair: PairResult) -> Figure:
     cases = ("kept", "gained", "lost", "never")
     total = sum(getattr(counts, name) for name in cases)
     tall = {name: _height(getattr(counts, name), total) for name in cases}
-    gap, top, left, right = 26.0, 46.0, 150.0, 470.0
+    gap, top, left, right = 26.0, 46.0, 124.0, 404.0
     low = top + tall["kept"] + max(tall["lost"], tall["gained"]) + gap
     starts = {
         "kept": (top, top),
@@ -78,7 +78,7 @@ def flow(pair: PairResult) -> Figure:
             f"became right, {count(counts.lost)} became wrong and {count(counts.never)} stayed "
             "wrong."
         ),
-        width=680,
+        width=570,
         height=max(bottom, low + 40) + 20,
         shapes=tuple(shapes),
         head=("case", "was → is", "inputs", "share"),

@@ -123,8 +123,8 @@ def fitted(text: str, room: float, size: float = 12.0) -> str:
     return text
 
 
-def ticks(low: float, high: float, about: int = 5) -> list[float]:
-    """Round numbers between two.
+def ticks(low: float, high: float, about: int = 5, *, whole: bool = False) -> list[float]:
+    """Round numbers between two; whole ones, if asked for.
 
     Example:
         >>> ticks(0.71, 0.93)
@@ -137,6 +137,8 @@ def ticks(low: float, high: float, about: int = 5) -> list[float]:
     for power in range(-12, 13):
         for step in (1, 2, 2.5, 5):
             unit = step * 10.0**power
+            if whole and unit % 1:
+                continue
             if span / unit <= about:
                 first = int(low / unit) - 1
                 places = (round((first + k) * unit, 12) for k in range(about + 5))

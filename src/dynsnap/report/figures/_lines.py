@@ -133,7 +133,8 @@ def chart(
             x_from * 0.5 if logarithmic else x_from - 1,
             x_to * 2 if logarithmic else x_to + 1,
         )
-    right = 130.0 if named_points else 20.0
+    # Names beside points, or below the last one, reach over the edge.
+    right = 130.0 if named_points else 48.0 if places else 20.0
     frame = Frame(
         left=62,
         top=44,
@@ -186,6 +187,7 @@ def _axes(
     said: Callable[[float], str],
 ) -> list[Shape]:
     bottom, end = frame.top + frame.height, frame.left + frame.width
+    whole = frame.x_from % 1 == frame.x_to % 1 == 0 and frame.x_to - frame.x_from > 4
     shapes: list[Shape] = []
     for value in ticks(frame.y_from, frame.y_to):
         y = frame.y(value)
@@ -198,7 +200,7 @@ def _axes(
         for value in (
             _doublings(frame.x_from, frame.x_to)
             if frame.logarithmic
-            else ticks(frame.x_from, frame.x_to, 8)
+            else ticks(frame.x_from, frame.x_to, 8, whole=whole)
         )
     ]
     room = frame.width / max(len(marks), 1)
@@ -251,7 +253,7 @@ def _key(series: Sequence[Series]) -> list[Shape]:
     shapes: list[Shape] = []
     x = 62.0
     for one in series:
-        word = fitted(one.name, 150)
+        word = fitted(one.name, 230)
         shapes += [
             Stroke(points=((x, 30), (x + 16, 30)), tone=one.tone, width=3),
             Text(x=x + 21, y=34, text=word, size=12),

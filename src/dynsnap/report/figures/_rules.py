@@ -4,7 +4,17 @@ from collections.abc import Sequence
 
 from dynsnap.gate import RuleOutcome
 from dynsnap.report._blocks import number
-from dynsnap.report.figures._drawing import Box, Dot, Figure, Shape, Stroke, Text, Tone, fitted
+from dynsnap.report.figures._drawing import (
+    Box,
+    Dot,
+    Figure,
+    Shape,
+    Stroke,
+    Text,
+    Tone,
+    fitted,
+    width_of,
+)
 
 _ROWS = 24
 
@@ -23,7 +33,7 @@ def rules(outcomes: Sequence[RuleOutcome]) -> Figure:
             f"{len(judged)} rules, of which {failed} failed. Dots are values, lines through them "
             "intervals, upright lines thresholds; what would fail is shaded."
         ),
-        width=680,
+        width=440,
         height=8 + len(judged) * 58.0,
         shapes=tuple(shapes),
     )
@@ -54,7 +64,7 @@ def _bar(outcome: RuleOutcome, top: float) -> list[Shape]:
     low, high = low - air, high + air
     if rule.threshold <= 1 and all(0 <= each <= 1 for each in numbers):
         low, high = max(low, 0.0), min(high, 1.0)
-    left, wide, y = 8.0, 520.0, top + 24
+    left, wide, y = 2.0, 436.0, top + 24
 
     def place(value: float) -> float:
         return left + (value - low) / (high - low) * wide
@@ -64,12 +74,18 @@ def _bar(outcome: RuleOutcome, top: float) -> list[Shape]:
     fails = (left, bar) if rule.at_least is not None else (bar, left + wide)
     where = "" if outcome.part == "all inputs" else f", {outcome.part}"
     shapes: list[Shape] = [
-        Text(x=left, y=top + 12, text=fitted(f"{rule.metric}{where}", 380, 13), bold=True, size=13),
-        Text(x=left + wide, y=top + 12, text=asked(outcome), anchor="end", tone="muted"),
+        Text(x=left, y=top + 12, text=fitted(f"{rule.metric}{where}", 190, 13), bold=True, size=13),
+        Text(x=left + wide, y=top + 12, text=f"asked {asked(outcome)}", anchor="end", tone="muted"),
+        Text(
+            x=left + wide - width_of(f"asked {asked(outcome)}") - 12,
+            y=top + 12,
+            text=f"{number(found.value)} {outcome.status}",
+            anchor="end",
+            bold=True,
+            tone=tone,
+        ),
         Box(x=left, y=y, width=wide, height=16, tone="panel"),
         Box(x=fails[0], y=y, width=fails[1] - fails[0], height=16, tone="lost", opacity=0.18),
-        Text(x=left + wide + 14, y=y + 13, text=number(found.value), bold=True, tone=tone, size=13),
-        Text(x=left + wide + 72, y=y + 13, text=outcome.status, tone=tone),
     ]
     if found.low is not None and found.high is not None:
         ends = ((place(found.low), y + 8), (place(found.high), y + 8))

@@ -3,5 +3,14 @@
 from dynsnap.report.html._comparison import comparison_page
 from dynsnap.report.html._gate import gate_page
 from dynsnap.report.html._page import MOST_BYTES, Page
+from dynsnap.report.html._study import Curve, StudyFindings, study_page
 
-__all__ = ["MOST_BYTES", "Page", "comparison_page", "gate_page"]
+__all__ = [
+    "MOST_BYTES",
+    "Curve",
+    "Page",
+    "StudyFindings",
+    "comparison_page",
+    "gate_page",
+    "study_page",
+]

@@ -19,7 +19,12 @@ def many(comparison: Comparison, rows: int) -> Section:
     """All generations: matrices, time lines, and the inputs that cannot rest."""
     names = [each.name for each in comparison.generations]
     drawn = [_over_time(comparison), *_matrices(comparison)]
-    body: list[Child] = [_agreement(comparison), *map(picture, drawn), _retrains(comparison, rows)]
+    body: list[Child] = [
+        _agreement(comparison),
+        picture(drawn[0]),
+        element("div", [picture(each) for each in drawn[1:]], class_="side"),
+        _retrains(comparison, rows),
+    ]
     if comparison.restless:
         body.append(restless(comparison.restless, names, rows))
     else:

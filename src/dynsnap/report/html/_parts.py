@@ -9,6 +9,7 @@ from dynsnap.report._element import Child, Markup, clipped, element
 from dynsnap.report.figures import Figure, inline
 
 _NAME = 80  # characters of a name in a table
+_TALL = 40  # rows that a table may have before it scrolls on its own
 _DATA = 120  # rows of the numbers behind a figure
 
 
@@ -102,7 +103,7 @@ def listing(table: Listing) -> Markup:
                 id=table.name,
                 data_sortable=table.sortable,
             ),
-            class_="scroll",
+            class_="scroll tall" if len(table.rows) > _TALL else "scroll",
             tabindex="0",
             role="region",
             aria_labelledby=caption,
@@ -175,7 +176,7 @@ def picture(figure: Figure) -> Markup:
             sortable=False,
         )
     )
-    least, most = min(figure.width, 0.8 * figure.width + 40), 1.25 * figure.width
+    least, most = 0.78 * figure.width, 1.25 * figure.width
     size = f"min-width:{least:.0f}px;max-width:{most:.0f}px"
     return element(
         "figure",

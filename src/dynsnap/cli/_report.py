@@ -1,0 +1,204 @@
+"""`dynsnap report`: a finished study as tables in the terminal, and as one page."""
+
+import csv
+import itertools
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+from dynsnap import predictions, report, study, theory
+from dynsnap.cli import _options as options
+from dynsnap.ensemble import Method, Round, members, survivors, threshold, wanted
+from dynsnap.errors import DynSnapError, FileError
+from dynsnap.report.html import Curve, StudyFindings
+from dynsnap.store import RunFolder
+from dynsnap.study import Ensemble, Row, StudyPlan, SweepRow
+
+_CURVES = 4
+_AUDITED = 2000  # inputs that the theorems are computed on
+_MEMBERS = 20
+
+
+@click.command("report")
+@click.argument("folder", type=click.Path(path_type=Path), metavar="RUN")
+@click.option(
+    "--html",
+    "html_to",
+    type=options.FILE,
+    metavar="PATH|-",
+    help="Where the page goes.  [default: RUN/report.html]",
+)
+@options.svg_option
+@options.png_option
+@options.quiet_option
+def report_command(
+    folder: Path, html_to: Path | None, svg_to: Path | None, png_to: Path | None, quiet: bool
+) -> None:
+    """Show the study in the run folder RUN: tables here, and everything on one page.
+
+    RUN is what `dynsnap run` or `dynsnap demo --out` has made. Nothing is trained.
+
+    \b
+        dynsnap report runs/mine
+        dynsnap report runs/mine --html mine.html --svg figures
+    """
+    page_to = html_to or folder / "report.html"
+    if not (folder / "table.csv").is_file():
+        raise FileError(
+            f"{folder} holds no finished study: there is no table.csv in it. "
+            "`dynsnap run STUDY --out DIR` makes one."
+        )
+    options.claim_outputs([folder / "table.csv"], {"--html": page_to})
+    options.claim_figures(svg_to, png_to)
+    found = findings(folder)
+    page = report.html.study_page(found)
+    options.deliver(page_to, lambda: page.html)
+    options.deliver_figures(page.figures, svg_to=svg_to, png_to=png_to)
+    if quiet or page_to == options.STDOUT:
+        return
+    notes = [*found.notes, f"Everything is on the page {page_to}."]
+    options.show(
+        report.study_report(found.rows, title=found.name, sweeps=found.sweeps, notes=notes)
+    )
+
+
+def findings(folder: Path) -> StudyFindings:
+    """What a run folder holds about its study; what is missing or damaged is noted."""
+    notes: list[str] = []
+    about = _about(folder)
+    curves: list[Curve] = []
+    audits: dict[str, theory.Audit] = {}
+    try:
+        plan = study.read_study(folder / "study.toml")
+        shelf = _Rounds(folder, plan)
+        curves = list(shelf.curves())
+        audits = dict(shelf.audits(folder))
+    except DynSnapError as error:
+        notes.append(f"Rounds of training are left out: {error}")
+    return StudyFindings(
+        name=str(about.get("study") or folder.resolve().name),
+        rows=_table(folder / "table.csv"),
+        sweeps=_sweeps(folder / "sweeps.csv"),
+        about=about,
+        curves=curves,
+        audits=audits,
+        notes=notes,
+    )
+
+
+def _about(folder: Path) -> dict[str, Any]:
+    try:
+        known = json.loads((folder / "about.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return known if isinstance(known, dict) else {}
+
+
+def _table(path: Path) -> list[Row]:
+    try:
+        rows = study.read_table(path)
+    except (OSError, KeyError, TypeError, ValueError) as error:
+        raise FileError(f"{path} is damaged ({error}). Run the study again.") from error
+    if not rows:
+        raise FileError(f"{path} has no rows. Run the study again.")
+    return rows
+
+
+def _sweeps(path: Path) -> list[SweepRow]:
+    if not path.is_file():
+        return []
+    rows = _table(path)
+    with path.open(newline="", encoding="utf-8") as file:
+        named = list(csv.DictReader(file))
+    return [
+        SweepRow(sweep=cells["sweep"], over=cells["over"], point=cells["point"], row=row)
+        for cells, row in zip(named, rows, strict=True)
+    ]
+
+
+class _Rounds:
+    """The stored rounds of a study, found by what they are, not by their keys."""
+
+    def __init__(self, folder: Path, plan: StudyPlan) -> None:
+        self._plan = plan
+        self._store = RunFolder(folder, weights=False)
+        self._keys: dict[str, str] = {}
+        age: dict[str, float] = {}
+        for entry in self._store.entries():
+            if entry.damage is not None:
+                continue
+            name = json.dumps(entry.facts["spec"], sort_keys=True, separators=(",", ":"))
+            written = (folder / "rounds" / f"{entry.key}.npz").stat().st_mtime
+            # A study that was edited may have left older rounds of the same name.
+            if written >= age.get(name, 0.0):
+                age[name], self._keys[name] = written, entry.key
+
+    def of(self, method: Method, generation: int) -> list[Round]:
+        """The rounds of an ensemble, as far as they are there."""
+        ensemble = Ensemble(method=method, generation=generation, replicate=0)
+        found: list[Round] = []
+        while wanted(method.plan, found):
+            spec = ensemble.spec(len(found), seed=self._plan.seed)
+            key = self._keys.get(spec.canonical())
+            done = None if key is None else self._store.get(key, spec)
+            if done is None:
+                break
+            found.append(done)
+        return found
+
+    def generations(self, method: Method) -> Iterator[int]:
+        """The generations that a method has rounds of."""
+        return itertools.takewhile(lambda number: self.of(method, number), itertools.count(1))
+
+    def curves(self) -> Iterator[Curve]:
+        """The first round of some ensembles, of the last generation."""
+        ensembles = [one for one in self._plan.methods if one.recipe.snapshots > 1]
+        shown = [one for one in ensembles if one.plan.size > 1 and one.plan.top is None]
+        for method in shown[:_CURVES]:
+            last = max(self.generations(method), default=None)
+            if last is None:
+                continue
+            done = self.of(method, last)[0]
+            pruned = len(survivors(done.accuracy, beta=method.plan.beta)) < len(done.accuracy)
+            yield Curve(
+                method=method.name,
+                name=f"first round of generation {last}",
+                accuracy=tuple(done.curve.tolist()),
+                epochs=tuple(done.epochs.tolist()),
+                snapshots=tuple(done.accuracy.tolist()),
+                threshold=threshold(done.accuracy, beta=method.plan.beta) if pruned else None,
+            )
+
+    def audits(self, folder: Path) -> Iterator[tuple[str, theory.Audit]]:
+        """The theorems on the last two generations of a DynSnap, or of the largest ensemble."""
+        full = [one for one in self._plan.methods if one.plan.size > 1]
+        full.sort(key=lambda one: not one.name.startswith("dynsnap"))
+        for method in full[:1]:
+            count = max(self.generations(method), default=0)
+            if count < 2:
+                return
+            old, new = (members(method.plan, self.of(method, g)) for g in (count - 1, count))
+            if len(old) != len(new):
+                return
+            truth = _truth(folder, method.name, count)
+            inputs = old.scores["test"].shape[1]
+            step = max(1, -(-inputs // _AUDITED))
+            yield (
+                f"{method.name}, generation {count - 1} → {count}",
+                theory.audit(
+                    np.asarray(old.scores["test"][:_MEMBERS, ::step], float),
+                    np.asarray(new.scores["test"][:_MEMBERS, ::step], float),
+                    truth=None if truth is None or len(truth) != inputs else truth[::step],
+                ),
+            )
+
+
+def _truth(folder: Path, method: str, generation: int) -> Any:
+    """The true classes of the test inputs, from a file of predictions on them."""
+    for path in sorted((folder / "predictions").glob(f"{method}-*-g{generation}*.parquet")):
+        return predictions.read(path).truth
+    return None
