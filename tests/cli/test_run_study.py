@@ -106,6 +106,9 @@ def test_a_wrong_study_is_one_clear_line(place, text, code, message):
     assert ended.exit_code == code, ended.stderr
     assert last.startswith("dynsnap: ")
     assert message in last
+    # Where no training has begun there is no folder, but for what only the training can tell.
+    later = ("diverged", "compares generations")
+    assert (place / "run").exists() == message.startswith(later)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """What the commands that train have in common."""
 
+import dataclasses
 import json
 import shlex
 import sys
@@ -27,6 +28,12 @@ budget_option = click.option(
     help="Stop at a checkpoint after so many seconds (exit code 4); the same command goes on.",
 )
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="Show no progress.")
+out_option = click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Where all that is made goes.  [default: runs/<name of the study>]",
+)
 data_option = click.option(
     "--data",
     "data_path",
@@ -56,6 +63,17 @@ def find_study(name: str) -> Path:
     return known[name]
 
 
+def read_plan(
+    study_file: str, *, data_path: Path | None, out: Path | None
+) -> tuple[Path, StudyPlan, Path]:
+    """The study file, what it says with the data where it is, and the folder of its run."""
+    file = find_study(study_file)
+    plan = study.read_study(file)
+    if data_path is not None:
+        plan = dataclasses.replace(plan, data=dataclasses.replace(plan.data, path=data_path))
+    return file, plan, out or Path("runs") / plan.name
+
+
 def run_folder(plan: StudyPlan, folder: Path, *, weights: bool) -> RunFolder:
     """The run folder of a study."""
     return RunFolder(folder, weights=weights, half=plan.half, training_epochs=plan.epochs)
@@ -74,12 +92,12 @@ def execute(
     stream, notes = study.open_stream(plan.data)
     for note in notes:
         watch.say(note)
-    with (
-        run_folder(plan, folder, weights=plan.keep == "weights") as store,
-        engine.opened(plan) as spread,
-    ):
+    store = run_folder(plan, folder, weights=plan.keep == "weights")
+    # Whatever is wrong with the study is said before there is a folder.
+    trainer = make_trainer(plan, stream, store=store, monitor=watch)
+    workers = engine.opened(plan)
+    with store, workers as spread:
         _files.write_bytes(folder / "study.toml", file.read_bytes())
-        trainer = make_trainer(plan, stream, store=store, monitor=watch)
         result = study.run(
             plan,
             stream=stream,

@@ -1,11 +1,10 @@
 """`dynsnap run`: a study from a file."""
 
-import dataclasses
 from pathlib import Path
 
 import click
 
-from dynsnap import report, study
+from dynsnap import report
 from dynsnap.cli import _execute, _options
 from dynsnap.cli._engines import EngineChoice
 from dynsnap.cli._progress import Watch
@@ -13,12 +12,7 @@ from dynsnap.cli._progress import Watch
 
 @click.command()
 @click.argument("study_file", metavar="STUDY")
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path, file_okay=False),
-    metavar="DIR",
-    help="Where rounds, predictions and tables go.  [default: runs/<name of the study>]",
-)
+@_execute.out_option
 @_execute.data_option
 @_execute.engine_option
 @_execute.budget_option
@@ -41,11 +35,7 @@ def run(
         dynsnap run digits
         dynsnap run my-study.toml --out runs/mine --time-budget 540
     """
-    file = _execute.find_study(study_file)
-    plan = study.read_study(file)
-    if data_path is not None:
-        plan = dataclasses.replace(plan, data=dataclasses.replace(plan.data, path=data_path))
-    folder = out or Path("runs") / plan.name
+    file, plan, folder = _execute.read_plan(study_file, data_path=data_path, out=out)
     with (
         Watch(budget=budget, quiet=quiet) as watch,
         watch.going_on(_execute.same_command(), f"What was done is in {folder}."),

@@ -1,6 +1,5 @@
 """`dynsnap train`: an ensemble that is ready to predict."""
 
-import dataclasses
 from pathlib import Path
 
 import click
@@ -36,12 +35,7 @@ from dynsnap.ensemble import COMBINATIONS, Combination
     show_default=True,
     help="How members are combined at prediction.",
 )
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path, file_okay=False),
-    metavar="DIR",
-    help="Where rounds and ensembles go.  [default: runs/<name of the study>]",
-)
+@_execute.out_option
 @_execute.data_option
 @_execute.engine_option
 @_execute.budget_option
@@ -66,11 +60,7 @@ def train(
         dynsnap train my-study.toml --method dynsnap-cyc --out runs/mine
         dynsnap predict runs/mine/ensembles/dynsnap-cyc-g3.ensemble new.csv -o predictions.parquet
     """
-    file = _execute.find_study(study_file)
-    plan = study.read_study(file)
-    if data_path is not None:
-        plan = dataclasses.replace(plan, data=dataclasses.replace(plan.data, path=data_path))
-    folder = out or Path("runs") / plan.name
+    _, plan, folder = _execute.read_plan(study_file, data_path=data_path, out=out)
     method = plan.method(method_name)
     with (
         Watch(budget=budget, quiet=quiet) as watch,
@@ -79,17 +69,19 @@ def train(
         stream, notes = study.open_stream(plan.data)
         for note in notes:
             watch.say(note)
-        with (
-            _execute.run_folder(plan, folder, weights=True) as rounds,
-            engine.opened(plan) as spread,
-        ):
-            reading = data.reading_options(plan.data.source, plan.data.path, plan.data.options)
+        study.check_generations(stream, generations)
+        reading = data.reading_options(plan.data.source, plan.data.path, plan.data.options)
+        rounds = _execute.run_folder(plan, folder, weights=True)
+        # Whatever is wrong with the study is said before there is a folder.
+        trainer = make_trainer(plan, stream, store=rounds, monitor=watch)
+        workers = engine.opened(plan)
+        with rounds, workers as spread:
             made = study.train_ensembles(
                 plan,
                 method,
                 generations or (len(stream.generations),),
                 stream=stream,
-                trainer=make_trainer(plan, stream, store=rounds, monitor=watch),
+                trainer=trainer,
                 store=rounds,
                 engine=spread,
                 monitor=watch,

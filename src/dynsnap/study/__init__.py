@@ -5,7 +5,7 @@ from dynsnap.study._run import StudyResult, run
 from dynsnap.study._sections import Section
 from dynsnap.study._stream import open_stream
 from dynsnap.study._table import NEVER_RETRAIN, NOISE_FLOOR, Row, SweepRow, read_table
-from dynsnap.study._train import TrainedEnsemble, train_ensembles
+from dynsnap.study._train import TrainedEnsemble, check_generations, train_ensembles
 from dynsnap.study._variants import Defaults, Sweep
 from dynsnap.study._waves import Ensemble, Ledger, StudyMonitor
 
@@ -25,6 +25,7 @@ __all__ = [
     "Sweep",
     "SweepRow",
     "TrainedEnsemble",
+    "check_generations",
     "open_stream",
     "read_study",
     "read_table",

@@ -32,6 +32,20 @@ class TrainedEnsemble:
     price: Price
 
 
+def check_generations(stream: Stream, generations: Sequence[int]) -> None:
+    """Raise unless the stream has all of these generations, counted from 1.
+
+    Example:
+        >>> from dynsnap.data import digits_stream
+        >>> check_generations(digits_stream(), [1, 3])
+    """
+    for generation in generations:
+        if not 1 <= generation <= len(stream.generations):
+            raise PlanError(
+                f"There is no generation {generation}: the study has {len(stream.generations)}."
+            )
+
+
 def train_ensembles(
     plan: StudyPlan,
     method: Method,
@@ -47,11 +61,7 @@ def train_ensembles(
 
     The store must keep weights. Rounds that it holds are not trained again.
     """
-    for generation in generations:
-        if not 1 <= generation <= len(stream.generations):
-            raise PlanError(
-                f"There is no generation {generation}: the study has {len(stream.generations)}."
-            )
+    check_generations(stream, generations)
     ledger = Ledger(trainer, store, monitor)
     ensembles = [Ensemble(method=method, generation=number) for number in generations]
     ledger.grow(ensembles, engine=engine, seed=plan.seed)
