@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 PYTHON ?= python3
 STAMP := $(VENV)/.installed
 
-.PHONY: setup demo test test-ray lint format bench clean
+.PHONY: setup demo test test-browser test-ray lint format bench clean
 
 setup: $(STAMP)
 
@@ -22,6 +22,11 @@ test: $(STAMP)
 # On real clusters of Ray, on this machine; a few minutes.
 test-ray: $(STAMP)
 	DYNSNAP_TEST_RAY=1 $(BIN)/pytest -q tests/engine/ray
+
+# Pages in a real Chromium, Debian's, which is installed where it is missing (that needs root).
+test-browser: $(STAMP)
+	command -v chromium >/dev/null || { apt-get update -qq && apt-get install -y -qq chromium; }
+	DYNSNAP_TEST_BROWSER=1 $(BIN)/pytest -q tests/browser
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -100,9 +100,9 @@ def _styles() -> str:
     dark = f"{properties(DARK)};color-scheme:dark"
     return (
         f":root{{{light}}}"
-        f"@media (prefers-color-scheme:dark){{:root:not([data-theme=light]){{{dark}}}}}"
-        f":root[data-theme=dark]{{{dark}}}"
-        f"@media print{{:root,:root[data-theme]{{{light}}}}}"
+        # Paper is white, whatever the screen is.
+        f"@media screen and (prefers-color-scheme:dark){{:root:not([data-theme=light]){{{dark}}}}}"
+        f"@media screen{{:root[data-theme=dark]{{{dark}}}}}"
         f"{classes()}\n{_asset('page.css')}"
     )
 
