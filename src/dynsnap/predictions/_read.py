@@ -97,11 +97,11 @@ def _why(path: Path, error: BaseException) -> str:
     if isinstance(error, MemoryError):
         return f"{wanted}: it is damaged, or needs more memory than there is."
     if isinstance(error, PermissionError):
-        return f"{wanted}: {error.strerror}."
+        return f"{wanted}: {error.strerror}. Allow it to be read."
     with contextlib.suppress(OSError), path.open("rb") as handle:
         start = handle.read(8)
         if not start:
-            return f"{wanted}: it is empty."
+            return f"{wanted}: it is empty. Write it again."
         found = next((Path(end) for magic, end in _STARTS.items() if start.startswith(magic)), path)
         if (format_of(found), compression_of(found)) != (wanted, compression_of(path)):
             return f"{wanted}: it looks like a {found} file. Give it that ending."

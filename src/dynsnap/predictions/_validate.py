@@ -105,7 +105,7 @@ def check_weights(weights: Floats, *, before: int = 0) -> None:
         row = int(np.argmin(good))
         raise InputError(
             f"Weights must be finite and not negative, but that of row {before + row} (counted "
-            f"from 0) is {weights[row]:.4g}."
+            f"from 0) is {weights[row]:.4g}. Drop or repair such rows."
         )
 
 

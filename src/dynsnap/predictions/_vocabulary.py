@@ -68,7 +68,7 @@ def vocabulary_of(source: Batches, layout: Layout) -> Vocabulary:
     else:
         new = natural_order((said | true) - set(known))
     if not known and not new:
-        raise InputError("There is no class: no row has a label.")
+        raise InputError("There is no class: no row has a label. Write one into each row.")
     refuse_missing(unlabelled, rows=labels, what="label")
     if true:  # a column without a single value is no truth at all
         refuse_missing(unknown, rows=truths, what="truth")
