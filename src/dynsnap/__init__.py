@@ -27,7 +27,7 @@ _HOMES = {
 }
 _ROOMS = ("comparison", "data", "ensemble", "errors", "gate", "metrics", "predictions", "theory")
 
-__all__ = [*_HOMES, *_ROOMS, "__version__"]
+__all__ = [*_HOMES, *_ROOMS, "__version__"]  # noqa: PLE0604 (the keys are strings)
 
 if TYPE_CHECKING:
     from dynsnap.comparison import compare as compare

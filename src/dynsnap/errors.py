@@ -37,8 +37,8 @@ class TrainingError(DynSnapError):
     """A round of training could not be carried out, or gave something unusable."""
 
 
-class Interrupted(DynSnapError):
-    """Work stopped cleanly before it was done: what is finished is kept, and can be gone on with."""
+class Interrupted(DynSnapError):  # noqa: N818 (nothing went wrong)
+    """Work stopped cleanly before it was done: what is finished is kept, and can be resumed."""
 
 
 def did_you_mean(wrong: str, known: Iterable[str]) -> str:
