@@ -14,7 +14,6 @@ def test_up_to_1024_inputs_every_resample_draws_whole_inputs():
     assert (draws.sum(axis=1) == 90).all()
     pair = compare(old, new, resamples=300, seed=7, confidence=0.9).pairs[0]
     for name, by_weight in {
-        "consistency": lambda w: metrics.consistency(old.labels, new.labels, weights=w),
         "cohen_kappa": lambda w: metrics.cohen_kappa(old.labels, new.labels, weights=w),
         "jensen_shannon": lambda w: metrics.jensen_shannon(old.scores, new.scores, weights=w),
         "win_loss_ratio": lambda w: metrics.win_loss_ratio(
@@ -106,6 +105,48 @@ def test_a_share_of_none_or_all_has_the_exact_binomial_bound_instead_of_a_point(
     assert (pair["consistency"].low, pair["consistency"].high) == pytest.approx((1 - reach, 1))
     trust = pair["backward_trust_compatibility"]
     assert (trust.low, trust.high) == pytest.approx((1 - reach, 1))
+
+
+@pytest.mark.parametrize("rows", [1, 5, 50, 300, 3000])
+def test_one_more_input_lost_never_lowers_the_upper_end(rows):
+    before = 0.0
+    for lost in range(min(rows, 25) + 1):
+        labels = (np.arange(rows) < lost).astype(int)
+        pair = [
+            Predictions(ids=np.arange(rows), classes=["a", "b"], labels=said, truth=[0] * rows)
+            for said in ([0] * rows, labels)
+        ]
+        found = compare(*pair, resamples=200, seed=lost).pairs[0].metrics["lost"]
+        assert 0 <= found.low <= lost / rows <= found.high <= 1
+        assert found.high >= before
+        before = found.high
+
+
+def test_intervals_of_rare_cases_hold_their_level():
+    # 300 samples of 200 inputs, of which 2 % change: about 285 of the intervals should hold it.
+    rng = np.random.default_rng(5)
+    held = 0
+    for _ in range(300):
+        new = (rng.random(200) < 0.02).astype(int)
+        pair = [
+            Predictions(ids=np.arange(200), classes=["a", "b"], labels=labels)
+            for labels in (np.zeros(200, int), new)
+        ]
+        churn = compare(*pair, resamples=100).pairs[0].metrics["churn"]
+        held += churn.low <= 0.02 <= churn.high
+    assert held >= 280
+
+
+def test_every_interval_holds_its_value():
+    for rows in (3, 20, 400):
+        old, new = made.generations(rows=rows)
+        found = compare(old, new, resamples=50)
+        parts = [each.metrics for each in (*found.generations, *found.pairs)]
+        parts += [group.metrics for group in found.pairs[0].groups]
+        for metrics_of_part in parts:
+            for name, estimate in metrics_of_part.items():
+                if estimate.low is not None:
+                    assert estimate.low <= estimate.value <= estimate.high, name
 
 
 def test_there_is_no_interval_where_most_resamples_are_undefined():

@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from statistics import NormalDist
 from typing import TypeAlias
 
 import numpy as np
@@ -77,6 +78,8 @@ class Bootstrap:
             low, high = self._bounds(sampled.samples[name])
             if name in wholes:
                 low, high = self._widened(values, low, high, wholes[name])
+            # What has a floor at zero, as calibration error has, is larger in most resamples.
+            low, high = np.minimum(low, values), np.maximum(high, values)
             each = zip(found, values.tolist(), low.tolist(), high.tolist(), strict=True)
             for metrics, value, *ends in each:
                 none = any(map(math.isnan, (value, *ends)))
@@ -98,11 +101,20 @@ class Bootstrap:
     def _widened(
         self, values: Floats, low: Floats, high: Floats, wholes: AnyArray
     ) -> tuple[Floats, Floats]:
-        """Resampling inputs of which none (or all) is a case never gives another share, however
-        few they are. There, the end is that of the exact binomial interval."""
+        """Resampling gives too little room where few inputs (or all but a few) are cases, and
+        none where none is. A share's ends are at least those of Wilson's interval, and those of
+        the exact one for none or all; so one case more never lowers the upper end."""
         tail = (1 - self.confidence) / 2
-        reach = 1 - tail ** (1 / np.maximum(wholes, 1))
-        return np.where(values == 1, 1 - reach, low), np.where(values == 0, reach, high)
+        size = np.maximum(wholes, 1)
+        z = NormalDist().inv_cdf(1 - tail)
+        centre = (values + z**2 / (2 * size)) / (1 + z**2 / size)
+        within = (
+            np.sqrt(values * (1 - values) / size + (z / (2 * size)) ** 2) * z / (1 + z**2 / size)
+        )
+        reach = 1 - tail ** (1 / size)
+        low = np.minimum(low, np.where(values == 1, 1 - reach, centre - within))
+        high = np.maximum(high, np.where(values == 0, reach, centre + within))
+        return np.clip(low, 0, 1), np.clip(high, 0, 1)
 
 
 def _resampled(draws: Floats, sums: Sequence[Floats]) -> list[Floats]:
