@@ -9,7 +9,7 @@ from dynsnap.comparison._bootstrap import Bootstrap
 from dynsnap.comparison._count import AlignedBlocks, InMemory, count
 from dynsnap.comparison._results import Comparison
 from dynsnap.errors import PlanError
-from dynsnap.predictions import Predictions, align, read, stream
+from dynsnap.predictions import Predictions, align, names_of_files, read, stream
 
 TWIN = "noise floor"
 
@@ -97,6 +97,11 @@ def compare_blocks(
         top_k: The k of top-k metrics.
         seed: Names the resamples.
         minority_share: Majority classes cover this share of the inputs.
+
+    Example:
+        >>> said = Predictions(ids=[1, 2], classes=["cat", "dog"], labels=["cat", "dog"])
+        >>> compare_blocks(InMemory(align(said, said))).pairs[0].metrics["churn"].value
+        0.0
     """
     (found,) = compare_at_levels(
         blocks,
@@ -130,6 +135,12 @@ def compare_at_levels(
         top_k: The k of top-k metrics.
         seed: Names the resamples.
         minority_share: Majority classes cover this share of the inputs.
+
+    Example:
+        >>> said = Predictions(ids=[1, 2], classes=["cat", "dog"], labels=["cat", "dog"])
+        >>> found = compare_at_levels(InMemory(align(said, said)), [0.8, 0.95])
+        >>> [each.confidence for each in found]
+        [0.8, 0.95]
     """
     _check_share(minority_share)
     levels = [Bootstrap(confidence=each, resamples=resamples, seed=seed) for each in confidences]
@@ -145,17 +156,12 @@ def _titles(
             f"A comparison needs at least two generations, old before new; got {len(generations)}."
         )
     if names is None:
-        names = [
-            f"generation {place}" if isinstance(each, Predictions) else Path(each).stem
-            for place, each in enumerate(generations, 1)
-        ]
-        if len(set(names)) < len(names):  # files of one name in several folders
-            names = [
-                name if isinstance(each, Predictions) else str(each)
-                for name, each in zip(names, generations, strict=True)
+        names = names_of_files(
+            [
+                Path(f"generation {place}" if isinstance(each, Predictions) else each)
+                for place, each in enumerate(generations, 1)
             ]
-        if len(set(names)) < len(names):
-            names = [f"{name} ({place})" for place, name in enumerate(names, 1)]
+        )
     titles = tuple(str(name) for name in names)
     if len(titles) != len(generations):
         raise PlanError(f"There are {len(generations)} generations, but {len(titles)} names.")

@@ -1,7 +1,6 @@
 """The inputs behind the rates: every one that was lost or gained."""
 
 import itertools
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,8 +13,8 @@ from dynsnap._types import AnyArray
 from dynsnap.comparison._count import AlignedBlocks, InMemory
 from dynsnap.errors import PlanError
 from dynsnap.predictions import Predictions, align
+from dynsnap.predictions._schema import metadata_of
 
-_CLASSES = b"dynsnap.classes"  # as in files of predictions: the names of a list of scores
 _AT_ONCE = 1 << 22  # scores that are looked up together
 
 
@@ -54,6 +53,14 @@ def write_flips(blocks: AlignedBlocks, path: str | Path, *, twin: bool = False) 
         blocks: The generations, oldest first, block by block.
         path: The file; an earlier one is replaced once the new one is whole.
         twin: Whether the last generation is the first one trained again; it is left out.
+
+    Example:
+        >>> import pathlib, tempfile
+        >>> old = Predictions(ids=["a", "b"], classes=["cat", "dog"], labels=[0, 1], truth=[0, 1])
+        >>> new = Predictions(ids=["a", "b"], classes=["cat", "dog"], labels=[0, 0])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     write_flips(InMemory(align(old, new)), pathlib.Path(folder, "flips.parquet"))
+        1
     """
     import pyarrow.parquet as pq
 
@@ -117,7 +124,7 @@ def _table(old: Predictions, new: Predictions, names: tuple[str, str], rows: Any
     table = pa.table(columns)
     if not any(scored):
         return table
-    return table.replace_schema_metadata({_CLASSES: json.dumps(list(old.classes)).encode()})
+    return table.replace_schema_metadata(metadata_of(old.classes))
 
 
 def _kinds(new: Predictions, rows: AnyArray) -> pa.Array:

@@ -45,7 +45,7 @@ def _sentences(counted: Counted, measured: Mapping[str, Mapping[str, Estimate]])
             "everything else goes by weight."
         )
     if layout.exact and layout.rows < 30:
-        yield f"With {layout.rows} inputs, intervals are rough."
+        yield f"There are few inputs ({layout.rows}): intervals are rough."
     undefined: dict[str, list[str]] = {}
     for what, metrics in measured.items():
         for name, estimate in metrics.items():
