@@ -1,4 +1,4 @@
-"""Pages in a real Chromium. `make test-browser` installs what is missing; `make test` leaves these out."""
+"""Pages in a real Chromium: `make test-browser` runs these, and `make test` leaves them out."""
 
 import os
 import shutil

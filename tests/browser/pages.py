@@ -94,7 +94,7 @@ PAGES = {
     for make in (two, many, gate, study, hundred, million, unlabelled, unchanged, hostile)
 }
 
-_LABELLED = ["transitions", "metrics", "classes", "lost-to", "inputs"]
+_LABELLED = ["transitions", "metrics", "classes", "answers", "inputs"]
 SECTIONS = {
     "two": [*_LABELLED, "slices"],
     "many": ["generations", *_LABELLED, "slices"],
@@ -102,7 +102,7 @@ SECTIONS = {
     "study": ["methods", "cost", "sweeps", "ablations", "curves", "audit", "everything"],
     "hundred": _LABELLED,
     "million": _LABELLED,
-    "unlabelled": ["metrics", "inputs", "notes"],
+    "unlabelled": ["metrics", "answers", "inputs", "notes"],
     "unchanged": _LABELLED,
     "hostile": ["generations", *_LABELLED, "slices"],
 }

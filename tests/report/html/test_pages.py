@@ -24,7 +24,7 @@ HOSTILE = [
     "\u202eabc",
     "]]>",
 ]
-SECTIONS = ["transitions", "metrics", "classes", "lost-to", "slices", "inputs"]
+SECTIONS = ["transitions", "metrics", "classes", "answers", "slices", "inputs"]
 
 
 def made(**settings):

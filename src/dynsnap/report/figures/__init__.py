@@ -1,6 +1,6 @@
 """Pictures: plain shapes with the numbers behind them, as SVG or PNG."""
 
-from dynsnap.report.figures._cases import by_class, flow, where_lost_went
+from dynsnap.report.figures._cases import by_class, flow, where_answers_went
 from dynsnap.report.figures._drawing import Figure
 from dynsnap.report.figures._grid import grid
 from dynsnap.report.figures._lines import Level, Point, Series, chart, tones
@@ -23,5 +23,5 @@ __all__ = [
     "rules",
     "svg",
     "tones",
-    "where_lost_went",
+    "where_answers_went",
 ]

@@ -29,7 +29,7 @@ def flow(pair: PairResult) -> Figure:
     cases = ("kept", "gained", "lost", "never")
     total = sum(getattr(counts, name) for name in cases)
     tall = {name: _height(getattr(counts, name), total) for name in cases}
-    gap, top, left, right = 26.0, 46.0, 124.0, 404.0
+    gap, top, left, right = 26.0, 46.0, 116.0, 326.0
     low = top + tall["kept"] + max(tall["lost"], tall["gained"]) + gap
     starts = {
         "kept": (top, top),
@@ -38,8 +38,8 @@ def flow(pair: PairResult) -> Figure:
         "never": (low + tall["gained"], low + tall["lost"]),
     }
     shapes: list[Shape] = [
-        Text(x=left, y=20, text=fitted(pair.old, 300, 13), anchor="middle", bold=True, size=13),
-        Text(x=right, y=20, text=fitted(pair.new, 300, 13), anchor="middle", bold=True, size=13),
+        Text(x=left, y=20, text=fitted(pair.old, 200, 13), anchor="middle", bold=True, size=13),
+        Text(x=right, y=20, text=fitted(pair.new, 200, 13), anchor="middle", bold=True, size=13),
     ]
     words = {
         "kept": "kept: right, and still right",
@@ -78,7 +78,7 @@ def flow(pair: PairResult) -> Figure:
             f"became right, {count(counts.lost)} became wrong and {count(counts.never)} stayed "
             "wrong."
         ),
-        width=570,
+        width=450,
         height=max(bottom, low + 40) + 20,
         shapes=tuple(shapes),
         head=("case", "was → is", "inputs", "share"),
@@ -125,7 +125,7 @@ def _ends(
         )
         if side > 0:
             part = moved[0] if word == "right" else moved[1]
-            sign = f"of these, {count(getattr(counts, part))} {part}"
+            sign = f"{count(getattr(counts, part))} {part}"
             tone: Tone = part  # type: ignore[assignment]
             shapes.append(Text(x=away, y=middle + 30, text=sign, tone=tone, bold=True))
     return shapes
@@ -187,33 +187,43 @@ def by_class(groups: Sequence[GroupResult]) -> Figure:
     )
 
 
-def where_lost_went(flows: Sequence[Flow], *, most: int = 12) -> Figure:
-    """True classes against the wrong labels that took their place, where it happened most."""
-    true: dict[str, int] = {}
-    wrong: dict[str, int] = {}
+def where_answers_went(
+    flows: Sequence[Flow], *, inputs: int, known: bool, most: int = 12
+) -> Figure:
+    """Old labels against the new ones that took their place, where it happened most.
+
+    Args:
+        flows: Labels that changed; where the truth is known, right ones that were lost.
+        inputs: How many inputs changed so in all, listed or not.
+        known: Whether the truth is known.
+        most: Rows and columns of the picture.
+    """
+    old: dict[str, int] = {}
+    new: dict[str, int] = {}
     cells: dict[tuple[str, str], int] = {}
     for each in flows:
-        known = each.old
-        true[known] = true.get(known, 0) + each.inputs
-        wrong[each.new] = wrong.get(each.new, 0) + each.inputs
-        cells[known, each.new] = cells.get((known, each.new), 0) + each.inputs
-    rows = sorted(true, key=lambda name: -true[name])[:most]
-    columns = sorted(wrong, key=lambda name: -wrong[name])[:most]
+        old[each.old] = old.get(each.old, 0) + each.inputs
+        new[each.new] = new.get(each.new, 0) + each.inputs
+        cells[each.old, each.new] = cells.get((each.old, each.new), 0) + each.inputs
+    rows = sorted(old, key=lambda name: -old[name])[:most]
+    columns = sorted(new, key=lambda name: -new[name])[:most]
     shown = sum(cells.get((row, column), 0) for row in rows for column in columns)
-    (first, second), inputs = max(cells.items(), key=lambda item: item[1])
+    (first, second), often = max(cells.items(), key=lambda item: item[1])
+    down = "true class" if known else "label before"
+    what = "lost" if known else "changed"
     return grid(
         name="lost-to",
-        title="Where lost answers went",
+        title="Where lost answers went" if known else "Where labels went",
         description=(
-            f"Rows are true classes, columns the wrong labels given now. Most often {first} became "
-            f"{second}: {count(inputs)} inputs. The picture shows {count(shown)} of "
-            f"{count(sum(cells.values()))} lost inputs."
+            f"Rows are {'true classes' if known else 'labels before'}, columns the labels given "
+            f"now. Most often {first} became {second}: {count(often)} inputs. The picture shows "
+            f"{count(shown)} of {count(inputs)} {what} inputs."
         ),
         rows=rows,
         columns=columns,
         values=[[float(cells.get((row, column), 0)) or None for column in columns] for row in rows],
         said=count,
-        tone="lost",
-        down="true class",
+        tone="lost" if known else "one",
+        down=down,
         across="label now",
     )

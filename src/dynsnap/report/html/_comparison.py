@@ -6,7 +6,7 @@ from dynsnap import __version__
 from dynsnap.comparison import Comparison
 from dynsnap.report._blocks import count
 from dynsnap.report._element import Markup, clipped, element
-from dynsnap.report.html._groups import classes, lost_to, slices
+from dynsnap.report.html._groups import answers, classes, slices
 from dynsnap.report.html._inputs import flipped
 from dynsnap.report.html._many import many
 from dynsnap.report.html._page import Page, bounded, page
@@ -52,7 +52,7 @@ def sections(comparison: Comparison, rows: int) -> Iterator[Section]:
     yield measured(comparison, pair)
     if groups := [group for group in pair.groups if group.kind == "class"]:
         yield classes(comparison, pair, groups, rows)
-        yield lost_to(pair, rows)
+    yield answers(comparison, pair, rows)
     if groups := [group for group in pair.groups if group.kind == "slice"]:
         yield slices(comparison, groups, rows)
     yield flipped(comparison, pair, rows)

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 
 from dynsnap.comparison import Comparison, Estimate, GroupResult, PairResult
 from dynsnap.report._blocks import count, interval, number, p_value
-from dynsnap.report._element import Markup, element
-from dynsnap.report.figures import by_class, where_lost_went
+from dynsnap.report._element import Markup
+from dynsnap.report.figures import by_class, where_answers_went
 from dynsnap.report.html._corrected import holm
+from dynsnap.report.html._inputs import how_many
 from dynsnap.report.html._parts import Entry, Head, Listing, Section, listing, picture
 
 _CORRECTED = (
@@ -78,32 +79,42 @@ def _corrected(groups: Sequence[GroupResult]) -> list[float]:
     return holm([1.0 if group.changed is None else group.changed for group in groups])
 
 
-def lost_to(pair: PairResult, rows: int) -> Section:
-    """Which wrong labels took the place of the right ones."""
-    gone = [flow for flow in pair.flows if flow.truth == flow.old and flow.new != flow.old]
+def answers(comparison: Comparison, pair: PairResult, rows: int) -> Section:
+    """Which labels took the place of which; where the truth is known, of right ones."""
+    known = comparison.has_truth
+    title = "Where lost answers went" if known else "Where labels went"
+    gone = [
+        flow
+        for flow in pair.flows
+        if flow.new != flow.old and (not known or flow.truth == flow.old)
+    ]
     if not gone:
-        return Section(
-            name="lost-to", title="Where lost answers went", lead="No right answer was lost."
-        )
-    drawn = where_lost_went(gone)
+        none = "No right answer was lost." if known else "No label changed."
+        return Section(name="answers", title=title, lead=none)
+    inputs = how_many(comparison, pair)
+    drawn = where_answers_went(gone, inputs=inputs, known=known)
+    rare = inputs - sum(flow.inputs for flow in gone)
     table = listing(
         Listing(
-            name="lost-flows",
-            caption="Right answers that turned into wrong ones, most frequent first",
-            heads=(Head("was, rightly"), Head("is now"), Head("inputs", True)),
+            name="answers-table",
+            caption="Right answers that turned into wrong ones, most frequent first"
+            if known
+            else "Labels that changed, most frequent first",
+            heads=(Head("was, rightly" if known else "was"), Head("is now"), Head("inputs", True)),
             rows=[
                 [flow.old, Entry(flow.new), Entry(count(flow.inputs), key=flow.inputs)]
                 for flow in gone[:rows]
             ],
             sorted_by=(2, "descending"),
             whole=len(gone),
+            note=f"{count(rare)} more went ways too rare to be listed." if rare > 0 else "",
         )
     )
     return Section(
-        name="lost-to",
-        title="Where lost answers went",
+        name="answers",
+        title=title,
         lead=drawn.description,
-        body=[picture(drawn), element("div", table)],
+        body=[picture(drawn), table],
         figures=(drawn,),
     )
 

@@ -12,7 +12,7 @@ def flipped(comparison: Comparison, pair: PairResult, rows: int) -> Section:
     """The inputs lost, or without truth those whose label changed."""
     known = comparison.has_truth
     what = "lost" if known else "changed"
-    whole = _how_many(comparison, pair)
+    whole = how_many(comparison, pair)
     if not pair.flipped:
         none = "No input was lost." if known else "No label changed."
         return Section(name="inputs", title=f"Inputs {what}", lead=none)
@@ -97,7 +97,8 @@ def _sure(value: float | None) -> Entry:
     return Entry("–") if value is None else Entry(f"{value:.3f}", key=value)
 
 
-def _how_many(comparison: Comparison, pair: PairResult) -> int:
+def how_many(comparison: Comparison, pair: PairResult) -> int:
+    """How many inputs were lost; without truth, how many labels changed."""
     if pair.transitions is not None:
         return pair.transitions.lost
     if comparison.weighted:  # shares go by weight; what is named is what is known

@@ -10,6 +10,7 @@ from dynsnap.report.figures import Figure, inline
 
 _NAME = 80  # characters of a name in a table
 _TALL = 40  # rows that a table may have before it scrolls on its own
+_LONG = 22  # characters from which on a name needs a wide column
 _DATA = 120  # rows of the numbers behind a figure
 
 
@@ -123,8 +124,11 @@ def _cells(table: Listing, row: Sequence[Entry | str]) -> list[Markup]:
     made = []
     for place, (head, cell) in enumerate(zip(table.heads, row, strict=True)):
         entry = cell if isinstance(cell, Entry) else Entry(cell)
-        said = entry.said if isinstance(entry.said, Markup) else clipped(str(entry.said), _NAME)
-        classes = " ".join(part for part in ("number" if head.numeric else "", entry.tone) if part)
+        marked = isinstance(entry.said, Markup)
+        said = entry.said if marked else clipped(str(entry.said), _NAME)
+        long = "long" if not place and not marked and len(said) > _LONG else ""
+        parts = ("number" if head.numeric else "", entry.tone, long)
+        classes = " ".join(part for part in parts if part)
         made.append(
             element(
                 "td" if place else "th",
@@ -176,7 +180,7 @@ def picture(figure: Figure) -> Markup:
             sortable=False,
         )
     )
-    least, most = 0.78 * figure.width, 1.25 * figure.width
+    least, most = 0.74 * figure.width, 1.25 * figure.width
     size = f"min-width:{least:.0f}px;max-width:{most:.0f}px"
     return element(
         "figure",

@@ -34,7 +34,7 @@ def moved(comparison: Comparison, pair: PairResult) -> Section:
     assert counts is not None
     drawn = flow(pair)
     test = ""
-    if pair.mcnemar is not None:
+    if pair.mcnemar is not None and counts.lost + counts.gained:
         test = (
             f" McNemar's exact test of lost against gained: p = {p_value(pair.mcnemar)}"
             f"{_reading(pair.mcnemar, counts.lost, counts.gained, 1 - comparison.confidence)}."
@@ -73,7 +73,13 @@ def _tile(name: str, estimate: Estimate, more: str = "") -> Markup:
     tone = " bad" if name == "lost" and estimate.value > 0 else ""
     return element(
         "li",
-        element("span", metric_term(name), " ", metric(name).symbol, class_="name"),
+        element(
+            "span",
+            metric_term(name),
+            " ",
+            element("span", metric(name).symbol, class_="symbol"),
+            class_="name",
+        ),
         element("span", number(estimate.value), class_=f"value{tone}"),
         element("span", interval(estimate) or " ", class_="range"),
         element("span", more, class_="range") if more else None,
@@ -83,6 +89,8 @@ def _tile(name: str, estimate: Estimate, more: str = "") -> Markup:
 def measured(comparison: Comparison, pair: PairResult) -> Section:
     """Every metric with its interval."""
     body = [_metrics(comparison, pair)]
+    if pair.transitions is None:  # nothing above has shown them
+        body.insert(0, tiles(comparison, pair))
     alone = _alone(comparison, pair)
     if alone is not None:
         body.append(alone)
