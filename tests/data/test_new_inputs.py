@@ -52,6 +52,9 @@ def test_the_features_that_a_source_has_read_are_written_down(tmp_path):
     assert reading_options("table", path, options) == {"id": "key", "features": ["x", "y"]}
     assert reading_options("table", path, {"text": "x"}) == {"text": "x"}
     assert reading_options("images", path, {"grey": True, "test": "t"}) == {"grey": True}
+    # Whoever was trained on texts looks for texts in a table, too.
+    assert reading_options("ag-news", path, {}) == {"text": "text"}
+    assert reading_options("jsonl", path, {"text": "body"}) == {"text": "body"}
 
 
 def test_json_lines_give_texts(tmp_path):

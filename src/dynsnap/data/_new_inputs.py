@@ -15,6 +15,7 @@ from dynsnap.data._dataset import opened
 from dynsnap.errors import DataError
 
 _LINES = (".jsonl", ".jsonl.gz")
+_TEXTS = ("text-csv", "yahoo-answers", "ag-news", "jsonl")  # sources of texts only
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -87,6 +88,8 @@ def reading_options(source: str, path: Path | None, options: Mapping[str, Any]) 
     """
     kept = ("label", "text", "features", "id", "size", "grey", "allow_missing")
     found = {name: options[name] for name in kept if options.get(name) is not None}
+    if source in _TEXTS:
+        found.setdefault("text", "text")
     if source == "table" and path is not None and not {"text", "features"} & found.keys():
         roles = {"label": "label", **found}
         taken = {roles["label"], roles.get("id"), *options.get("slices", ())}

@@ -113,8 +113,8 @@ class _Table:
         kinds = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean)
         if not any(fits(column.type) for fits in kinds):
             raise DataError(
-                f"{self._at(name)} is {column.type}, not numbers. Leave it out of `features`, or "
-                "make it one of `slices`."
+                f"{self._at(name)} is {column.type}, not numbers. Leave it out of `features`, "
+                "make it one of `slices`, or name it as `text` if texts are the inputs."
             )
         values = np.asarray(column.cast(pa.float64()).to_numpy(), dtype=np.float32)
         if np.isinf(values).any():
