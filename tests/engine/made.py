@@ -23,7 +23,8 @@ def specs(count, recipe=STEP):
 class FaultyTrainer(CentroidTrainer):
     """Does as `faults` says of the index of a round: "kill", "raise", "diverge", "hang", "slow".
 
-    With "once" before it ("once kill"), only the first time.
+    With "once" before it ("once kill"), only the first time; "hang on there" hangs on the node that
+    is called "there" by its environment only.
     """
 
     def __init__(self, folder, faults=None, **settings):
@@ -60,7 +61,7 @@ class FaultyTrainer(CentroidTrainer):
             raise OSError(f"no luck with {spec.index}")
         elif fault == "diverge":
             raise TrainingError(f"{spec} diverged.")
-        elif fault == "hang":
+        elif fault == "hang" or fault == f"hang on {os.environ.get('DYNSNAP_TEST_NODE')}":
             time.sleep(600)
         elif fault == "slow":
             time.sleep(2)

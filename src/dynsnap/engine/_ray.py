@@ -5,6 +5,7 @@ import dataclasses
 import os
 import pickle
 import signal
+import socket
 import threading
 import uuid
 from collections.abc import Iterator, Sequence
@@ -125,8 +126,9 @@ class RayEngine:
             }
         with _handlers_kept():
             try:
+                _knock(self._address)
                 ray.init(**settings, log_to_driver=False, logging_level="ERROR")
-            except (ConnectionError, ValueError, RuntimeError, TimeoutError) as error:
+            except (OSError, ValueError, RuntimeError) as error:
                 reason = str(error).strip().splitlines()[0]
                 place = self._address or "this machine"
                 raise TrainingError(f"There is no Ray to use at {place}: {reason}") from error
@@ -250,6 +252,13 @@ def _ray() -> Any:
             "Install it with: pip install 'dynsnap[ray]'"
         ) from error
     return ray
+
+
+def _knock(address: str | None) -> None:
+    """Raise OSError where nobody listens: Ray itself would go on trying for minutes."""
+    host, colon, port = (address or "").rpartition(":")
+    if colon and port.isdecimal():
+        socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
 
 
 def _listed(found: dict[str, float], kinds: dict[str, float]) -> str:

@@ -9,7 +9,6 @@ from dynsnap.data import digits_stream
 from dynsnap.engine import RayEngine
 from dynsnap.errors import PlanError, TrainingError
 from dynsnap.testing import CentroidTrainer, assert_same_round, check_engine
-from tests.engine.faults import Faults
 from tests.engine.made import CYCLIC, STEP, specs
 from tests.train.made import pictures, stream_of
 from tests.train.made import spec as made_spec
@@ -25,24 +24,6 @@ def home():
         check_engine(engine, CentroidTrainer(digits_stream()), recipes=[STEP, CYCLIC])
         yield engine
     assert not ray.is_initialized()
-
-
-@pytest.fixture
-def engine_with(home):
-    made = []
-
-    def make(rules):
-        made.append(RayEngine(workers=2, rules=rules))
-        return made[-1]
-
-    yield make
-    for engine in made:
-        engine.close()
-    assert ray.is_initialized(), "a Ray was ended by an engine that had not started it"
-
-
-class TestFaults(Faults):
-    """Of Ray's workers."""
 
 
 def test_it_starts_neither_dashboard_nor_usage_statistics(home):
@@ -85,6 +66,12 @@ def test_needs_that_the_cluster_cannot_meet_are_refused(home):
     engine = RayEngine(gpus=0.5)
     with pytest.raises(TrainingError, match=r"has 2 CPUs and 0 GPUs, but each task needs 1 CPUs"):
         list(engine(CentroidTrainer(digits_stream()), specs(1)))
+
+
+def test_an_engine_leaves_a_ray_alone_that_it_has_not_started(home):
+    with RayEngine(workers=1) as engine:
+        assert len(list(engine(CentroidTrainer(digits_stream()), specs(1)))) == 1
+    assert ray.is_initialized()
 
 
 def test_settings_that_make_no_sense_are_refused():
