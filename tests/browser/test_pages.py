@@ -20,7 +20,7 @@ def pages(tmp_path_factory):
 
 def test_there_is_a_page_of_every_kind():
     assert PAGES.keys() == SECTIONS.keys()
-    assert len(PAGES) == 9
+    assert len(PAGES) == 10
 
 
 @pytest.mark.parametrize("name", PAGES)

@@ -1,4 +1,5 @@
 import csv
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,6 +11,8 @@ from tests.cli.helpers import dynsnap, refused
 from tests.cli.studies import TINY
 from tests.report.html.reader import read
 
+RESULTS = Path(__file__).parents[3] / "results"
+SHIPPED = sorted(path.parent for path in RESULTS.glob("**/table.csv"))
 METRICS = ("accuracy", "consistency", "correct_consistency", "seconds")
 WAYS = ("majority", "average")
 
@@ -154,3 +157,16 @@ def test_what_is_not_a_run_is_refused(tmp_path):
     assert "damaged" in refused("report", tmp_path, code=3)
     (tmp_path / "table.csv").write_text("method,combination,metric,value,low,high,cost\n")
     assert "no rows" in refused("report", tmp_path, code=3)
+
+
+def test_there_are_shipped_results():
+    assert SHIPPED
+
+
+@pytest.mark.parametrize("folder", SHIPPED, ids=lambda folder: folder.name)
+def test_shipped_results_become_a_page(folder, tmp_path):
+    ran = dynsnap("report", folder, "--html", tmp_path / "page.html")
+    assert ran.exit_code == 0, ran.output
+    found = read((tmp_path / "page.html").read_text())
+    assert "methods" in found.ids
+    assert "correct-consistency-cost-title" in found.ids

@@ -268,7 +268,7 @@ def _names(frame: Frame, series: Sequence[Series]) -> list[Shape]:
     taken: list[tuple[float, float, float]] = []
     for one in sorted(series, key=lambda each: frame.y(each.points[-1].y)):
         x, y = frame.x(one.points[-1].x) + 9, frame.y(one.points[-1].y) + 4
-        word = fitted(one.name, 150, 11)
+        word = fitted(one.name, 200, 11)
         wide = width_of(word, 11)
         while any(
             abs(y - other) < 13 and x < end and start < x + wide for start, end, other in taken

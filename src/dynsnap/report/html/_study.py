@@ -241,8 +241,8 @@ def _cost(rows: Sequence[Row]) -> Section:
                 title=f"{symbol} against cost, members combined by {how.replace('_', ' ')}",
                 description=(
                     f"Every method by its cost in trainings per generation and its {symbol} in "
-                    f"percent. The highest is {best.method}: {_percent(best.value)} for "
-                    f"{best.cost:.1f}κ."
+                    f"percent. The highest that is retrained is {best.method}: "
+                    f"{_percent(best.value)} for {best.cost:.1f}κ."
                 ),
                 series=[
                     Series(
