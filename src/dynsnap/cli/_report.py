@@ -77,6 +77,8 @@ def findings(folder: Path) -> StudyFindings:
         shelf = _Rounds(folder, plan)
         curves = list(shelf.curves())
         audits = dict(shelf.audits(folder))
+        if not curves:
+            notes.append("No rounds of training are stored here: curves and theorems are left out.")
     except DynSnapError as error:
         notes.append(f"Rounds of training are left out: {error}")
     return StudyFindings(

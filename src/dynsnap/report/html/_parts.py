@@ -147,7 +147,14 @@ def _search(table: Listing) -> Markup:
     return element(
         "div",
         element("label", "Search ", for_=field_name),
-        element("input", type="search", id=field_name, data_filter=table.name, autocomplete="off"),
+        element(
+            "input",
+            type="search",
+            id=field_name,
+            data_filter=table.name,
+            autocomplete="off",
+            aria_describedby=f"{table.name}-caption",
+        ),
         element("output", for_=field_name, aria_live="polite"),
         class_="search",
         hidden=True,

@@ -295,7 +295,15 @@ def _sweeps(points: Sequence[SweepRow]) -> Section:
 
 
 def _slug(name: str) -> str:
-    return "".join(mark if mark.isascii() and mark.isalnum() else "-" for mark in name)
+    """A name as part of a file's name, and unlike any other name's.
+
+    Example:
+        >>> _slug("members"), _slug("a/b"), _slug("a b")
+        ('members', 'a-b-612f62', 'a-b-612062')
+    """
+    kept = (mark if mark.isascii() and (mark.isalnum() or mark in "-=") else "-" for mark in name)
+    safe = "".join(kept)
+    return safe if safe == name else f"{safe[:40]}-{name.encode().hex()[:24]}"
 
 
 def _sweep(name: str, points: Sequence[SweepRow]) -> Figure:
