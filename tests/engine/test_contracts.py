@@ -3,8 +3,14 @@
 import inspect
 from pathlib import Path
 
+import pytest
+
 from dynsnap import engine
+from dynsnap.data import digits_stream
 from dynsnap.ensemble import serial
+from dynsnap.errors import PlanError
+from dynsnap.testing import CentroidTrainer, check_engine
+from tests.engine.made import STEP
 
 CHECKED_IN = {
     "ProcessesEngine": ("test_processes.py",),
@@ -28,3 +34,42 @@ def test_engines_can_be_closed_and_used_in_a_with_block():
     for name in CHECKED_IN:
         methods = {name for name, _ in inspect.getmembers(getattr(engine, name))}
         assert {"close", "__enter__", "__exit__"} <= methods
+
+
+class Refusing(CentroidTrainer):
+    """Says why it cannot train a generation that is not there."""
+
+    def train(self, specs, /):
+        for spec in specs:
+            if spec.generation > 3:
+                raise PlanError(f"{spec} is not there.")
+        return super().train(specs)
+
+
+def test_the_check_finds_an_engine_that_tells_another_error():
+    def vague(trainer, specs):
+        try:
+            return list(trainer.train(specs))
+        except PlanError as error:
+            raise PlanError("Something went wrong.") from error
+
+    trainer = Refusing(digits_stream())
+    check_engine(serial, trainer, recipes=[STEP])
+    with pytest.raises(AssertionError, match=r"is not there.*but .*Something went wrong"):
+        check_engine(vague, trainer, recipes=[STEP])
+
+
+def test_the_check_finds_an_engine_that_works_only_once():
+    calls = []
+
+    def tired(trainer, specs):
+        calls.extend(specs)
+        return [] if len(calls) > 2 else trainer.train(specs)
+
+    with pytest.raises(AssertionError, match="asked again"):
+        check_engine(tired, Refusing(digits_stream()), recipes=[STEP])
+
+
+def test_errors_of_dynsnaps_own_arrive_from_worker_processes_as_they_are():
+    with engine.ProcessesEngine(1) as processes:
+        check_engine(processes, Refusing(digits_stream()), recipes=[STEP])
