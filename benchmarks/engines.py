@@ -4,9 +4,9 @@
 
 Every engine trains the same rounds of a small convolutional network, one torch thread each, in this
 one run; wall times are given as shares of the serial one. Workers are started, and Ray too, by one
-short round before the clock starts. The results are compared bit by bit. The load is what the kernel
-says of the last minute at the end of each part: well above the engine's own workers, it means that
-others were at work too, and the shares say little.
+short round before the clock starts. The results are compared bit by bit. The load is the kernel's, of
+the last minute, at the end of each part: well above the engine's own workers, it means that others
+were at work too, and the shares say little.
 """
 
 import argparse
