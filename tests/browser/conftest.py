@@ -59,7 +59,10 @@ def visit(chromium):
 
     def opened(path, width=1280, scheme="light", **more):
         context = chromium.new_context(
-            viewport={"width": width, "height": 900}, color_scheme=scheme, **more
+            viewport={"width": width, "height": 900},
+            color_scheme=scheme,
+            reduced_motion="reduce",  # a page that glides is not yet where it is looked at
+            **more,
         )
         contexts.append(context)
         return Visit(context.new_page(), Path(path).as_uri())

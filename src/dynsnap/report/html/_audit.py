@@ -27,28 +27,15 @@ def audited(audits: Mapping[str, Audit]) -> Section:
 
 def _bounds(name: str, title: str, audit: Audit) -> Markup:
     rows = [
-        [
-            Entry(bound.name),
-            Entry(number(bound.left), key=bound.left),
-            Entry(number(bound.right), key=bound.right),
-            Entry(number(bound.slack), key=bound.slack),
-            Entry("yes" if bound.holds else "NO", tone="good" if bound.holds else "bad"),
-            Entry(bound.claim, tone="text"),
-        ]
-        for bound in audit.bounds
+        _line(each.name, each.left, each.right, each.holds, each.claim) for each in audit.bounds
     ]
     within = audit.accuracy_bounds
     if within is not None:
-        rows.append(
-            [
-                Entry(within.name),
-                Entry(number(within.value), key=within.value),
-                Entry(number(within.high), key=within.high),
-                Entry(number(within.high - within.value), key=within.high - within.value),
-                Entry("yes" if within.holds else "NO", tone="good" if within.holds else "bad"),
-                Entry(within.claim, tone="text"),
-            ]
-        )
+        for name_of, left, right in (
+            (f"{within.name}, from below", within.low, within.value),
+            (f"{within.name}, from above", within.value, within.high),
+        ):
+            rows.append(_line(name_of, left, right, within.holds, within.claim))
     return listing(
         Listing(
             name=name,
@@ -65,6 +52,17 @@ def _bounds(name: str, title: str, audit: Audit) -> Markup:
             note=" ".join(audit.notes),
         )
     )
+
+
+def _line(name: str, left: float, right: float, holds: bool, claim: str) -> list[Entry]:
+    return [
+        Entry(name),
+        Entry(number(left), key=left),
+        Entry(number(right), key=right),
+        Entry(number(right - left), key=right - left),
+        Entry("yes" if holds else "NO", tone="good" if holds else "bad"),
+        Entry(element("span", claim), tone="text"),  # dynsnap's own words are never cut short
+    ]
 
 
 def _standings(name: str, audit: Audit) -> Markup:
