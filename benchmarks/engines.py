@@ -4,9 +4,9 @@
 
 Every engine trains the same rounds of a small convolutional network, one torch thread each, in this
 one run; wall times are given as shares of the serial one. Workers are started, and Ray too, by one
-short round before the clock starts. The results are compared bit by bit. The load is the kernel's, of
-the last minute, at the end of each part: well above the engine's own workers, it means that others
-were at work too, and the shares say little.
+short round before the clock starts. The results are compared bit by bit. The load is that of the
+last minute, at the end of each part: well above the engine's own workers, it means that others were
+at work too, and the shares say little.
 """
 
 import argparse
@@ -60,9 +60,8 @@ def main() -> None:
     specs = rounds_of(epochs, options.rounds)
     expected, alone = timed(serial, trainer, specs)
     each = alone / options.rounds
-    print(
-        f"serial: {options.rounds} rounds of {each:.1f} s ({epochs} epochs), {alone:.1f} s, {load()}"
-    )
+    print(f"{options.rounds} rounds of {each:.1f} s ({epochs} epochs)")
+    print(f"serial: {alone:.1f} s, {load()}")
     if each < options.seconds:
         print(f"(rounds came out shorter than {options.seconds:g} s: the machine is busy)")
     for name in options.engines:

@@ -18,6 +18,12 @@ from dynsnap.errors import PlanError, TrainingError
 # Same spec, same bits: only among workers that compute with the same of these.
 _BITS_DEPEND_ON = ("numpy", "torch", "scikit-learn", "lightgbm", "xgboost", "xgboost-cpu")
 
+# Those who stay with the driver, by what they can do.
+_ROLES = {
+    role: [word for word in vars(protocol) if not word.startswith("_")]
+    for role, protocol in (("monitor", Monitor), ("checkpoints", Checkpoints))
+}
+
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Parcel:
@@ -130,8 +136,7 @@ def versions() -> dict[str, str]:
 
 def _role(thing: Any) -> str | None:
     kind = type(thing)
-    for role, protocol in (("monitor", Monitor), ("checkpoints", Checkpoints)):
-        words = [word for word in vars(protocol) if not word.startswith("_")]
+    for role, words in _ROLES.items():
         if all(callable(getattr(kind, word, None)) for word in words):
             return role
     return None

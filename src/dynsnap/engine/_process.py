@@ -3,7 +3,7 @@
 import mmap
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from multiprocessing import connection, parent_process
 from multiprocessing.connection import Connection
 from multiprocessing.reduction import DupFd
@@ -21,28 +21,24 @@ class Crate:
 
     Args:
         file: The open file; handed over to a child process as such.
-        sizes: Bytes of each array, one after another in the file.
+        places: Where each array begins and ends in the file.
         about: The parcel without its arrays.
     """
 
-    def __init__(self, file: Any, sizes: tuple[int, ...], about: Mapping[str, Any]) -> None:
-        self._file, self._sizes, self._about = file, sizes, about
+    def __init__(
+        self, file: Any, places: Sequence[tuple[int, int]], about: Mapping[str, Any]
+    ) -> None:
+        self._file, self._places, self._about = file, places, about
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Crate, (DupFd(self._file), self._sizes, self._about)
+        return Crate, (DupFd(self._file), self._places, self._about)
 
     def parcel(self) -> Parcel:
         """The parcel. Its arrays are read when used, and copied only where they are written to."""
-        arrays: list[Any] = []
         file = self._file.detach()
-        if sum(self._sizes):
-            whole = memoryview(mmap.mmap(file, 0, access=mmap.ACCESS_COPY))
-            start = 0
-            for size in self._sizes:
-                arrays.append(whole[start : start + size])
-                start += size
-        else:
-            arrays = [bytearray() for _ in self._sizes]
+        size = max((end for _, end in self._places), default=0)
+        whole = memoryview(mmap.mmap(file, size, access=mmap.ACCESS_COPY) if size else b"")
+        arrays = [whole[start:end] for start, end in self._places]
         os.close(file)
         return Parcel(arrays=arrays, **self._about)
 

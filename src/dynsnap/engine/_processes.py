@@ -23,6 +23,9 @@ from dynsnap.errors import PlanError
 # Read by OpenMP, torch and BLAS when they are loaded.
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
+# Bytes, at a multiple of which arrays begin, as numpy and torch lay them out themselves.
+_ALIGNED = 64
+
 
 class ProcessesEngine:
     """Spreads rounds over processes of this machine.
@@ -106,11 +109,14 @@ class _Crew:
         self._workers: list[_Worker] = []
         # Has no name, so nothing is left behind, whoever is killed.
         self._file = tempfile.TemporaryFile(prefix="dynsnap-")  # noqa: SIM115  # until `close`
-        arrays = [array.raw() for array in parcel.arrays]
-        for array in arrays:
-            self._file.write(array)
+        self._places: list[tuple[int, int]] = []
+        for array in parcel.arrays:
+            content = array.raw()
+            start = self._file.tell()
+            self._file.write(content)
+            self._places.append((start, start + content.nbytes))
+            self._file.write(bytes(-self._file.tell() % _ALIGNED))
         self._file.flush()
-        self._sizes = tuple(array.nbytes for array in arrays)
         self._about = {
             field.name: getattr(parcel, field.name)
             for field in dataclasses.fields(parcel)
@@ -163,7 +169,7 @@ class _Crew:
         with _one_thread(), _without_interrupts():
             process = context.Process(
                 target=_process.main,
-                args=(theirs, _process.Crate(self._file.fileno(), self._sizes, self._about)),
+                args=(theirs, _process.Crate(self._file.fileno(), self._places, self._about)),
                 name="dynsnap worker",
                 daemon=True,
             )
