@@ -66,7 +66,7 @@ def flow(pair: PairResult) -> Figure:
         y = sum(starts[name]) / 2 + tall[name] / 2 + 4
         # Beside a thin band there is no room but below it.
         y = y if tall[name] > 18 else max(starts[name]) + tall[name] + 16
-        shapes.append(Text(x=(left + right) / 2, y=y, text=text, anchor="middle", tone="muted"))
+        shapes.append(Text(x=(left + right) / 2, y=y, text=text, anchor="middle"))
     shapes += _ends(counts, total, tall, (top, low), left, -1)
     shapes += _ends(counts, total, tall, (top, low), right, 1)
     bottom = max(low + tall["gained"] + tall["never"], low + tall["lost"] + tall["never"])

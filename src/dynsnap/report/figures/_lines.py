@@ -275,5 +275,5 @@ def _names(frame: Frame, series: Sequence[Series]) -> list[Shape]:
         ):
             y += 3
         taken.append((x, x + wide, y))
-        shapes.append(Text(x=x, y=y, text=word, tone=one.tone, size=11, bold=True))
+        shapes.append(Text(x=x, y=y, text=word, size=11))
     return shapes

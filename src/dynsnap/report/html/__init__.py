@@ -3,7 +3,8 @@
 from dynsnap.report.html._comparison import comparison_page
 from dynsnap.report.html._gate import gate_page
 from dynsnap.report.html._page import MOST_BYTES, Page
-from dynsnap.report.html._study import Curve, StudyFindings, study_page
+from dynsnap.report.html._study import StudyFindings, study_page
+from dynsnap.report.html._study_figures import Curve
 
 __all__ = [
     "MOST_BYTES",

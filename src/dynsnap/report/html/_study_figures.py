@@ -1,0 +1,219 @@
+"""A study in pictures: what consistency costs, sweeps, and rounds of training."""
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dynsnap.report._element import Markup
+from dynsnap.report.figures import Figure, Level, Point, Series, chart, tones
+from dynsnap.report.html._parts import Entry, Head, Listing, Section, listing, picture
+from dynsnap.report.html._study_table import HEADLINE, is_reference, limits, percent, value_of
+from dynsnap.study import Row, SweepRow
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Curve:
+    """One round of training: its validation accuracy epoch by epoch, and its snapshots.
+
+    Attributes:
+        method: Whose round it is.
+        name: Which round.
+        accuracy: After every epoch.
+        epochs: The epoch of each snapshot, from 0.
+        snapshots: The validation accuracy of each snapshot.
+        threshold: The pruning threshold τ of the round, None where nothing is pruned.
+    """
+
+    method: str
+    name: str
+    accuracy: tuple[float, ...]
+    epochs: tuple[int, ...]
+    snapshots: tuple[float, ...]
+    threshold: float | None = None
+
+
+def _preferred(rows: Sequence[Row]) -> str:
+    known = list(dict.fromkeys(row.combination for row in rows))
+    return "average" if "average" in known else known[0]
+
+
+def cost(rows: Sequence[Row]) -> Section:
+    """Consistency against cost, with every method."""
+    how = _preferred(rows)
+    drawn = []
+    for metric, symbol in (("correct_consistency", "ACC-CON"), ("consistency", "CON")):
+        shown = [row for row in rows if row.metric == metric and row.combination == how]
+        shown = [row for row in shown if row.cost > 0]
+        if not shown:
+            continue
+        colours = tones([row.method for row in shown])
+        trained = [row for row in shown if not is_reference(row.method)] or shown
+        best = max(trained, key=lambda row: row.value)
+        drawn.append(
+            chart(
+                name=f"{metric.replace('_', '-')}-cost",
+                title=f"{symbol} against cost, members combined by {how.replace('_', ' ')}",
+                description=(
+                    f"Every method by its cost in trainings per generation and its {symbol} in "
+                    f"percent. The highest that is retrained is {best.method}: "
+                    f"{percent(best.value)} for {best.cost:.1f}κ."
+                ),
+                series=[
+                    Series(
+                        name=row.method,
+                        tone=colours[row.method],
+                        points=(
+                            Point(
+                                x=row.cost,
+                                y=100 * row.value,
+                                low=None if row.low is None else 100 * row.low,
+                                high=None if row.high is None else 100 * row.high,
+                                label=f"{row.method}: {percent(row.value)} at {row.cost:.1f}κ",
+                            ),
+                        ),
+                    )
+                    for row in shown
+                ],
+                across="cost, κ (each step doubles)",
+                up=f"{symbol}, percent",
+                logarithmic=True,
+                named_points=True,
+                said="{:.1f}".format,
+                height=340,
+            )
+        )
+    return Section(
+        name="cost",
+        title="What consistency costs",
+        lead=drawn[0].description if drawn else "",
+        body=[picture(figure) for figure in drawn],
+        figures=tuple(drawn),
+    )
+
+
+def sweeps(points: Sequence[SweepRow]) -> Section:
+    """Every sweep as a picture and a table."""
+    drawn: list[Figure] = []
+    body: list[Markup] = []
+    for name, group in itertools.groupby(points, key=lambda point: point.sweep):
+        some = list(group)
+        figure = _sweep(name, some)
+        drawn.append(figure)
+        body += [picture(figure), _sweep_table(name, some)]
+    return Section(
+        name="sweeps",
+        title="Sweeps",
+        lead="One setting varied, all else equal. Cost moves with it, so it is shown beside.",
+        body=body,
+        figures=tuple(drawn),
+    )
+
+
+def _slug(name: str) -> str:
+    """A name as part of a file's name, and unlike any other name's.
+
+    Example:
+        >>> _slug("members"), _slug("a/b"), _slug("a b")
+        ('members', 'a-b-612f62', 'a-b-612062')
+    """
+    kept = (mark if mark.isascii() and (mark.isalnum() or mark in "-=") else "-" for mark in name)
+    safe = "".join(kept)
+    return safe if safe == name else f"{safe[:40]}-{name.encode().hex()[:24]}"
+
+
+def _sweep(name: str, points: Sequence[SweepRow]) -> Figure:
+    over = points[0].over
+    labels = list(dict.fromkeys(point.point for point in points))
+    costs = {point.point: point.row.cost for point in points}
+    found = {(point.point, point.row.metric): point.row for point in points}
+    colours = tones(list(HEADLINE))
+    series = []
+    for metric, symbol in HEADLINE.items():
+        line = [
+            Point(
+                x=float(place),
+                y=100 * row.value,
+                low=None if row.low is None else 100 * row.low,
+                high=None if row.high is None else 100 * row.high,
+            )
+            for place, label in enumerate(labels)
+            if (row := found.get((label, metric))) is not None
+        ]
+        if line:
+            series.append(Series(name=symbol, points=tuple(line), tone=colours[metric]))
+    return chart(
+        name=f"sweep-{_slug(name)}",
+        title=f"Sweep over {over}" if name == over else f"Sweep over {over}: {name}",
+        description=f"ACC, CON and ACC-CON in percent for {len(labels)} values of {over}.",
+        series=series,
+        across=f"{over}, with its cost",
+        up="percent",
+        places=[(float(i), f"{label} ({costs[label]:.1f}κ)") for i, label in enumerate(labels)],
+        said="{:.1f}".format,
+    )
+
+
+def _sweep_table(name: str, points: Sequence[SweepRow]) -> Markup:
+    labels = list(dict.fromkeys(point.point for point in points))
+    found = {(point.point, point.row.metric): point.row for point in points}
+    costs = {point.point: point.row.cost for point in points}
+    heads = [Head(points[0].over), Head("κ", True)]
+    for symbol in HEADLINE.values():
+        heads += [Head(symbol, True), Head("interval", fixed=True)]
+    lines = []
+    for label in labels:
+        line = [Entry(label), Entry(f"{costs[label]:.1f}", key=costs[label])]
+        for metric in HEADLINE:
+            row = found.get((label, metric))
+            line += [
+                Entry(percent(value_of(row)), key=value_of(row)),
+                Entry(limits(row), tone="quiet"),
+            ]
+        lines.append(line)
+    return listing(
+        Listing(
+            name=f"sweep-{_slug(name)}-table",
+            caption=f"{name}, with cost",
+            heads=tuple(heads),
+            rows=lines,
+        )
+    )
+
+
+def curves(curves: Sequence[Curve]) -> Section:
+    """Rounds of training with their snapshots."""
+    drawn = tuple(_curve(curve) for curve in curves)
+    return Section(
+        name="curves",
+        title="Rounds of training",
+        lead="Validation accuracy after every epoch. Marks are snapshots; those below the pruning "
+        "threshold τ are not kept.",
+        body=[picture(figure) for figure in drawn],
+        figures=drawn,
+    )
+
+
+def _curve(curve: Curve) -> Figure:
+    bar = curve.threshold
+    taken = sorted(zip(curve.epochs, curve.snapshots, strict=True))
+    kept = [at for at in taken if bar is None or at[1] >= bar]
+    pruned = [at for at in taken if at not in kept]
+    line = tuple(Point(x=epoch + 1.0, y=value) for epoch, value in enumerate(curve.accuracy))
+    series = [Series(name="validation accuracy", points=line, tone="one", marks=False)]
+    for name, some, tone in (("kept", kept, "three"), ("pruned", pruned, "two")):
+        if some:
+            points = tuple(Point(x=epoch + 1.0, y=value) for epoch, value in some)
+            series.append(Series(name=f"snapshot {name}", points=points, tone=tone, joined=False))  # type: ignore[arg-type]
+    said = "nothing is pruned" if bar is None else f"τ is {bar:.4f}"
+    return chart(
+        name=f"curve-{_slug(curve.method)}",
+        title=f"{curve.method}, {curve.name}",
+        description=(
+            f"{len(line)} epochs; {len(kept)} of {len(taken)} snapshots are kept, {said}."
+        ),
+        series=series,
+        across="epoch",
+        up="validation accuracy",
+        levels=() if bar is None else [Level(y=bar, name=f"τ = {bar:.4f}", tone="ink")],
+        said="{:.3f}".format,
+    )
