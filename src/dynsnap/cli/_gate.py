@@ -1,6 +1,7 @@
 """`dynsnap gate`: let a retrained model through, or not."""
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -93,15 +94,16 @@ def gate(
     options.claim_outputs([old, new, noise_floor, rules_file], outputs)
     options.claim_figures(svg_to, png_to)
     rename = options.parse_renames(renames)
+    settings: dict[str, Any] = {
+        "twin": noise_floor is not None,
+        "resamples": resamples,
+        "top_k": gates.top_k(rules),
+        "seed": seed,
+    }
     with options.lined_up([old, new], titles, noise_floor, columns, rename) as blocks:
-        compared = comparison.compare_at_levels(
-            blocks,
-            gates.confidences(rules),
-            twin=noise_floor is not None,
-            resamples=resamples,
-            top_k=gates.top_k(rules),
-            seed=seed,
-        )
+        compared = comparison.compare_at_levels(blocks, gates.confidences(rules), **settings)
+        parts = gates.apart(compared[0], rules)
+        compared = comparison.measure_apart(compared, blocks, parts, **settings)
     verdict = gates.judge(compared, rules, allow_missing=allow_missing)
     told = report.gate_report(verdict)
     options.deliver(json_to, lambda: options.as_json(gates.to_json(verdict)))

@@ -1,5 +1,6 @@
 """Generations of a classifier side by side: every metric, with intervals and breakdowns."""
 
+from dynsnap.comparison._apart import measure_apart
 from dynsnap.comparison._compare import compare, compare_at_levels, compare_blocks
 from dynsnap.comparison._count import AlignedBlocks
 from dynsnap.comparison._flips import flips, write_flips
@@ -36,6 +37,7 @@ __all__ = [
     "compare_at_levels",
     "compare_blocks",
     "flips",
+    "measure_apart",
     "to_json",
     "write_flips",
 ]

@@ -1,7 +1,7 @@
 """May this retrain ship? Rules, and what holding two generations against them gives."""
 
 from dynsnap.gate._json import to_json
-from dynsnap.gate._judge import RuleOutcome, Status, Verdict, judge
+from dynsnap.gate._judge import RuleOutcome, Status, Verdict, apart, judge
 from dynsnap.gate._read import inline_rule, read_rules
 from dynsnap.gate._rule import EVERY, Rule, confidences, top_k
 
@@ -11,6 +11,7 @@ __all__ = [
     "RuleOutcome",
     "Status",
     "Verdict",
+    "apart",
     "confidences",
     "inline_rule",
     "judge",

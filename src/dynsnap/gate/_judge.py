@@ -116,6 +116,23 @@ def judge(
     )
 
 
+def apart(comparison: Comparison, rules: Sequence[Rule]) -> set[tuple[str, str]]:
+    """The classes and slices that rules ask more of than the comparison has measured there.
+
+    They are (column, name) as `dynsnap.comparison.measure_apart` takes them.
+    """
+    whole = {**comparison.generations[-1].metrics, **comparison.pairs[0].metrics}
+    found = set()
+    for rule in rules:
+        column, wanted = rule.slice or ("truth", rule.class_name)
+        for group in comparison.pairs[0].groups:
+            asked = group.column == column and wanted in (EVERY, group.name)
+            lacking = rule.metric in whole and rule.metric not in group.metrics
+            if rule.partial and asked and lacking and group.kind != "frequency":
+                found.add((group.column, group.name))
+    return found
+
+
 def _level(levels: Sequence[Comparison], rule: Rule) -> Comparison:
     for comparison in levels:
         if rule.on == "value" or comparison.confidence == rule.confidence:

@@ -1,0 +1,97 @@
+"""A class or a slice measured on its own, for metrics whose sums are not kept for every group."""
+
+import dataclasses
+from collections.abc import Collection, Iterator, Sequence
+
+import numpy as np
+
+from dynsnap._types import Flags
+from dynsnap.comparison._compare import compare_at_levels
+from dynsnap.comparison._count import AlignedBlocks
+from dynsnap.comparison._results import Comparison, GroupResult
+from dynsnap.predictions import AlignmentReport, Predictions
+
+
+def measure_apart(
+    compared: Sequence[Comparison],
+    blocks: AlignedBlocks,
+    parts: Collection[tuple[str, str]],
+    *,
+    twin: bool = False,
+    resamples: int = 1000,
+    top_k: Sequence[int] = (2,),
+    seed: int = 0,
+) -> list[Comparison]:
+    """Comparisons of two generations in which some groups have every metric.
+
+    A comparison keeps sums of most metrics for every group, but calibration and label frequencies
+    for all inputs only. Here the groups that are asked for are counted again as if their inputs
+    were all there are: one more pass over the blocks for each.
+
+    Args:
+        compared: What `compare_at_levels` found, one for each level.
+        blocks: What it was found on.
+        parts: The groups, as (column, name); the column of true classes is "truth".
+        twin: As for `compare_at_levels`.
+        resamples: As for `compare_at_levels`.
+        top_k: As for `compare_at_levels`.
+        seed: As for `compare_at_levels`.
+    """
+    levels = [each.confidence for each in compared]
+    found: dict[tuple[str, str], list[Comparison]] = {}
+    for group in compared[0].pairs[0].groups:
+        if (group.column, group.name) in parts and group.inputs:
+            found[group.column, group.name] = compare_at_levels(
+                _Part(blocks, group),
+                levels,
+                twin=twin,
+                resamples=resamples,
+                top_k=top_k,
+                seed=seed,
+            )
+    return [
+        _with_groups(whole, {part: levelled[place] for part, levelled in found.items()})
+        for place, whole in enumerate(compared)
+    ]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class _Part:
+    """The inputs of one group, block by block."""
+
+    blocks: AlignedBlocks
+    group: GroupResult
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        return self.blocks.classes
+
+    @property
+    def report(self) -> AlignmentReport:
+        return dataclasses.replace(self.blocks.report, shared=self.group.inputs)
+
+    def __iter__(self) -> Iterator[tuple[Predictions, ...]]:
+        for block in self.blocks:
+            inside = self._inside(block[0])
+            if inside.any():
+                yield tuple(each.take(np.flatnonzero(inside)) for each in block)
+
+    def _inside(self, one: Predictions) -> Flags:
+        if self.group.kind == "class":
+            assert one.truth is not None
+            return np.asarray(one.truth == self.classes.index(self.group.name))
+        column = one.slices[self.group.column]
+        return np.asarray(column.codes == column.values.index(self.group.name))
+
+
+def _with_groups(whole: Comparison, apart: dict[tuple[str, str], Comparison]) -> Comparison:
+    (pair,) = whole.pairs
+    groups = []
+    for group in pair.groups:
+        alone = apart.get((group.column, group.name))
+        if alone is not None:
+            more = {**alone.generations[-1].metrics, **alone.pairs[0].metrics}
+            # What the whole comparison has measured of the group stays as it is.
+            group = dataclasses.replace(group, metrics={**more, **group.metrics})
+        groups.append(group)
+    return dataclasses.replace(whole, pairs=(dataclasses.replace(pair, groups=tuple(groups)),))
