@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import importlib
 import multiprocessing
 import os
 import signal
@@ -63,6 +64,16 @@ def test_torch_gives_the_same_bits_as_in_one_process(kind):
     assert {done.spec for done in found} == set(wanted)
     for done in found:
         assert_same_round(done, expected[done.spec])
+
+
+@pytest.mark.parametrize("name", ["lightgbm.LGBMClassifier", "xgboost.XGBClassifier"])
+def test_boosted_trees_keep_the_contract_too(name):
+    from dynsnap.boost import BoostTrainer
+
+    module, _, kind = name.rpartition(".")
+    model = getattr(importlib.import_module(module), kind)(max_depth=2)
+    with ProcessesEngine(1) as engine:
+        check_engine(engine, BoostTrainer(digits_stream(), model=model), recipes=[STEP])
 
 
 class Threads(CentroidTrainer):

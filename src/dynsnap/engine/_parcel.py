@@ -3,9 +3,11 @@
 This is pickle between processes of one program. Nothing that a user hands in is read with it.
 """
 
+import importlib
 import io
 import pickle
 import sys
+import types
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
@@ -65,6 +67,8 @@ def pack(trainer: Trainer, pickler: type[Any] = pickle.Pickler) -> Sent:
 
     class Packer(pickler):  # type: ignore[misc]  # whose base is only known here
         def persistent_id(self, thing: Any) -> str | None:
+            if isinstance(thing, types.ModuleType):
+                return f"module {thing.__name__}"
             role = _role(thing)
             if role is not None and kept.setdefault(role, thing) is not thing:
                 raise PlanError(f"A trainer with more than one {role} cannot be sent to workers.")
@@ -110,6 +114,8 @@ def unpack(
 
     class Unpacker(pickle.Unpickler):
         def persistent_load(self, role: str) -> Any:
+            if role.startswith("module "):
+                return importlib.import_module(role.removeprefix("module "))
             return {"monitor": monitor, "checkpoints": checkpoints}[role]
 
     trainer: Trainer = Unpacker(io.BytesIO(parcel.content), buffers=parcel.arrays).load()
