@@ -89,13 +89,13 @@ def execute(
 ) -> StudyResult:
     """Run a study in its folder, and leave there what is needed to understand the results."""
     start = time.monotonic()
+    workers = engine.opened(plan)
     stream, notes = study.open_stream(plan.data)
     for note in notes:
         watch.say(note)
     store = run_folder(plan, folder, weights=plan.keep == "weights")
     # Whatever is wrong with the study is said before there is a folder.
     trainer = make_trainer(plan, stream, store=store, monitor=watch)
-    workers = engine.opened(plan)
     with store, workers as spread:
         _files.write_bytes(folder / "study.toml", file.read_bytes())
         result = study.run(

@@ -66,6 +66,7 @@ def train(
         Watch(budget=budget, quiet=quiet) as watch,
         watch.going_on(_execute.same_command(), f"What was done is in {folder}."),
     ):
+        workers = engine.opened(plan)
         stream, notes = study.open_stream(plan.data)
         for note in notes:
             watch.say(note)
@@ -74,7 +75,6 @@ def train(
         rounds = _execute.run_folder(plan, folder, weights=True)
         # Whatever is wrong with the study is said before there is a folder.
         trainer = make_trainer(plan, stream, store=rounds, monitor=watch)
-        workers = engine.opened(plan)
         with rounds, workers as spread:
             made = study.train_ensembles(
                 plan,
