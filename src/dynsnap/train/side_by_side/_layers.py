@@ -5,7 +5,7 @@ batch norm need no change. A parameter of shape (out, ...) becomes (rounds · ou
 a slice of it.
 
 cuDNN is fast on grouped convolutions only where a group has as many inputs as outputs and the
-stride is one; elsewhere it falls back to one kernel per group, at 4 to 9 times the time. So every
+stride is one; elsewhere it falls back to one kernel per group, which is far slower. So every
 other convolution is written as one of those, or as a matrix product. It computes the same sums.
 """
 
