@@ -1,4 +1,5 @@
 import json
+import os
 import subprocess
 import sys
 import warnings
@@ -251,6 +252,32 @@ def test_a_finished_round_needs_no_checkpoint(folder):
     states.save(a_spec(), b"half way")
     folder.put("k1", a_round())
     assert states.load(a_spec()) is None
+
+
+def test_who_is_killed_between_a_round_and_its_checkpoint_leaves_nothing_behind(folder):
+    states = folder.checkpoints(lambda spec: "k1")
+    states.save(a_spec(), b"half way")
+    spent = (folder.path / "checkpoints/k1.bin").read_bytes()
+    folder.put("k1", a_round())
+    folder.close()
+    left = folder.path / "checkpoints/k1.bin"
+    left.write_bytes(spent)
+    before = (folder.path / "rounds/k1.npz").stat().st_mtime_ns
+    os.utime(left, ns=(before, before - 1))
+    with RunFolder(folder.path):
+        assert not left.exists()
+
+
+def test_the_checkpoint_of_a_round_that_is_trained_again_is_kept(folder):
+    folder.put("k1", a_round())
+    states = folder.checkpoints(lambda spec: "k1")
+    states.save(a_spec(), b"half way, again")
+    done, left = folder.path / "rounds/k1.npz", folder.path / "checkpoints/k1.bin"
+    later = done.stat().st_mtime_ns + 1
+    os.utime(left, ns=(later, later))
+    folder.close()
+    with RunFolder(folder.path):
+        assert states.load(a_spec()) == b"half way, again"
 
 
 def test_a_damaged_checkpoint_is_named_and_the_round_starts_over(folder):

@@ -182,6 +182,17 @@ class RunFolder:
     def _checkpoint(self, key: str) -> Path:
         return self.path / "checkpoints" / f"{key}.bin"
 
+    def _drop_spent_checkpoints(self) -> None:
+        """Finish what `put` began where it was killed: the round is there, its checkpoint too.
+
+        A checkpoint that is younger than its round is of a training that goes on: the round was
+        damaged, or is wanted with its weights now.
+        """
+        for checkpoint in (self.path / "checkpoints").glob("[!.]*.bin"):
+            done = self._round(checkpoint.stem)
+            if done.exists() and done.stat().st_mtime_ns >= checkpoint.stat().st_mtime_ns:
+                checkpoint.unlink(missing_ok=True)
+
     def _check_mark(self) -> None:
         mark = self.path / _MARK
         if not mark.exists():
@@ -210,6 +221,7 @@ class RunFolder:
         for folder in folders:
             for leftover in folder.glob(".*"):
                 leftover.unlink(missing_ok=True)
+        self._drop_spent_checkpoints()
         mark = self.path / _MARK
         if not mark.exists():
             _files.write_text(mark, json.dumps({"kind": "run", "format": _rounds.FORMAT}) + "\n")
