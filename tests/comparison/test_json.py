@@ -19,6 +19,10 @@ def full():
     return compare(old, new, noise_floor=twin, names=["old", "new"], resamples=20)
 
 
+def several():
+    return compare(*made.generations(count=4), resamples=20)
+
+
 def paths(value, prefix=""):
     """Every field, with [] for any item of a list and nothing below the names of metrics."""
     if isinstance(value, list):
@@ -40,9 +44,9 @@ def test_the_page_names_every_field_and_no_other():
         if line.startswith("| `")
         for word in re.findall(r"`([^`]+)`", line.split("|")[1])
     }
-    found = set(paths(to_json(full())))
+    found = {*paths(to_json(full())), *paths(to_json(several()))}
     inner = {
-        path for path in found if path.startswith(("pairs[].transitions.", "pairs[].flows[]."))
+        path for path in found if path.startswith("pairs[].flows[].") or ".transitions." in path
     }
     assert found - inner == named
     text = PAGE.read_text()
@@ -66,6 +70,29 @@ def test_values_and_intervals_are_where_the_page_says():
     diagonal = np.diag(plain["matrices"]["correct_consistency"])
     assert diagonal.tolist() == pytest.approx(accuracy)
     assert plain["alignment"]["names"] == ["old", "new", "noise floor"]
+
+
+def test_what_the_page_shows_of_single_inputs_is_in_the_json():
+    found = several()
+    plain = json.loads(json.dumps(to_json(found)))
+    last = found.pairs[-1]
+    lost = [(one.id, one.old_label, one.new_label, one.new_confidence) for one in last.flipped]
+    assert lost == [
+        (one["id"], one["old_label"], one["new_label"], one["new_confidence"])
+        for one in plain["pairs"][-1]["flipped"]
+    ]
+    assert plain["ambiguity_so_far"] == list(found.ambiguity_so_far)
+    assert [one["changes"] for one in plain["restless"]] == [one.changes for one in found.restless]
+    assert {len(one["labels"]) for one in plain["restless"]} == {4}
+
+
+def test_p_values_are_corrected_within_each_kind_of_group():
+    found = full().pairs[0].groups
+    for kind in ("class", "slice"):
+        some = [group for group in found if group.kind == kind]
+        worst = min(some, key=lambda group: group.changed)
+        assert worst.corrected == pytest.approx(min(1.0, len(some) * worst.changed))
+        assert all(group.changed <= group.corrected <= 1 for group in some)
 
 
 def test_undefined_and_infinite_values_are_null_and_the_text_is_strict_json():

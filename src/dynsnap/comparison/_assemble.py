@@ -8,6 +8,7 @@ import numpy as np
 
 from dynsnap._types import AnyArray, Floats
 from dynsnap.comparison._bootstrap import Bootstrap, Formula, Metrics, Sampled
+from dynsnap.comparison._corrected import corrected
 from dynsnap.comparison._count import Counted
 from dynsnap.comparison._notes import notes
 from dynsnap.comparison._results import (
@@ -157,7 +158,7 @@ class _Assembly:
             transitions=_transitions(cases),
             mcnemar=_mcnemar(cases),
             flows=tuple(self._flows(place)),
-            groups=tuple(self._groups(place)),
+            groups=corrected(self._groups(place)),
             noise_floor=floor,
             flipped=counted.gallery.flipped(*tally.layout.pairs[place]),
         )

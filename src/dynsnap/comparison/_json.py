@@ -7,9 +7,12 @@ from dynsnap.comparison._results import (
     Comparison,
     Estimate,
     Estimates,
+    FlippedInput,
     GenerationResult,
     GroupResult,
     PairResult,
+    RestlessInput,
+    TransitionCounts,
 )
 
 SCHEMA = "dynsnap.comparison/1"
@@ -48,6 +51,8 @@ def to_json(comparison: Comparison) -> dict[str, Any]:
         },
         "averages": _metrics(comparison.averages),
         "agreement": _metrics(comparison.agreement),
+        "ambiguity_so_far": list(comparison.ambiguity_so_far),
+        "restless": [_restless(each) for each in comparison.restless],
         "alignment": {
             "names": list(report.names),
             "rows": list(report.rows),
@@ -66,25 +71,18 @@ def _generation(generation: GenerationResult) -> dict[str, Any]:
 
 
 def _pair(pair: PairResult) -> dict[str, Any]:
-    counts = pair.transitions
     return {
         "old": pair.old,
         "new": pair.new,
         "metrics": _metrics(pair.metrics),
-        "transitions": None
-        if counts is None
-        else {
-            "kept": counts.kept,
-            "gained": counts.gained,
-            "lost": counts.lost,
-            "never": counts.never,
-        },
+        "transitions": _transitions(pair.transitions),
         "mcnemar": pair.mcnemar,
         "flows": [
             {"truth": flow.truth, "old": flow.old, "new": flow.new, "inputs": flow.inputs}
             for flow in pair.flows
         ],
         "groups": [_group(each) for each in pair.groups],
+        "flipped": [_flipped(each) for each in pair.flipped],
         "noise_floor": None if pair.noise_floor is None else _metrics(pair.noise_floor),
     }
 
@@ -98,8 +96,37 @@ def _group(group: GroupResult) -> dict[str, Any]:
         "inputs": group.inputs,
         "weight": group.weight,
         "metrics": _metrics(group.metrics),
+        "transitions": _transitions(group.transitions),
         "mcnemar": group.changed,
+        "corrected": group.corrected,
     }
+
+
+def _transitions(counts: TransitionCounts | None) -> dict[str, int] | None:
+    if counts is None:
+        return None
+    return {
+        "kept": counts.kept,
+        "gained": counts.gained,
+        "lost": counts.lost,
+        "never": counts.never,
+    }
+
+
+def _flipped(one: FlippedInput) -> dict[str, Any]:
+    return {
+        "id": one.id,
+        "truth": one.truth,
+        "old_label": one.old_label,
+        "new_label": one.new_label,
+        "old_confidence": one.old_confidence,
+        "new_confidence": one.new_confidence,
+        "slices": list(one.slices),
+    }
+
+
+def _restless(one: RestlessInput) -> dict[str, Any]:
+    return {"id": one.id, "truth": one.truth, "labels": list(one.labels), "changes": one.changes}
 
 
 def _metrics(metrics: Estimates) -> dict[str, Any]:

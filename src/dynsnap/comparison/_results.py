@@ -49,6 +49,7 @@ class GroupResult:
         weight: Their total weight; equal to `inputs` when nothing is weighted.
         metrics: Those of the pair, and the accuracy of the newer generation.
         changed: The p-value of McNemar's exact test within the group, None without truth.
+        corrected: The same by Holm's method, for the number of groups of this kind.
         classes: The classes that make up the group, for majority and minority.
         transitions: Counts of the four cases within the group, None without truth.
     """
@@ -60,6 +61,7 @@ class GroupResult:
     weight: float
     metrics: Estimates
     changed: float | None = None
+    corrected: float | None = None
     classes: tuple[str, ...] = ()
     transitions: "TransitionCounts | None" = None
 

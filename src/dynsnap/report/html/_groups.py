@@ -6,7 +6,6 @@ from dynsnap.comparison import Comparison, Estimate, GroupResult, PairResult
 from dynsnap.report._blocks import count, interval, number, p_value
 from dynsnap.report._element import Markup
 from dynsnap.report.figures import by_class, where_answers_went
-from dynsnap.report.html._corrected import holm
 from dynsnap.report.html._inputs import how_many
 from dynsnap.report.html._parts import Entry, Head, Listing, Section, listing, picture
 
@@ -70,13 +69,12 @@ def worse_slices(comparison: Comparison, pair: PairResult) -> tuple[list[GroupRe
 def _worse(groups: Sequence[GroupResult], level: float) -> list[GroupResult]:
     return [
         group
-        for group, p in zip(groups, _corrected(groups), strict=True)
-        if p < level and group.transitions and group.transitions.lost > group.transitions.gained
+        for group in groups
+        if group.transitions
+        and group.transitions.lost > group.transitions.gained
+        and group.corrected is not None
+        and group.corrected < level
     ]
-
-
-def _corrected(groups: Sequence[GroupResult]) -> list[float]:
-    return holm([1.0 if group.changed is None else group.changed for group in groups])
 
 
 def answers(comparison: Comparison, pair: PairResult, rows: int) -> Section:
@@ -137,9 +135,7 @@ def _table(
             Head("corrected", True, "The same by Holm's method, for the number of groups."),
         ]
     heads.append(Head("CON", True, "Share of inputs labelled alike."))
-    lines = [
-        _line(group, p, comparison) for group, p in zip(groups, _corrected(groups), strict=True)
-    ]
+    lines = [_line(group, comparison) for group in groups]
     return listing(
         Listing(
             name=f"{kind}-table",
@@ -154,11 +150,11 @@ def _table(
     )
 
 
-def _line(group: GroupResult, corrected: float, comparison: Comparison) -> list[Entry]:
+def _line(group: GroupResult, comparison: Comparison) -> list[Entry]:
     cells = [Entry(_name(group)), Entry(count(group.inputs), key=group.inputs)]
     cases = group.transitions
     if comparison.has_truth and cases is not None:
-        clear = corrected < 1 - comparison.confidence
+        clear = group.corrected is not None and group.corrected < 1 - comparison.confidence
         tone = ("bad" if cases.lost > cases.gained else "good") if clear else ""
         net = cases.gained - cases.lost
         cells += [
@@ -168,7 +164,7 @@ def _line(group: GroupResult, corrected: float, comparison: Comparison) -> list[
             *_share(group.metrics.get("gained")),
             Entry(f"{net:+,}".replace("-", "−") if net else "0", key=net, tone=tone),
             Entry(p_value(group.changed), key=group.changed, tone="quiet"),
-            Entry(p_value(corrected), key=corrected, tone=tone or "quiet"),
+            Entry(p_value(group.corrected), key=group.corrected, tone=tone or "quiet"),
         ]
     found = group.metrics.get("consistency")
     value = None if found is None else found.value
