@@ -12,7 +12,7 @@ from dynsnap.errors import TrainingError
 from dynsnap.testing import CentroidTrainer, assert_same_round
 
 STEP = Recipe(schedule=Schedule("step"), epochs=4, snapshots=2)
-LONG = Recipe(schedule=Schedule("step"), epochs=150, snapshots=2)
+LONG = Recipe(schedule=Schedule("step"), epochs=12, snapshots=2)
 CYCLIC = Recipe(schedule=Schedule("cyclic"), epochs=6, snapshots=3, selection="window")
 
 
@@ -21,10 +21,11 @@ def specs(count, recipe=STEP):
 
 
 class FaultyTrainer(CentroidTrainer):
-    """Does as `faults` says of the index of a round: "kill", "raise", "diverge", "hang", "slow".
+    """Does as `faults` says of the index of a round: "kill", "raise", "diverge", "hang".
 
     With "once" before it ("once kill"), only the first time; "hang on there" hangs on the node that
-    is called "there" by its environment only.
+    is called "there" by its environment only. "until stopped" does not go on after its fifth epoch
+    before it is asked to stop, "after met" not at all before there is a file "met" in the folder.
     """
 
     def __init__(self, folder, faults=None, **settings):
@@ -54,7 +55,8 @@ class FaultyTrainer(CentroidTrainer):
         return True
 
     def _go_wrong(self, fault, spec):
-        (self.folder / f"begun-{spec.index}").write_text(str(os.getpid()))
+        with (self.folder / f"begun-{spec.index}").open("a") as notes:
+            notes.write(f"{os.getpid()}\n")
         if fault == "kill":
             os.kill(os.getpid(), signal.SIGKILL)
         elif fault == "raise":
@@ -63,8 +65,13 @@ class FaultyTrainer(CentroidTrainer):
             raise TrainingError(f"{spec} diverged.")
         elif fault == "hang" or fault == f"hang on {os.environ.get('DYNSNAP_TEST_NODE')}":
             time.sleep(600)
-        elif fault == "slow":
-            time.sleep(2)
+        elif fault == "after met":
+            wait_for(lambda: (self.folder / "met").exists())
+
+    def _tell(self, spec, path, curve):
+        if self.faults.get(spec.index) == "until stopped" and len(curve) > 5:
+            wait_for(self._monitor.stopping)
+        super()._tell(spec, path, curve)
 
 
 def trained(folder):
@@ -82,7 +89,13 @@ def assert_as_serial(found, wanted, tolerance=0.0):
         assert_same_round(done, expected[done.spec], tolerance=tolerance)
 
 
-def wait_for(happens, seconds=40):
+def begun(folder, index):
+    """The processes that have begun with a round, in order."""
+    notes = Path(folder) / f"begun-{index}"
+    return notes.read_text().split() if notes.exists() else []
+
+
+def wait_for(happens, seconds=300):
     """Wait until something has happened."""
     end = time.monotonic() + seconds
     while not happens():

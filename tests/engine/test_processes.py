@@ -18,7 +18,16 @@ from dynsnap.engine import ProcessesEngine, Rules
 from dynsnap.errors import PlanError
 from dynsnap.testing import CentroidTrainer, assert_same_round, check_engine
 from tests.engine.faults import Faults
-from tests.engine.made import CYCLIC, STEP, FaultyTrainer, alive, assert_as_serial, specs, wait_for
+from tests.engine.made import (
+    CYCLIC,
+    STEP,
+    FaultyTrainer,
+    alive,
+    assert_as_serial,
+    begun,
+    specs,
+    wait_for,
+)
 from tests.train.made import pictures, stream_of
 from tests.train.made import spec as made_spec
 
@@ -129,9 +138,8 @@ def test_workers_leave_with_a_driver_that_is_killed(tmp_path):
         "list(ProcessesEngine(1)(FaultyTrainer(sys.argv[1], {0: 'hang'}), specs(1)))\n"
     )
     driver = subprocess.Popen([sys.executable, "-c", code, str(tmp_path), Path.cwd()])
-    begun = tmp_path / "begun-0"
-    wait_for(lambda: begun.exists() and begun.read_text())
-    worker = int(begun.read_text())
+    wait_for(lambda: begun(tmp_path, 0))
+    worker = int(begun(tmp_path, 0)[0])
     assert alive(worker)
     driver.send_signal(signal.SIGKILL)
     driver.wait()

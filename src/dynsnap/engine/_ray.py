@@ -166,8 +166,9 @@ class _Crew:
             num_cpus=needs["CPU"],
             num_gpus=needs["GPU"],
             num_returns="streaming",
-            # A worker waits with further rounds until these are fetched: memory stays bounded.
-            _generator_backpressure_num_objects=2,
+            # A worker goes on when the driver has taken its last round, and no sooner: what it
+            # has sent cannot be lost with it, and memory stays bounded.
+            _generator_backpressure_num_objects=1,
             max_retries=0,  # Ray would train rounds again that have arrived
         )
 
