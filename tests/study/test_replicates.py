@@ -1,5 +1,6 @@
 """Single learners repeated from rounds that are there anyway, and rounds trained ahead."""
 
+import numpy as np
 import pytest
 
 from dynsnap import study
@@ -60,6 +61,8 @@ def test_single_learners_are_repeated_at_no_further_training(tmp_path):
     assert len(values) == 3
     assert len(set(values)) > 1, "the replicates should be different learners"
     assert result.value("singlebase", "accuracy").value == pytest.approx(sum(values) / 3)
+    assert result.value("singlebase", "accuracy").spread == pytest.approx(np.std(values, ddof=1))
+    assert result.value("extbagging", "accuracy").spread is None
 
 
 def test_rounds_trained_ahead_change_nothing_but_the_waves(tmp_path):

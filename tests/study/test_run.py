@@ -133,11 +133,22 @@ def test_the_table_holds_the_papers_averages(finished):
         assert result.value("extbagging", metric, "majority").value == pytest.approx(value)
 
 
+def test_the_accuracy_of_every_generation_is_in_the_table(finished):
+    _, folder, result = finished
+    for number in (1, 2, 3):
+        said = predictions.read(folder / f"predictions/dynsnap-cyc-average-g{number}.parquet")
+        row = result.value("dynsnap-cyc", f"accuracy_{number}")
+        assert row.value == pytest.approx(metrics.accuracy(said.labels, truth=said.truth))
+        assert row.low <= row.value <= row.high
+    never = [result.value("never-retrain", f"accuracy_{number}").value for number in (1, 2, 3)]
+    assert len(set(never)) == 1
+
+
 def test_the_table_is_written_with_the_agreed_columns(finished):
     _, folder, result = finished
     with (folder / "table.csv").open(newline="") as file:
         lines = list(csv.reader(file))
-    assert lines[0] == ["method", "combination", "metric", "value", "low", "high", "cost"]
+    assert lines[0] == ["method", "combination", "metric", "value", "low", "high", "cost", "spread"]
     assert len(lines) - 1 == len(result.rows)
     # As text: a value that is not defined equals nothing, not even itself.
     assert str(study.read_table(folder / "table.csv")) == str(list(result.rows))

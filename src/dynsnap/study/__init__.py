@@ -1,15 +1,17 @@
 """The experiment: methods side by side on growing data, with every tool handed to it."""
 
+from dynsnap.study._frontier import FRESH, Standing, frontier
 from dynsnap.study._plan import DataPlan, Keep, StudyPlan, read_study
 from dynsnap.study._run import StudyResult, run
 from dynsnap.study._sections import Section
 from dynsnap.study._stream import open_stream
-from dynsnap.study._table import NEVER_RETRAIN, NOISE_FLOOR, Row, SweepRow, read_table
+from dynsnap.study._table import NEVER_RETRAIN, NOISE_FLOOR, Row, SweepRow, averaged, read_table
 from dynsnap.study._train import TrainedEnsemble, check_generations, train_ensembles
 from dynsnap.study._variants import Defaults, Sweep
 from dynsnap.study._waves import Ensemble, Ledger, StudyMonitor
 
 __all__ = [
+    "FRESH",
     "NEVER_RETRAIN",
     "NOISE_FLOOR",
     "DataPlan",
@@ -19,13 +21,16 @@ __all__ = [
     "Ledger",
     "Row",
     "Section",
+    "Standing",
     "StudyMonitor",
     "StudyPlan",
     "StudyResult",
     "Sweep",
     "SweepRow",
     "TrainedEnsemble",
+    "averaged",
     "check_generations",
+    "frontier",
     "open_stream",
     "read_study",
     "read_table",

@@ -2,13 +2,15 @@
 
 import csv
 import io
+import math
+import statistics
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 from dynsnap import _files, predictions
-from dynsnap.comparison import Estimate, Estimates, compare
+from dynsnap.comparison import Estimate, compare
 from dynsnap.data import Stream
 from dynsnap.ensemble import Combination
 from dynsnap.predictions import Predictions
@@ -28,13 +30,15 @@ class Row:
     """One line of a study's table.
 
     Attributes:
-        metric: A name of the catalogue; "late_accuracy" for the accuracy of the last generation on
-            the classes that arrive late, "seconds" for the training time of one generation.
+        metric: A name of the catalogue; "accuracy_1" for the accuracy of generation 1 alone, and so
+            on; "late_accuracy" for the accuracy of the last generation on the classes that arrive
+            late, "seconds" for the training time of one generation.
         value: Generation metrics averaged over generations, pair metrics over pairs, replicates
             last. Fractions.
         low: Lower bound of the interval over test inputs, None where there is none.
         high: Its upper bound.
         cost: Trainings from scratch (κ) that one generation takes.
+        spread: Standard deviation of the value over replicates, None of a single one.
     """
 
     method: str
@@ -44,6 +48,7 @@ class Row:
     low: float | None = None
     high: float | None = None
     cost: float
+    spread: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +75,7 @@ def table(
             spent = price(plan, ledger, line)
             for how in plan.combinations:
                 said = [predictions.read(shelf.path(one, how)) for one in line]
-                found = dict(_measured(plan, said, how))
+                found = _measured(plan, said, how, each=True)
                 if has_late:
                     found["late_accuracy"] = _accuracy(plan, shelf.path(line[-1], how, late=True))
                 yield replicate, _rows(method.name, how, found, spent)
@@ -79,7 +84,7 @@ def table(
             for method in plan.kept_methods:
                 first = Ensemble(method=method, generation=1, replicate=replicate)
                 said = [predictions.read(shelf.path(first, how))] * count
-                found = dict(_measured(plan, said, how))
+                found = _measured(plan, said, how, each=True)
                 if has_late:
                     found["late_accuracy"] = _accuracy(plan, shelf.path(first, how, late=True))
                 spent = price(plan, ledger, [first])
@@ -123,6 +128,7 @@ def averaged(replicates: Sequence[Sequence[Row]]) -> list[Row]:
             low=_mean(row.low for row in rows),
             high=_mean(row.high for row in rows),
             cost=_mean(row.cost for row in rows),
+            spread=_spread([row.value for row in rows]),
         )
         for rows in together.values()
     ]
@@ -154,6 +160,7 @@ def read_table(path: Path) -> list[Row]:
                 low=number(cells["low"]),
                 high=number(cells["high"]),
                 cost=float(cells["cost"]),
+                spread=number(cells.get("spread") or ""),  # tables of older versions have none
             )
             for cells in csv.DictReader(file)
         ]
@@ -167,13 +174,19 @@ def _noise_floor_rows(
     return _rows(NOISE_FLOOR, how, _measured(plan, said, how), price(plan, ledger, pair[1:]))
 
 
-def _measured(plan: StudyPlan, said: Sequence[Predictions], how: Combination) -> Estimates:
+def _measured(
+    plan: StudyPlan, said: Sequence[Predictions], how: Combination, *, each: bool = False
+) -> dict[str, Estimate]:
+    """The averages over generations and pairs; and, if asked for, each generation's accuracy."""
     names = [f"{position}" for position in range(1, len(said) + 1)]
-    found = compare(*said, names=names, resamples=plan.resamples).averages
-    votes = how.endswith("majority")
-    return {
-        name: estimate for name, estimate in found.items() if not (votes and name in _NOT_OF_VOTES)
-    }
+    compared = compare(*said, names=names, resamples=plan.resamples)
+    found = dict(compared.averages)
+    if how.endswith("majority"):
+        found = {name: value for name, value in found.items() if name not in _NOT_OF_VOTES}
+    if each:
+        for generation in compared.generations:
+            found[f"accuracy_{generation.name}"] = generation.metrics["accuracy"]
+    return found
 
 
 def _accuracy(plan: StudyPlan, path: Path) -> Estimate:
@@ -197,6 +210,12 @@ def _rows(method: str, how: Combination, found: Mapping[str, Estimate], spent: P
         )
         for metric, estimate in measured.items()
     ]
+
+
+def _spread(values: Sequence[float]) -> float | None:
+    if len(values) < 2 or not all(map(math.isfinite, values)):
+        return None
+    return statistics.stdev(values)
 
 
 def _mean(values: Iterable[Any]) -> Any:

@@ -1,0 +1,117 @@
+"""Accuracy, consistency and cost side by side, and which methods count.
+
+Consistency alone rewards doing nothing: what is never retrained never changes its mind.
+So a method counts only if it has learned what is new about as well as a fresh DynSnap-cyc.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from dynsnap.study._table import NOISE_FLOOR, Row
+
+FRESH = "dynsnap-cyc"
+LATE_SHARE = 0.9  # of the fresh ensemble's accuracy on late classes, the least that counts
+LAST_LOSS = 0.003  # of accuracy in the last generation, the most that may be given away
+
+_EACH = re.compile(r"accuracy_(\d+)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """What a method gives, and what it takes; fractions, None where a table does not say.
+
+    Attributes:
+        accuracies: Of each generation on its own.
+        late: Accuracy of the last generation on the classes that arrive late.
+        lacks: Why it does not count; empty where it counts, or where nothing can be said.
+        judged: Whether it was held against a fresh DynSnap-cyc.
+    """
+
+    method: str
+    accuracy: Row
+    consistency: Row
+    correct_consistency: Row | None
+    gained: Row | None
+    lost: Row | None
+    late: Row | None
+    accuracies: tuple[Row, ...]
+    lacks: str = ""
+    judged: bool = False
+
+    @property
+    def cost(self) -> float:
+        """Trainings from scratch that one generation takes."""
+        return self.accuracy.cost
+
+    @property
+    def counts(self) -> bool:
+        """Whether nothing speaks against it."""
+        return not self.lacks
+
+
+def frontier(rows: Sequence[Row], *, combination: str = "average") -> tuple[Standing, ...]:
+    """Every method of a study's table, held against a fresh DynSnap-cyc.
+
+    A method does not count where its accuracy on late classes is below 0.9 of the fresh ensemble's,
+    or its accuracy in the last generation is more than 0.3 points below.
+
+    Args:
+        rows: The table.
+        combination: How members are combined.
+
+    Example:
+        >>> def of(method, **values):
+        ...     return [Row(method=method, combination="average", metric=name, value=value, cost=1)
+        ...             for name, value in values.items()]
+        >>> rows = [*of("dynsnap-cyc", accuracy=0.9, consistency=0.92, late_accuracy=0.9),
+        ...         *of("never-retrain", accuracy=0.9, consistency=1.0, late_accuracy=0.0)]
+        >>> [(one.method, one.counts) for one in frontier(rows)]
+        [('dynsnap-cyc', True), ('never-retrain', False)]
+    """
+    found: dict[str, dict[str, Row]] = {}
+    for row in rows:
+        if row.combination == combination:
+            found.setdefault(row.method, {})[row.metric] = row
+    fresh = found.get(FRESH)
+    return tuple(
+        _standing(method, values, fresh)
+        for method, values in found.items()
+        if "accuracy" in values and "consistency" in values
+    )
+
+
+def _standing(method: str, values: Mapping[str, Row], fresh: Mapping[str, Row] | None) -> Standing:
+    judged = fresh is not None and method not in (FRESH, NOISE_FLOOR)
+    return Standing(
+        method=method,
+        accuracy=values["accuracy"],
+        consistency=values["consistency"],
+        correct_consistency=values.get("correct_consistency"),
+        gained=values.get("gained"),
+        lost=values.get("lost"),
+        late=values.get("late_accuracy"),
+        accuracies=_each(values),
+        judged=judged,
+        lacks=_lacks(values, fresh) if judged and fresh is not None else "",
+    )
+
+
+def _each(values: Mapping[str, Row]) -> tuple[Row, ...]:
+    known = [(int(match[1]), name) for name in values if (match := _EACH.fullmatch(name))]
+    return tuple(values[name] for _, name in sorted(known))
+
+
+def _lacks(values: Mapping[str, Row], fresh: Mapping[str, Row]) -> str:
+    reasons = []
+    late, late_fresh = values.get("late_accuracy"), fresh.get("late_accuracy")
+    if late and late_fresh and late.value < LATE_SHARE * late_fresh.value:
+        reasons.append(
+            f"late classes {100 * late.value:.1f} %, below {LATE_SHARE:g} of "
+            f"{FRESH}'s {100 * late_fresh.value:.1f} %"
+        )
+    last, last_fresh = _each(values)[-1:], _each(fresh)[-1:]
+    if last and last_fresh and last[0].value < last_fresh[0].value - LAST_LOSS:
+        gap = 100 * (last_fresh[0].value - last[0].value)
+        reasons.append(f"last generation {gap:.1f} points below {FRESH}'s")
+    return "; ".join(reasons)
