@@ -19,6 +19,10 @@ Formula: TypeAlias = Callable[..., Metrics]
 
 _AT_ONCE = 1 << 21  # numbers that are resampled together, about 16 MB
 
+# Multiplications that OpenBLAS leaves to one thread, and columns of which these are taken.
+_ONE_THREAD = 1 << 19
+_ACROSS = 64
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sampled:
@@ -122,8 +126,22 @@ def _resampled(draws: Floats, sums: Sequence[Floats]) -> list[Floats]:
     groups, blocks = sums[0].shape[:2]
     flat = [each.transpose(1, 0, 2).reshape(blocks, -1) for each in sums]
     ends = np.cumsum([each.shape[1] for each in flat])[:-1]
-    drawn = np.split(draws @ np.concatenate(flat, axis=1), ends, axis=1)  # one product for all
+    drawn = np.split(_product(draws, np.concatenate(flat, axis=1)), ends, axis=1)
     return [each.reshape(len(draws), groups, -1) for each in drawn]
+
+
+def _product(draws: Floats, sums: Floats) -> Floats:
+    """The matrix product, in pieces that BLAS takes on one thread.
+
+    A second thread would wait busily for longer than the whole product takes.
+    """
+    product = np.empty((len(draws), sums.shape[1]))
+    down = max(1, _ONE_THREAD // (_ACROSS * len(sums)))
+    for column in range(0, sums.shape[1], _ACROSS):
+        across = slice(column, column + _ACROSS)
+        for row in range(0, len(draws), down):
+            product[row : row + down, across] = draws[row : row + down] @ sums[:, across]
+    return product
 
 
 @lru_cache(maxsize=4)

@@ -12,6 +12,8 @@ from dynsnap.predictions import Predictions
 FLIPPED = 500  # lost inputs that a result names, of each retrain
 RESTLESS = 200  # inputs that changed again and again
 
+_CACHED = 2**16  # rows that are looked at together, so that what is found about them stays at hand
+
 
 class Gallery:
     """What is remembered of single inputs while they pass by, however many there are.
@@ -68,10 +70,9 @@ def _added(total: float, weights: Floats | None, rows: AnyArray) -> float:
 
 
 def _most_confident(old: Predictions, new: Predictions) -> Iterator[tuple[float, FlippedInput]]:
-    if old.truth is None:
-        rows = np.flatnonzero(old.labels != new.labels)
-    else:
-        rows = np.flatnonzero((old.labels == old.truth) & (new.labels != old.truth))
+    rows = np.concatenate(
+        [_changed(old, new, slice(at, at + _CACHED)) + at for at in range(0, len(old), _CACHED)]
+    )
     if new.scores is not None:  # a mistake made with confidence is the one to look at first
         rows = rows[_highest(new.scores[rows, new.labels[rows]], FLIPPED)]
     for row in rows[:FLIPPED].tolist():
@@ -91,6 +92,15 @@ def _most_confident(old: Predictions, new: Predictions) -> Iterator[tuple[float,
                 ),
             ),
         )
+
+
+def _changed(old: Predictions, new: Predictions, rows: slice) -> AnyArray:
+    """Which of these rows are lost; without truth, which have changed."""
+    before, now = old.labels[rows], new.labels[rows]
+    if old.truth is None:
+        return np.flatnonzero(before != now)
+    truth = old.truth[rows]
+    return np.flatnonzero((before == truth) & (now != truth))
 
 
 def _highest(values: AnyArray, count: int) -> AnyArray:

@@ -24,7 +24,8 @@ def turn(scores: AnyArray, first: int, tile: AnyArray) -> None:
     if first + TILE <= rows:
         for c in range(classes):
             for r in range(TILE):
-                tile[c, r] = scores[first + r, c]
+                # Unsigned: a signed place may count from the end, which takes a look at each.
+                tile[c, r] = scores[np.uint64(first + r), np.uint64(c)]
     else:
         for c in range(classes):
             for r in range(TILE):
