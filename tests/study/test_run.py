@@ -4,7 +4,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from dynsnap import comparison, metrics, predictions, study
+from dynsnap import comparison, data, metrics, predictions, study
 from dynsnap.data import digits, digits_stream, from_generations
 from dynsnap.ensemble import COMBINATIONS, METHODS
 from dynsnap.errors import PlanError
@@ -142,6 +142,17 @@ def test_the_accuracy_of_every_generation_is_in_the_table(finished):
         assert row.low <= row.value <= row.high
     never = [result.value("never-retrain", f"accuracy_{number}").value for number in (1, 2, 3)]
     assert len(set(never)) == 1
+
+
+def test_the_inputs_that_were_lost_are_kept_with_the_study(finished, stream):
+    _, folder, _ = finished
+    files = [folder / f"predictions/snapshot-average-g{i}.parquet" for i in (2, 3)]
+    lost = {one.id for one in comparison.compare(*files, resamples=1).pairs[0].flipped}
+    kept = data.read_excerpts(folder / study.INPUTS, lost)
+    assert kept.keys() == lost
+    test = stream.evaluation["test"]
+    name = min(lost)
+    assert np.array_equal(kept[name], test.inputs[test.ids.tolist().index(name)])
 
 
 def test_the_table_is_written_with_the_agreed_columns(finished):

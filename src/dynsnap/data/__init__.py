@@ -4,6 +4,7 @@ from dynsnap.data._arrays import from_arrays, read_npz
 from dynsnap.data._cifar import read_cifar10, read_cifar100
 from dynsnap.data._dataset import DataSet
 from dynsnap.data._digits import digits, digits_growth, digits_stream
+from dynsnap.data._excerpts import Excerpt, excerpts, read_excerpts, write_excerpts
 from dynsnap.data._growth import GrowthPlan, LateValidation, grow
 from dynsnap.data._images import read_images
 from dynsnap.data._jsonl import read_jsonl
@@ -18,6 +19,7 @@ from dynsnap.data._text_csv import read_ag_news, read_text_csv, read_yahoo_answe
 __all__ = [
     "SOURCES",
     "DataSet",
+    "Excerpt",
     "GrowthPlan",
     "LateValidation",
     "NewInputs",
@@ -29,6 +31,7 @@ __all__ = [
     "digits",
     "digits_growth",
     "digits_stream",
+    "excerpts",
     "from_arrays",
     "from_arrivals",
     "from_generations",
@@ -37,6 +40,7 @@ __all__ = [
     "read_ag_news",
     "read_cifar10",
     "read_cifar100",
+    "read_excerpts",
     "read_images",
     "read_inputs",
     "read_jsonl",
@@ -46,5 +50,6 @@ __all__ = [
     "read_yahoo_answers",
     "reading_options",
     "split",
+    "write_excerpts",
     "yahoo_growth",
 ]

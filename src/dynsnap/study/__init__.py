@@ -1,6 +1,7 @@
 """The experiment: methods side by side on growing data, with every tool handed to it."""
 
 from dynsnap.study._frontier import FRESH, Standing, frontier
+from dynsnap.study._inputs import INPUTS, SHOWN, shown_ids
 from dynsnap.study._plan import DataPlan, Keep, StudyPlan, read_study
 from dynsnap.study._run import StudyResult, run
 from dynsnap.study._sections import Section
@@ -12,8 +13,10 @@ from dynsnap.study._waves import Ensemble, Ledger, StudyMonitor
 
 __all__ = [
     "FRESH",
+    "INPUTS",
     "NEVER_RETRAIN",
     "NOISE_FLOOR",
+    "SHOWN",
     "DataPlan",
     "Defaults",
     "Ensemble",
@@ -35,5 +38,6 @@ __all__ = [
     "read_study",
     "read_table",
     "run",
+    "shown_ids",
     "train_ensembles",
 ]

@@ -7,6 +7,7 @@ from pathlib import Path
 from dynsnap.data import Stream
 from dynsnap.ensemble import Engine, RoundStore, Trainer, serial
 from dynsnap.errors import PlanError
+from dynsnap.study._inputs import INPUTS, write_inputs
 from dynsnap.study._plan import StudyPlan
 from dynsnap.study._table import Row, SweepRow, averaged, sweep_rows, table, write_rows
 from dynsnap.study._views import Shelf, ensembles_of, write_predictions
@@ -80,6 +81,7 @@ def run(
         replicates.setdefault(replicate, []).extend(rows)
         if monitor is not None:
             monitor.measured(rows[0].method, rows[0].combination)
+    write_inputs(plan, stream, shelf, folder / INPUTS)
     rows = averaged(list(replicates.values()))
     write_rows(folder / "table.csv", rows)
     if len(replicates) > 1:
