@@ -83,7 +83,7 @@ def test_images_are_found_by_their_paths_and_only_within_their_folder(tmp_path):
 def test_other_ids_are_refused_and_named(tmp_path):
     path = tmp_path / "inputs.npz"
     np.savez(path, inputs=np.zeros((1, 2, 2, 1), np.uint8), ids=["a"])
-    with pytest.raises(DataError, match="none of the 2 inputs that are shown.*'b'"):
+    with pytest.raises(DataError, match=r"none of the 2 inputs that are shown.*'b'"):
         data.read_excerpts(path, ["c", "b"])
     with pytest.raises(DataError, match="no file, folder or source"):
         data.read_excerpts(tmp_path / "nowhere", ["a"])
