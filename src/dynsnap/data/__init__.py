@@ -9,7 +9,13 @@ from dynsnap.data._growth import GrowthPlan, LateValidation, grow
 from dynsnap.data._images import read_images
 from dynsnap.data._jsonl import read_jsonl
 from dynsnap.data._new_inputs import NewInputs, read_inputs, reading_options
-from dynsnap.data._paper import cifar10_growth, cifar100_growth, yahoo_growth
+from dynsnap.data._newsgroups import read_newsgroups
+from dynsnap.data._paper import (
+    cifar10_growth,
+    cifar100_growth,
+    newsgroups_growth,
+    yahoo_growth,
+)
 from dynsnap.data._pool import Pool, Stream, check_nested
 from dynsnap.data._sources import SOURCES, load
 from dynsnap.data._split import from_arrivals, from_generations, split
@@ -37,6 +43,7 @@ __all__ = [
     "from_generations",
     "grow",
     "load",
+    "newsgroups_growth",
     "read_ag_news",
     "read_cifar10",
     "read_cifar100",
@@ -44,6 +51,7 @@ __all__ = [
     "read_images",
     "read_inputs",
     "read_jsonl",
+    "read_newsgroups",
     "read_npz",
     "read_table",
     "read_text_csv",

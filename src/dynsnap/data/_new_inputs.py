@@ -15,7 +15,7 @@ from dynsnap.data._dataset import opened
 from dynsnap.errors import DataError
 
 _LINES = (".jsonl", ".jsonl.gz")
-_TEXTS = ("text-csv", "yahoo-answers", "ag-news", "jsonl")  # sources of texts only
+_TEXTS = ("text-csv", "yahoo-answers", "ag-news", "20-newsgroups", "jsonl")  # of texts only
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

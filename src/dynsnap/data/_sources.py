@@ -11,6 +11,7 @@ from dynsnap.data._dataset import DataSet
 from dynsnap.data._digits import digits
 from dynsnap.data._images import read_images
 from dynsnap.data._jsonl import read_jsonl
+from dynsnap.data._newsgroups import read_newsgroups
 from dynsnap.data._tables import read_table
 from dynsnap.data._text_csv import read_ag_news, read_text_csv, read_yahoo_answers
 from dynsnap.errors import PlanError, did_you_mean
@@ -21,6 +22,7 @@ SOURCES: Mapping[str, Callable[..., DataSet]] = {
     "cifar-100": read_cifar100,
     "yahoo-answers": read_yahoo_answers,
     "ag-news": read_ag_news,
+    "20-newsgroups": read_newsgroups,
     "npz": read_npz,
     "table": read_table,
     "images": read_images,

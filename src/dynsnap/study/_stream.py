@@ -16,6 +16,7 @@ _GROWTH: Mapping[str, Callable[[], GrowthPlan]] = {
     "cifar-10": data.cifar10_growth,
     "cifar-100": data.cifar100_growth,
     "yahoo-answers": data.yahoo_growth,
+    "20-newsgroups": data.newsgroups_growth,
 }
 
 

@@ -1,18 +1,22 @@
 """From a lane that has ended to a round: its snapshots, scored on every evaluation set."""
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from dynsnap import seeds
-from dynsnap.data import Stream
 from dynsnap.ensemble import Round, snapshot_epochs
 from dynsnap.train._lane import Lane
 from dynsnap.train._predict import Scoring
 from dynsnap.train._preparations import to_header
+from dynsnap.train._prepare import Encoded
 from dynsnap.train._weights import Learner
 from dynsnap.train._workshop import Workshop
 
 
-def finished(lane: Lane, shop: Workshop, stream: Stream, *, keep_weights: bool) -> Round:
+def finished(
+    lane: Lane, shop: Workshop, evaluation: Mapping[str, Encoded], *, keep_weights: bool
+) -> Round:
     """The round that a lane has become."""
     recipe, blueprint = lane.spec.recipe, shop.blueprint
     epochs = snapshot_epochs(recipe, lane.curve)
@@ -35,7 +39,7 @@ def finished(lane: Lane, shop: Workshop, stream: Stream, *, keep_weights: bool) 
         spec=lane.spec,
         accuracy=np.repeat(curve[epochs], recipe.passes),
         epochs=np.repeat(epochs, recipe.passes),
-        scores={name: scoring(pool.inputs) for name, pool in stream.evaluation.items()},
+        scores={name: scoring.of(encoded) for name, encoded in evaluation.items()},
         curve=curve,
         weights=tuple(one.to_bytes() for one in learners) if keep_weights else (),
         seconds=lane.seconds,

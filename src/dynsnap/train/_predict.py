@@ -10,12 +10,14 @@ from torch import Tensor, nn
 from dynsnap import seeds
 from dynsnap._types import AnyArray, MemberScores
 from dynsnap.errors import FileError, InputError
+from dynsnap.train._bags import Bags, KnownBags, is_bag
 from dynsnap.train._chain import Chain
 from dynsnap.train._devices import choose_device, one_thread
 from dynsnap.train._factory import Blueprint, is_dropout
 from dynsnap.train._preparations import from_header
 from dynsnap.train._prepare import Encoded, Preparation, State
 from dynsnap.train._stack import Masks, Stack, drop, flatten, softmax
+from dynsnap.train._text import Texts, Words
 from dynsnap.train._weights import Learner
 from dynsnap.train._workshop import load
 
@@ -100,9 +102,12 @@ class Scoring:
             self._groups.append((rows, group))
 
     def __call__(self, inputs: AnyArray) -> MemberScores:
-        encoded = self._prepare.encode(inputs).to(self._device)
+        return self.of(self._prepare.encode(inputs).to(self._device))
+
+    def of(self, encoded: Encoded) -> MemberScores:
+        """Scores of inputs that are encoded already, on the device."""
         found = {**self._prepare.offers(encoded)}
-        if len(inputs) and found != self._offers:
+        if len(encoded) and found != self._offers:
             raise InputError(
                 f"The learners were trained on {_words(self._offers)}, but these inputs have "
                 f"{_words(found)}."
@@ -110,7 +115,7 @@ class Scoring:
         found_scores = [group.scores(encoded).cpu().numpy() for _, group in self._groups]
         if len(found_scores) == 1:
             return found_scores[0]
-        scores = np.empty((self.members, len(inputs), self._classes), np.float32)
+        scores = np.empty((self.members, len(encoded), self._classes), np.float32)
         for (rows, _), part in zip(self._groups, found_scores, strict=True):
             scores[rows] = part
         return scores
@@ -206,12 +211,45 @@ class _AloneGroup:
         return torch.cat(parts)
 
 
+class _BagsGroup:
+    """fastText learners, whose texts are counted once for all of them."""
+
+    def __init__(self, learners: Sequence[Learner], prepare: Words, dropout: float) -> None:
+        self._learners = learners
+        self._prepare = prepare
+        self._dropout = dropout
+
+    def scores(self, encoded: Encoded, /) -> Tensor:
+        assert isinstance(encoded, Texts)
+        bags = Bags(encoded, self._prepare)
+        known: dict[int, KnownBags] = {}  # snapshots of one round share a vocabulary
+        members = []
+        with one_thread(), torch.inference_mode():
+            for one in self._learners:
+                own = id(one.prepared)
+                if own not in known:
+                    known[own] = bags.known(self._prepare.bind(one.prepared, encoded))
+                rows = np.arange(len(encoded))
+                means = known[own].means(rows, one.weights["vectors.weight"])
+                members += [self._pass(means, one, index) for index in range(one.passes)]
+        return torch.stack(members)
+
+    def _pass(self, means: Tensor, one: Learner, index: int) -> Tensor:
+        if one.passes > 1:
+            noise = torch.Generator().manual_seed(_seed(one, index))
+            means = means * drop(means.unsqueeze(0), self._dropout, [noise])[0]
+        logits = means @ one.weights["output.weight"].T + one.weights["output.bias"]
+        return softmax(logits)
+
+
 def _group(
     learners: Sequence[Learner], blueprint: Blueprint, prepare: Preparation, device: torch.device
 ) -> _Group:
     module = blueprint.template(learners[0].dropout)
     for one in learners:
         load(module, one.weights)  # says so if they do not fit
+    if device.type == "cpu" and is_bag(module) and isinstance(prepare, Words):
+        return _BagsGroup(learners, prepare, module.dropout.p)  # type: ignore[union-attr, arg-type]
     stackable = device.type == "cpu" and prepare.elementwise
     layers = blueprint.layers(learners[0].dropout) if stackable else None
     if layers is not None:

@@ -18,6 +18,8 @@ from dynsnap.ensemble import Checkpoints, Monitor, Round, RoundSpec
 from dynsnap.errors import PlanError
 from dynsnap.train._alone import AloneStepper, Loss
 from dynsnap.train._augment import Augmentation
+from dynsnap.train._bags import BagsStepper
+from dynsnap.train._bags import suits as suits_bags
 from dynsnap.train._chain import Chain
 from dynsnap.train._devices import Precision, choose_device, choose_precision, describe, log
 from dynsnap.train._drive import Saver, drive
@@ -29,7 +31,7 @@ from dynsnap.train._lockstep import Lockstep, Stepper
 from dynsnap.train._optimizers import Adam, OptimizerFactory
 from dynsnap.train._predict import Predictor
 from dynsnap.train._preparations import preparation
-from dynsnap.train._prepare import Preparation
+from dynsnap.train._prepare import Encoded, Preparation
 from dynsnap.train._stacked import StackedStepper
 from dynsnap.train._weights import FORMAT
 from dynsnap.train._workshop import Workshop
@@ -44,12 +46,14 @@ class _Team:
         batch: Rows in a step.
         layers: The stack that they are, None for any other module.
         beside: Whether they may step side by side on a GPU.
+        bags: Whether they are fastText on bags of words.
         dropout: What their modules are built with.
     """
 
     batch: int
     layers: Chain | None = None
     beside: bool = False
+    bags: bool = False
     dropout: float = 0.0
 
 
@@ -176,6 +180,7 @@ class TorchTrainer:
             shop.learning_rate,
             shop.device.type,
             str(shop.precision),
+            *(["bags"] if self._bags else []),
         ]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
@@ -207,7 +212,15 @@ class TorchTrainer:
             stepper = self._stepper(team, specs)
             lockstep = Lockstep(specs, self._open, width=stepper.width)
             for lane in drive(lockstep, stepper, saver=saver, monitor=self._monitor):
-                yield finished(lane, self._shop, self._stream, keep_weights=self._keep_weights)
+                yield finished(lane, self._shop, self._evaluation, keep_weights=self._keep_weights)
+
+    @cached_property
+    def _evaluation(self) -> dict[str, Encoded]:
+        """The evaluation sets, encoded once for all rounds."""
+        return {
+            name: self._shop.prepare.encode(pool.inputs).to(self.device)
+            for name, pool in self._stream.evaluation.items()
+        }
 
     def _team(self, spec: RoundSpec) -> "_Team":
         """Rounds with which a round may step, and how.
@@ -227,6 +240,8 @@ class TorchTrainer:
         rows = len(stream.generations[spec.generation - 1]) - held_out
         layers = shop.blueprint.layers(spec.recipe.dropout)
         batch = min(self._batch_size, rows)
+        if self._bags:
+            return _Team(batch=batch, bags=True)
         plain = isinstance(shop.optimizer, Adam) and self._loss is None
         if plain and is_suited(shop):
             dropout = 0.0 if self._grouped else spec.recipe.dropout
@@ -240,6 +255,11 @@ class TorchTrainer:
         return _Team(batch=batch, layers=layers if stackable else None)
 
     @cached_property
+    def _bags(self) -> bool:
+        """Whether rounds are fastText that can be trained on bags of words."""
+        return self._loss is None and suits_bags(self._shop)
+
+    @cached_property
     def _grouped(self) -> bool:
         """Whether rounds side by side on a GPU can be one network."""
         return groups(self._shop, self._shop.blueprint.build())
@@ -247,6 +267,8 @@ class TorchTrainer:
     def _stepper(self, team: "_Team", specs: list[RoundSpec]) -> Stepper:
         if team.layers is not None:
             return StackedStepper(self._shop, layers=team.layers)
+        if team.bags:
+            return BagsStepper(self._shop)
         if team.beside:
             longest = max(len(rows) for rows in self._stream.generations)
             # A long round that starts last would be alone in the end.

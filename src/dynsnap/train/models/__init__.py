@@ -2,8 +2,18 @@
 
 from dynsnap.train.models._convolutional import cnn
 from dynsnap.train.models._dense import mlp
-from dynsnap.train.models._fasttext import fasttext
+from dynsnap.train.models._fasttext import FastText, fasttext
 from dynsnap.train.models._registry import NAMES, by_name, with_settings
 from dynsnap.train.models._residual import DEPTHS, resnet
 
-__all__ = ["DEPTHS", "NAMES", "by_name", "cnn", "fasttext", "mlp", "resnet", "with_settings"]
+__all__ = [
+    "DEPTHS",
+    "NAMES",
+    "FastText",
+    "by_name",
+    "cnn",
+    "fasttext",
+    "mlp",
+    "resnet",
+    "with_settings",
+]
