@@ -132,3 +132,85 @@ def test_what_cannot_be_combined_is_refused(scores, weights, message):
 def test_an_unknown_combination_is_refused_with_a_suggestion():
     with pytest.raises(PlanError, match='Did you mean "majority"'):
         combine(ones(2), how="majorty")
+
+
+@st.composite
+def ensembles_of_two_generations(draw):
+    """Members that know all classes but some of the last ones, and at least one that knows all."""
+    scores, weights = draw(ensembles())
+    members, _, classes = scores.shape
+    lacking = draw(st.lists(st.integers(0, classes - 1), min_size=members - 1, max_size=members))
+    known = np.ones((members, classes), dtype=bool)
+    for member, count in enumerate(lacking[: members - 1]):
+        known[member, classes - count :] = False
+    return scores, weights, known
+
+
+def reference_with_silence(scores, how, weights, known):
+    """Fill every member's row where it is silent, one input at a time; then combine the rows."""
+    members, inputs, classes = scores.shape
+    if not how.startswith("weighted"):
+        weights = np.ones(members)
+    rows = np.array(scores, dtype=float)
+    for j in range(members):
+        for t in range(inputs):
+            own = [rows[j, t, k] if known[j, k] else 0.0 for k in range(classes)]
+            if sum(own) == 0:
+                own = [float(known[j, k]) for k in range(classes)]
+            if how.endswith("majority"):
+                own = [float(k == own.index(max(own))) for k in range(classes)]
+            rows[j, t] = np.array(own) / sum(own)
+    found = np.zeros((inputs, classes))
+    for t in range(inputs):
+        likely = [
+            np.average(rows[known[:, k], t, k], weights=weights[known[:, k]])
+            for k in range(classes)
+        ]
+        for j in range(members):
+            silent = [0.0 if known[j, k] else likely[k] for k in range(classes)]
+            silent = np.array(silent) / max(1.0, sum(silent))
+            found[t] += weights[j] * (rows[j, t] * (1 - silent.sum()) + silent)
+    return found / np.sum(weights)
+
+
+@given(ensembles_of_two_generations(), st.sampled_from(COMBINATIONS))
+def test_silence_is_filled_as_in_the_slow_reference(ensemble, how):
+    scores, weights, known = ensemble
+    combined = combine(scores, how=how, weights=weights, known=known)
+    np.testing.assert_allclose(
+        combined, reference_with_silence(scores, how, weights, known), atol=1e-9
+    )
+    np.testing.assert_allclose(combined.sum(axis=1), 1, atol=1e-12)
+
+
+@given(ensembles(), st.sampled_from(COMBINATIONS))
+def test_where_all_know_the_same_classes_nothing_changes(ensemble, how):
+    scores, weights = ensemble
+    plain = combine(scores, how=how, weights=weights)
+    for flag in (True, False):
+        known = np.ones(scores[:, 0].shape, dtype=bool)
+        known[:, -1] = flag  # nobody knows the last one: there is nobody to ask
+        assert np.array_equal(combine(scores, how=how, weights=weights, known=known), plain)
+
+
+@given(ensembles())
+def test_a_new_class_is_judged_by_those_alone_who_know_it(ensemble):
+    scores, _ = ensemble
+    known = np.ones((2 * len(scores), scores.shape[2]), dtype=bool)
+    known[len(scores) :, -1] = False
+    both = np.concatenate([scores, scores[::-1]])
+    combined = combine(both, how="average", known=known)
+    np.testing.assert_allclose(combined[:, -1], combine(scores, how="average")[:, -1], atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("known", "message"),
+    [
+        (np.ones((2, 2), dtype=bool), "2 members and 3 classes, but is bool of the shape"),
+        (np.ones((2, 3)), "but is float64"),
+        (np.array([[True, True, True], [False] * 3]), "without any class"),
+    ],
+)
+def test_a_wrong_account_of_who_knows_what_is_refused(known, message):
+    with pytest.raises(InputError, match=message):
+        combine(np.full((2, 1, 3), 1 / 3), how="average", known=known)

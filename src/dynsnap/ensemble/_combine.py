@@ -5,7 +5,7 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 
 from dynsnap import _check
-from dynsnap._types import Accuracies, Floats, MemberScores, Scores
+from dynsnap._types import Accuracies, Flags, Floats, MemberScores, Positions, Scores
 from dynsnap.errors import InputError, PlanError, did_you_mean
 
 Combination: TypeAlias = Literal["majority", "weighted_majority", "average", "weighted_average"]
@@ -13,7 +13,13 @@ Combination: TypeAlias = Literal["majority", "weighted_majority", "average", "we
 COMBINATIONS: tuple[Combination, ...] = get_args(Combination)
 
 
-def combine(scores: MemberScores, *, how: Combination, weights: Accuracies | None = None) -> Scores:
+def combine(
+    scores: MemberScores,
+    *,
+    how: Combination,
+    weights: Accuracies | None = None,
+    known: Flags | None = None,
+) -> Scores:
     """One row of scores per input from the rows of all members; every row sums to one.
 
     "majority" and "weighted_majority" count each member's vote and give the share of the votes
@@ -24,12 +30,20 @@ def combine(scores: MemberScores, *, how: Combination, weights: Accuracies | Non
     Ties go to the lowest class: a member votes for the first of its highest scores, and the label
     of a combined row is the first of its highest scores, as `argmax` has it.
 
+    Members of earlier generations may never have seen a class: `known`, as (members, classes),
+    says who has. A member has no say on a class that it does not know, and its silence is no vote
+    against it: what it says holds given that the input is of none of those classes, and how likely
+    that is, those say who know them.
+
     Example:
         >>> scores = np.array([[[0.6, 0.4]], [[0.4, 0.6]], [[0.1, 0.9]]])
         >>> combine(scores, how="majority").round(2)
         array([[0.33, 0.67]])
         >>> combine(scores, how="weighted_majority", weights=np.array([0.9, 0.3, 0.3])).round(2)
         array([[0.6, 0.4]])
+        >>> scores = np.array([[[1.0, 0.0]], [[0.2, 0.8]]])
+        >>> combine(scores, how="average", known=np.array([[True, False], [True, True]]))
+        array([[0.2, 0.8]])
     """
     if how not in COMBINATIONS:
         raise PlanError(f"There is no combination {how!r}. {did_you_mean(str(how), COMBINATIONS)}")
@@ -40,18 +54,63 @@ def combine(scores: MemberScores, *, how: Combination, weights: Accuracies | Non
             f"one class, but are {scores.dtype} of the shape {scores.shape}."
         )
     shares = _shares(weights if how.startswith("weighted") else None, how, len(scores))
-    combined = np.zeros(scores.shape[1:])
-    everyone = np.arange(scores.shape[1])
+    patterns, pattern_of = _patterns(known, scores.shape)
+    said = np.zeros((len(patterns), *scores.shape[1:]))
     # Member by member: the whole array in float64 would take four times the memory of float16.
     for position, share in enumerate(shares):
         rows = scores[position].astype(float)
         _check_rows(rows, position)
+        if not patterns[pattern_of[position]].all():
+            _leave_out(rows, patterns[pattern_of[position]])
         if how.endswith("majority"):
-            combined[everyone, rows.argmax(axis=1)] += share
+            said[pattern_of[position], np.arange(len(rows)), rows.argmax(axis=1)] += share
         else:
             rows *= share
-            combined += rows
+            said[pattern_of[position]] += rows
+    combined: Scores = said[0] if len(said) == 1 else _pooled(said, patterns)
     combined /= combined.sum(axis=1, keepdims=True)
+    return combined
+
+
+def _patterns(known: Flags | None, shape: tuple[int, ...]) -> tuple[Flags, Positions]:
+    """The distinct sets of classes that members know, and which one each member has."""
+    members, _, classes = shape
+    if known is None:
+        return np.ones((1, classes), dtype=bool), np.zeros(members, dtype=np.intp)
+    known = np.asarray(known)
+    if known.shape != (members, classes) or known.dtype != bool:
+        raise InputError(
+            f"`known` must be true or false for {members} members and {classes} classes, but is "
+            f"{known.dtype} of the shape {known.shape}."
+        )
+    if not known.any(axis=1).all():
+        raise InputError("`known` leaves a member without any class that it knows.")
+    # Of a class that nobody knows there is nobody else to ask.
+    patterns, pattern_of = np.unique(known | ~known.any(axis=0), axis=0, return_inverse=True)
+    return patterns, pattern_of
+
+
+def _leave_out(rows: Scores, known: Flags) -> None:
+    """What a member says given that the input is of a class that it knows."""
+    rows[:, ~known] = 0
+    sums = rows.sum(axis=1, keepdims=True)
+    # One that saw only what it does not know is undecided about the rest.
+    rows[:, known] += np.where(sums > 0, 0, 1)
+    rows /= rows.sum(axis=1, keepdims=True)
+
+
+def _pooled(said: Floats, patterns: Flags) -> Scores:
+    """The sum over all members, where the silence of some is filled by those who know."""
+    weights = said.sum(axis=2, keepdims=True)
+    knows = patterns[:, None, :]
+    asked = (weights * knows).sum(axis=0)
+    likely = (said * knows).sum(axis=0) / np.where(asked > 0, asked, 1)
+    combined = np.zeros(said.shape[1:])
+    for rows, known, weight in zip(said, patterns, weights, strict=True):
+        unknown = np.where(known, 0, likely)
+        # Several classes, each judged by others, may come to more than one together.
+        unknown /= np.maximum(1, unknown.sum(axis=1, keepdims=True))
+        combined += rows * (1 - unknown.sum(axis=1, keepdims=True)) + weight * unknown
     return combined
 
 
