@@ -10,6 +10,7 @@ import numpy as np
 from dynsnap import seeds
 from dynsnap._types import Flags, Floats, Positions
 from dynsnap.data._pool import Pool, Stream, rank_in_class
+from dynsnap.data._untouched import check_untouched
 from dynsnap.errors import DataError, PlanError, did_you_mean
 
 LateValidation: TypeAlias = Literal["never", "arrival", "always"]
@@ -31,6 +32,9 @@ class GrowthPlan:
         late: For some classes, the generation (from 1) that they arrive in; 1 for the others.
         validation: Share of each class of the held-out rows that is validated on, the first in
             file order; the rest is the test set.
+        untouched: Share of the validation rows of each class that stay aside for good, the first in
+            file order: no round trains on them or validates on them, so members of any generation
+            can be judged by them. They form the set "untouched".
         late_validation: Whether rounds validate on late classes: "never", from their "arrival"
             on, or "always" (their validation rows are then never trained on before).
         late_in_test: Whether the test set holds the late classes. Either way the set "late" holds
@@ -47,6 +51,7 @@ class GrowthPlan:
     shares: Mapping[str, float] = field(default_factory=dict)
     late: Mapping[str, int] = field(default_factory=dict)
     validation: float = 0.5
+    untouched: float = 0.0
     late_validation: LateValidation = "never"
     late_in_test: bool = False
     holdout: float = 0.4
@@ -87,6 +92,7 @@ class GrowthPlan:
         for word in ("validation", "holdout"):
             if not (isinstance(getattr(self, word), Real) and 0 < getattr(self, word) < 1):
                 raise PlanError(f"`{word}` must be above 0 and below 1, got {getattr(self, word)}.")
+        check_untouched(self.untouched)
         if self.late_validation not in ("never", "arrival", "always"):
             raise PlanError(
                 '`late_validation` must be "never", "arrival" or "always", '
@@ -124,10 +130,11 @@ def grow(train: Pool, plan: GrowthPlan, *, test: Pool | None = None) -> Stream:
     arrival = np.array([plan.late.get(name, 1) for name in train.classes])
     held = _cut_held_out(test, plan, left_out=share == 0)
     pool = train.join(test.take(held.validation))
+    aside = test.take(held.untouched, name=f"{test.name} (untouched)")
     # The held-out rows that are validated on follow the training rows.
     validated = np.arange(len(train), len(pool))
     labels, rank, sizes = train.labels, rank_in_class(train.labels), train.counts
-    generations, counts = [], []
+    generations, counts, arrived = [], [], []
     for number, fraction in enumerate(plan.fractions, start=1):
         here = arrival <= number
         quota = np.where(here, np.rint(fraction * share * sizes), 0)
@@ -136,15 +143,19 @@ def grow(train: Pool, plan: GrowthPlan, *, test: Pool | None = None) -> Stream:
         extra = validated[seen[pool.labels[validated]]]
         generations.append(np.concatenate([np.flatnonzero(rank < quota[labels]), extra]))
         counts.append(np.bincount(pool.labels[extra], minlength=len(pool.classes)))
+        arrived.append(np.flatnonzero(seen[aside.labels]))
     evaluation = {"test": test.take(held.test, name=f"{test.name} (test half)")}
     if plan.late:
         evaluation["late"] = test.take(held.late, name=f"{test.name} (late classes)")
+    if plan.untouched:
+        evaluation["untouched"] = aside
     return Stream(
         pool=pool,
         generations=tuple(generations),
         validation=tuple(counts),
         evaluation=evaluation,
         late=tuple(name for name in train.classes if name in plan.late),
+        untouched=tuple(arrived) if plan.untouched else (),
     )
 
 
@@ -155,6 +166,7 @@ class _HeldOut:
     validation: Positions
     test: Positions
     late: Positions
+    untouched: Positions
 
 
 def _cut_held_out(test: Pool, plan: GrowthPlan, *, left_out: Flags) -> _HeldOut:
@@ -168,10 +180,19 @@ def _cut_held_out(test: Pool, plan: GrowthPlan, *, left_out: Flags) -> _HeldOut:
                 f"{test.name}: class {name!r} has {size} held-out rows, too few to validate on "
                 f"{plan.validation:.3g} of them and test on the rest. Bring or hold out more."
             )
-    first = rank_in_class(test.labels) < quota[test.labels]
+    aside = np.rint(plan.untouched * quota)
+    if plan.untouched and ((aside == 0) | (aside == quota))[validates].any():
+        name = test.classes[int(np.argmax(((aside == 0) | (aside == quota)) & validates))]
+        raise DataError(
+            f"{test.name}: class {name!r} has too few validation rows to leave "
+            f"{plan.untouched:.3g} of them untouched and validate on the rest. Hold out more."
+        )
+    rank = rank_in_class(test.labels)
+    first, fixed = rank < quota[test.labels], rank < aside[test.labels]
     tested = ~left_out & (~late | plan.late_in_test)
     return _HeldOut(
-        validation=np.flatnonzero(first),
+        validation=np.flatnonzero(first & ~fixed),
+        untouched=np.flatnonzero(fixed),
         test=np.flatnonzero(~first & tested[test.labels]),
         late=np.flatnonzero(~first & (late & ~left_out)[test.labels]),
     )

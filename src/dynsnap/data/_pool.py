@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from dynsnap._types import AnyArray, Labels, Positions
+from dynsnap._types import AnyArray, Flags, Labels, Positions
 from dynsnap.errors import DataError
 
 
@@ -146,6 +146,9 @@ class Stream:
         evaluation: Fixed held-out sets by name: "test" always, "late" where classes arrive late.
         late: Names of the classes that the first generation does not learn. It may hold rows of
             them if it validates on all of those.
+        untouched: For each D_i, the rows of the evaluation set "untouched" that have arrived by
+            then: no round of any generation trains or validates on them. Empty where there is no
+            such set.
     """
 
     pool: Pool
@@ -153,6 +156,7 @@ class Stream:
     validation: tuple[Positions, ...]
     evaluation: Mapping[str, Pool]
     late: tuple[str, ...] = ()
+    untouched: tuple[Positions, ...] = ()
 
     def __post_init__(self) -> None:
         check_nested(self.generations, rows=len(self.pool), name=self.pool.name)
@@ -170,6 +174,9 @@ class Stream:
                 f"{self.pool.name}: there are {len(self.generations)} generations, but validation "
                 f"counts for {len(self.validation)}."
             )
+        if "untouched" in self.evaluation or self.untouched:
+            aside = self.evaluation.get("untouched", ())
+            check_nested(self.untouched, rows=len(aside), name=f"{self.pool.name}, untouched")
         for number, (rows, counts) in enumerate(
             zip(self.generations, self.validation, strict=True), start=1
         ):
@@ -196,11 +203,23 @@ class Stream:
         if counts.sum() == len(rows):
             raise DataError(f"{where}: all {len(rows)} rows go to validation, none to training.")
 
+    def learned(self, generation: int) -> Flags:
+        """Which classes a learner of this generation, counted from 1, has seen in training.
+
+        Example:
+            >>> from dynsnap.data import digits_stream
+            >>> [int(digits_stream().learned(generation).sum()) for generation in (1, 3)]
+            [9, 10]
+        """
+        rows, counts = self.generations[generation - 1], self.validation[generation - 1]
+        have = np.bincount(self.pool.labels[rows], minlength=len(self.pool.classes))
+        return np.asarray(have > counts)
+
     @cached_property
     def fingerprint(self) -> str:
         """A hash of the content of the pool, the cuts and the evaluation sets."""
         digest = hashlib.sha256(self.pool.fingerprint.encode())
-        for rows in (*self.generations, *self.validation):
+        for rows in (*self.generations, *self.validation, *self.untouched):
             digest.update(np.ascontiguousarray(rows, dtype="<i8").tobytes() + b"|")
         for name, pool in sorted(self.evaluation.items()):
             digest.update(f"{name}:{pool.fingerprint}".encode())

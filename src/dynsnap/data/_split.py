@@ -6,6 +6,7 @@ import numpy as np
 
 from dynsnap._types import AnyArray, Positions
 from dynsnap.data._pool import Pool, Stream, check_nested, rank_in_class
+from dynsnap.data._untouched import untouched_rows
 from dynsnap.errors import DataError, InputError, PlanError
 
 
@@ -41,12 +42,14 @@ def from_generations(
     test: Pool,
     validation: float = 0.1,
     late_in_test: bool = False,
+    untouched: float = 0.0,
 ) -> Stream:
     """A stream from generations that were cut elsewhere: each an array of rows, or a mask.
 
     Every round validates on the share `validation` of each class of its generation, at least one
     row. Classes that the first generation lacks are late: they form the evaluation set "late", and
-    are part of "test" only if `late_in_test`.
+    are part of "test" only if `late_in_test`. About the share `untouched` of the rows, chosen by
+    their content, is taken out of all generations and forms the set "untouched".
 
     Example:
         >>> pool = Pool(name="made", inputs=np.zeros((8, 1)), labels=np.arange(8) % 2,
@@ -61,6 +64,11 @@ def from_generations(
         np.flatnonzero(rows) if rows.dtype == bool and len(rows) == len(pool) else np.sort(rows)
         for rows in map(np.asarray, generations)
     )
+    check_nested(cuts, rows=len(pool), name=pool.name)
+    aside = untouched_rows(pool, untouched)
+    place = np.cumsum(aside) - 1  # of a row, among those that stay untouched
+    arrived = tuple(place[rows[aside[rows]]] for rows in cuts) if untouched else ()
+    cuts = tuple(rows[~aside[rows]] for rows in cuts)
     check_nested(cuts, rows=len(pool), name=pool.name)
     counts = []
     for number, rows in enumerate(cuts, start=1):
@@ -82,12 +90,15 @@ def from_generations(
             evaluation["late"] = test.take(
                 np.flatnonzero(arrives), name=f"{test.name} (late classes)"
             )
+    if untouched:
+        evaluation["untouched"] = pool.take(np.flatnonzero(aside), name=f"{pool.name} (untouched)")
     return Stream(
         pool=pool,
         generations=cuts,
         validation=tuple(count.astype(np.intp) for count in counts),
         evaluation=evaluation,
         late=tuple(np.array(pool.classes)[late].tolist()),
+        untouched=arrived,
     )
 
 
@@ -98,6 +109,7 @@ def from_arrivals(
     test: Pool,
     validation: float = 0.1,
     late_in_test: bool = False,
+    untouched: float = 0.0,
 ) -> Stream:
     """A stream from the moment that each row arrived (a week, a date): one generation per moment.
 
@@ -124,4 +136,5 @@ def from_arrivals(
         test=test,
         validation=validation,
         late_in_test=late_in_test,
+        untouched=untouched,
     )

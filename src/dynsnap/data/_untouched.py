@@ -1,0 +1,40 @@
+"""Rows that nobody ever trains on, so that members of any generation can be judged by them."""
+
+import hashlib
+from numbers import Real
+
+import numpy as np
+
+from dynsnap._types import Flags
+from dynsnap.data._pool import Pool
+from dynsnap.errors import PlanError
+
+
+def check_untouched(share: float) -> None:
+    """Raise unless a share of rows can be left untouched."""
+    if not (isinstance(share, Real) and 0 <= share < 1):
+        raise PlanError(f"`untouched` must be at least 0 and below 1, got {share}.")
+
+
+def untouched_rows(pool: Pool, share: float) -> Flags:
+    """Which rows stay untouched: about this share of them, by their content.
+
+    A row's own content decides, so it is on the same side in every generation that it is part of,
+    whatever comes before or after it, and equal rows are on the same side.
+
+    Example:
+        >>> pool = Pool(name="made", inputs=np.arange(1000.0).reshape(1000, 1),
+        ...             labels=np.zeros(1000, int), classes=("cat",), ids=np.arange(1000))
+        >>> int(untouched_rows(pool, 0.1).sum())
+        89
+    """
+    check_untouched(share)
+    if not share:
+        return np.zeros(len(pool), dtype=bool)
+    bar = int(share * 2**32)
+    texts = pool.inputs.dtype.kind in "OU"
+    drawn = (
+        hashlib.blake2b(str(row).encode() if texts else row.tobytes(), digest_size=4).digest()
+        for row in pool.inputs
+    )
+    return np.fromiter((int.from_bytes(one) < bar for one in drawn), dtype=bool, count=len(pool))
