@@ -10,6 +10,7 @@ from dynsnap.ensemble._grow import (
     train_rounds,
     wanted,
 )
+from dynsnap.ensemble._lesson import Lesson, with_second
 from dynsnap.ensemble._methods import METHODS, Method, cost, method, methods
 from dynsnap.ensemble._plan import Beta, EnsemblePlan
 from dynsnap.ensemble._protocols import (
@@ -36,6 +37,7 @@ __all__ = [
     "Combination",
     "Engine",
     "EnsemblePlan",
+    "Lesson",
     "Members",
     "Method",
     "Monitor",
@@ -62,4 +64,5 @@ __all__ = [
     "threshold",
     "train_rounds",
     "wanted",
+    "with_second",
 ]

@@ -97,7 +97,11 @@ class AloneStepper:
             if shop.augment is not None:
                 inputs = shop.augment(inputs, work.generator)
             with shop.autocast():
-                loss = self._loss(module(inputs), shop.labels[rows])
+                outputs = module(inputs)
+                loss = self._loss(outputs, shop.labels[rows])
+                if (teaching := shop.teaching) is not None:
+                    taught = teaching.losses(outputs, teaching.targets[rows])
+                    loss = teaching.mixed(taught.mean(), loss)
             optimizer.zero_grad(set_to_none=True)
             loss.backward()  # type: ignore[no-untyped-call]
             optimizer.step()

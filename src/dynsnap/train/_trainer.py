@@ -1,5 +1,7 @@
 """A trainer for any torch module."""
 
+import copy
+import dataclasses
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -14,7 +16,7 @@ from torch.nn import functional
 from dynsnap import seeds
 from dynsnap._types import AnyArray, MemberScores
 from dynsnap.data import Stream, split
-from dynsnap.ensemble import Checkpoints, Monitor, Round, RoundSpec
+from dynsnap.ensemble import Checkpoints, Lesson, Monitor, Round, RoundSpec
 from dynsnap.errors import PlanError
 from dynsnap.train._alone import AloneStepper, Loss
 from dynsnap.train._augment import Augmentation
@@ -33,6 +35,7 @@ from dynsnap.train._predict import Predictor
 from dynsnap.train._preparations import preparation
 from dynsnap.train._prepare import Encoded, Preparation
 from dynsnap.train._stacked import StackedStepper
+from dynsnap.train._teaching import Teaching
 from dynsnap.train._weights import FORMAT
 from dynsnap.train._workshop import Workshop
 from dynsnap.train.side_by_side import groups, is_suited, side_by_side
@@ -139,6 +142,7 @@ class TorchTrainer:
         self._checkpoints = checkpoints
         self._checkpoint_every = checkpoint_every
         self._keep_weights = keep_weights
+        self._lesson: Lesson | None = None
         self.device = choose_device(device)
         chosen_precision = choose_precision(precision, self.device)
         prepared = preparation(prepare, pool.inputs)
@@ -181,6 +185,7 @@ class TorchTrainer:
             shop.device.type,
             str(shop.precision),
             *(["bags"] if self._bags else []),
+            *([f"lesson {self._lesson.fingerprint}"] if self._lesson else []),
         ]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
@@ -190,6 +195,27 @@ class TorchTrainer:
         for spec in specs:
             teams.setdefault(self._team(spec), []).append(spec)
         return self._train(teams)
+
+    def taught(self, lesson: Lesson, *, checkpoints: Checkpoints | None = None) -> "TorchTrainer":
+        """The same trainer for students: its rounds learn from a lesson beside the labels.
+
+        Rounds under another lesson have another key. Every module is taught one after another, or
+        side by side on a GPU.
+
+        Args:
+            lesson: Scores for the rows of the pool, at least for those that are trained on.
+            checkpoints: Keeps unfinished rounds of students, under keys of their own.
+        """
+        assert self._evaluation is not None  # encoded once, for all students
+        student = copy.copy(self)
+        for name in ("fingerprint", "_bags"):  # they were found for a trainer without a lesson
+            vars(student).pop(name, None)
+        student._lesson = lesson
+        student._checkpoints = checkpoints
+        student._shop = dataclasses.replace(
+            self._shop, teaching=Teaching.of(lesson, self._stream.pool, self.device)
+        )
+        return student
 
     def score(self, weights: Sequence[bytes], inputs: AnyArray, /) -> MemberScores:
         """Scores of stored learners; `Predictor` keeps them ready for more than one call."""
@@ -236,6 +262,10 @@ class TorchTrainer:
         if spec.parent is not None and shop.parents is None:
             raise PlanError(f"{spec} starts from a stored learner: hand in `parents` to find it.")
         spec.recipe.schedule.multipliers(spec.recipe.epochs, window=spec.recipe.window)
+        if self._lesson is not None:
+            untaught = ~self._lesson.taught[stream.generations[spec.generation - 1]]
+            if untaught.any():
+                raise PlanError(f"{spec} trains on {untaught.sum()} rows that no teacher scored.")
         held_out = int(np.sum(stream.validation[spec.generation - 1]))
         rows = len(stream.generations[spec.generation - 1]) - held_out
         layers = shop.blueprint.layers(spec.recipe.dropout)
@@ -248,6 +278,7 @@ class TorchTrainer:
             return _Team(batch=batch, beside=True, dropout=dropout)
         stackable = (
             plain
+            and self._lesson is None
             and shop.prepare.elementwise
             and shop.device.type == "cpu"
             and shop.precision == torch.float32
@@ -257,7 +288,7 @@ class TorchTrainer:
     @cached_property
     def _bags(self) -> bool:
         """Whether rounds are fastText that can be trained on bags of words."""
-        return self._loss is None and suits_bags(self._shop)
+        return self._loss is None and self._lesson is None and suits_bags(self._shop)
 
     @cached_property
     def _grouped(self) -> bool:

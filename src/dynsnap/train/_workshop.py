@@ -16,6 +16,7 @@ from dynsnap.train._factory import Blueprint
 from dynsnap.train._lane import Lane
 from dynsnap.train._optimizers import OptimizerFactory
 from dynsnap.train._prepare import Encoded, Preparation, State
+from dynsnap.train._teaching import Teaching
 from dynsnap.train._weights import Learner
 
 
@@ -29,6 +30,7 @@ class Workshop:
         inputs: The whole pool, encoded, on the device.
         labels: Its labels, on the device.
         parents: Finds the bytes of a stored learner by its key.
+        teaching: What rounds learn from beside the labels, None for the labels alone.
     """
 
     device: torch.device
@@ -41,6 +43,7 @@ class Workshop:
     learning_rate: float
     augment: Augmentation | None
     parents: Callable[[str], bytes] | None
+    teaching: Teaching | None = None
 
     def build(self, spec: RoundSpec) -> nn.Module:
         """The module that a round starts from, on the CPU: fresh, or as its parent left it."""

@@ -1,5 +1,6 @@
 """Side by side is the same training as alone: lockstep and arithmetic, without a GPU."""
 
+import dataclasses
 import functools
 
 import numpy as np
@@ -17,6 +18,7 @@ from dynsnap.train._lane import Lane
 from dynsnap.train._lockstep import Lockstep
 from dynsnap.train._optimizers import Adam
 from dynsnap.train._prepare import Pixels
+from dynsnap.train._teaching import Teaching
 from dynsnap.train._workshop import Workshop
 from dynsnap.train.side_by_side._images import augmented_images, plain_images
 from dynsnap.train.side_by_side._network import Settings
@@ -96,14 +98,20 @@ def beside(workshop, *, grouped, width=2):
         augment=AUGMENT,
         precision=torch.float32,
         compiled=False,
+        teaching=workshop.teaching,
     )
     return SideBySideStepper(
         workshop, workshop.blueprint.build(), settings, width=width, rows=64, grouped=grouped
     )
 
 
+@pytest.mark.parametrize("teacher", [False, True])
 @pytest.mark.parametrize("grouped", [True, False])
-def test_a_round_side_by_side_is_the_round_alone(workshop, grouped):
+def test_a_round_side_by_side_is_the_round_alone(workshop, grouped, teacher):
+    if teacher:
+        scores = np.random.default_rng(1).dirichlet(np.ones(3), 90).astype(np.float32)
+        teaching = Teaching(targets=torch.from_numpy(scores), weight=0.8, temperature=2.0)
+        workshop = dataclasses.replace(workshop, teaching=teaching)
     alone = trained(workshop, AloneStepper(workshop, loss=functional.cross_entropy), specs())
     together = trained(workshop, beside(workshop, grouped=grouped), specs())
     assert list(together) != list(alone), "the short ones should overtake the long one"

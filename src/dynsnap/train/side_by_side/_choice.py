@@ -57,6 +57,7 @@ def side_by_side(
         augment=workshop.augment,
         precision=workshop.precision,
         compiled=workshop.device.type == "cuda",
+        teaching=workshop.teaching,
     )
     width = min(wanted, MOST_GROUPED if grouped else MOST_STREAMS)
     while True:

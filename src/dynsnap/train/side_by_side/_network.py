@@ -16,6 +16,7 @@ from torch.nn import functional
 
 from dynsnap.train._augment import ShiftsAndFlips
 from dynsnap.train._optimizers import Adam
+from dynsnap.train._teaching import Teaching
 from dynsnap.train.side_by_side._images import augmented_images, plain_images
 
 
@@ -28,6 +29,7 @@ class Settings:
     augment: ShiftsAndFlips | None
     precision: torch.dtype
     compiled: bool
+    teaching: Teaching | None = None
 
     def compile(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Compiled where there is something to gain, as it is elsewhere."""
@@ -84,6 +86,7 @@ class Program:
         rows: Tensor,
         draws: Tensor,
         truth: Tensor,
+        targets: Tensor | None,
     ) -> Tensor:
         augment = self.settings.augment
         if augment is None:
@@ -94,6 +97,10 @@ class Program:
             )
         outputs = self._forward(values, buffers, images)
         losses = functional.cross_entropy(outputs.flatten(0, 1), truth.flatten(), reduction="none")
+        teaching = self.settings.teaching
+        if teaching is not None and targets is not None:
+            taught = teaching.losses(outputs.flatten(0, 1), targets.flatten(0, 1))
+            losses = teaching.mixed(taught, losses)
         return losses.view(truth.shape).mean(dim=1)
 
     def _scores(
@@ -157,8 +164,10 @@ class Network:
         reach = reach % self.order.shape[1]  # an empty place goes round in circles
         rows = self.order.gather(1, reach)
         draws = self.draws.gather(1, reach[:, :, None].expand(-1, -1, 3))
+        teaching = program.settings.teaching
+        targets = None if teaching is None else teaching.targets[rows]
         losses = program.losses(
-            self.values, self.buffers, self.pool, self.mean, rows, draws, self.labels[rows]
+            self.values, self.buffers, self.pool, self.mean, rows, draws, self.labels[rows], targets
         )
         gradients = torch.autograd.grad(losses.sum(), self.values)
         with torch.no_grad():

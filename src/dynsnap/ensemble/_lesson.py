@@ -1,0 +1,88 @@
+"""What a student learns from: the scores that teachers give to the rows that it trains on."""
+
+import hashlib
+from dataclasses import dataclass
+
+import numpy as np
+
+from dynsnap import _check
+from dynsnap._types import Flags, Scores
+from dynsnap.errors import InputError, PlanError
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Lesson:
+    """Scores to imitate, and how much they count beside the labels.
+
+    Attributes:
+        scores: What the teachers say about each row of the pool; NaN where they were not asked.
+        weight: What they count for, above 0 and at most 1; the labels have the rest.
+        temperature: How soft their scores are made, and the student's with them, before they are
+            compared; 1 leaves them as they are.
+        name: What stands for the scores in a round's key, for teachers that are known by name: the
+            last bits of what they say may differ between devices. Empty for the scores themselves.
+
+    Example:
+        >>> lesson = Lesson(scores=np.array([[0.9, 0.1]]), temperature=2)
+        >>> lesson.targets
+        array([[0.75, 0.25]], dtype=float32)
+    """
+
+    scores: Scores
+    weight: float = 1.0
+    temperature: float = 1.0
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        if not 0 < self.weight <= 1:
+            raise PlanError(f"`weight` must be above 0 and at most 1, got {self.weight}.")
+        if not 0 < self.temperature < float("inf"):
+            raise PlanError(f"`temperature` must be positive, got {self.temperature}.")
+        if np.ndim(self.scores) != 2 or not self.taught.any():
+            raise InputError(
+                "A lesson needs scores of the shape (rows, classes), at least one of them not NaN, "
+                f"got the shape {np.shape(self.scores)}."
+            )
+        _check.probabilities(scores=self.scores[self.taught])
+
+    @property
+    def taught(self) -> Flags:
+        """The rows that the teachers were asked about."""
+        return np.logical_not(np.isnan(self.scores).all(axis=1))
+
+    @property
+    def targets(self) -> Scores:
+        """The scores as soft as the temperature makes them, in single precision."""
+        soft = np.asarray(self.scores, float) ** (1 / self.temperature)
+        found: Scores = (soft / soft.sum(axis=1, keepdims=True)).astype(np.float32)
+        return found
+
+    @property
+    def fingerprint(self) -> str:
+        """Text that is another for other teachers, or for another way to listen to them."""
+        scores = np.ascontiguousarray(self.scores, np.float32).tobytes()
+        said = self.name or hashlib.sha256(scores).hexdigest()
+        return f"{said} {self.weight!r} {self.temperature!r}"
+
+
+def with_second(first: Scores, second: Scores, *, share: float, heard: Flags) -> Scores:
+    """The scores of two teachers as one, the second with a share of the rows where it is heard.
+
+    Args:
+        first: Scores of the first teacher.
+        second: Scores of the second on the same rows.
+        share: What the second counts for, from 0 to 1.
+        heard: The rows that the second can judge: those of classes that it has seen.
+
+    Example:
+        >>> first, second = np.array([[0.8, 0.2], [0.0, 1.0]]), np.array([[0.4, 0.6], [1.0, 0.0]])
+        >>> with_second(first, second, share=0.5, heard=np.array([True, False]))
+        array([[0.6, 0.4],
+               [0. , 1. ]])
+    """
+    if not 0 <= share <= 1:
+        raise PlanError(f"`share` must be between 0 and 1, got {share}.")
+    _check.scores(first=first, second=second)
+    own = np.where(heard, share, 0.0)[:, None]
+    mixed: Scores = (1 - own) * first + own * second
+    return mixed

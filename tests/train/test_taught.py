@@ -1,0 +1,164 @@
+"""Students: rounds that learn from the scores of a teacher."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional
+
+from dynsnap.ensemble import Lesson, round_key
+from dynsnap.errors import Interrupted, PlanError
+from dynsnap.train import TorchTrainer
+from dynsnap.train._alone import AloneStepper
+from dynsnap.train._teaching import Teaching
+from dynsnap.train.models import fasttext, mlp
+from tests.train.made import Memory, Watcher, blobs, same, sentences, spec, stream_of
+
+POOL = blobs()
+STUDENT = {"epochs": 30, "snapshots": 1, "generation": 2}
+
+
+def trainer(**settings):
+    return TorchTrainer(
+        stream_of(POOL),
+        model=mlp,
+        batch_size=32,
+        learning_rate=0.02,
+        device="cpu",
+        **settings,
+    )
+
+
+def contrary():
+    """Scores of a teacher that is always wrong, and always sure."""
+    return np.eye(3, dtype=np.float32)[(POOL.labels + 1) % 3]
+
+
+def scores_of(done):
+    return done.scores["test"][0]
+
+
+def taught(lesson, **settings):
+    (done,) = trainer(**settings).taught(lesson).train([spec(**STUDENT)])
+    return done
+
+
+def test_a_student_of_one_network_approaches_it():
+    base = trainer()
+    (teacher,) = base.train([spec(**STUDENT, seed=5)])
+    said = base.score(teacher.weights, POOL.inputs)[0]
+    (student,) = base.taught(Lesson(scores=said)).train([spec(**STUDENT)])
+    (untaught,) = base.train([spec(**STUDENT)])
+    near, far = (np.abs(scores_of(one) - scores_of(teacher)).mean() for one in (student, untaught))
+    assert near < 0.7 * far
+    assert (scores_of(student).argmax(1) == said.argmax(1)).mean() > 0.95
+
+
+def test_a_student_learns_what_it_is_taught_and_not_the_labels():
+    student = taught(Lesson(scores=contrary()))
+    assert (scores_of(student).argmax(1) == contrary().argmax(1)).mean() > 0.6
+    assert student.accuracy[0] < 0.4  # which the labels still measure
+
+
+def test_labels_have_what_the_teacher_leaves_them():
+    mostly = taught(Lesson(scores=contrary(), weight=0.1))
+    assert mostly.accuracy[0] > 0.6
+
+
+def test_one_hot_scores_teach_what_labels_teach():
+    labels = np.eye(3, dtype=np.float32)[POOL.labels]
+    (plain,) = trainer(loss=functional.cross_entropy).train([spec(**STUDENT)])
+    student = taught(Lesson(scores=labels), loss=functional.cross_entropy)
+    np.testing.assert_allclose(scores_of(student), scores_of(plain), atol=1e-4)
+
+
+def test_the_loss_is_the_paper_of_hinton_s():
+    rng = np.random.default_rng(0)
+    said = rng.dirichlet(np.ones(3), len(POOL))
+    lesson = Lesson(scores=said, weight=0.7, temperature=3.0)
+    teaching = Teaching.of(lesson, POOL, torch.device("cpu"))
+    logits = torch.from_numpy(rng.normal(size=(len(POOL), 3)).astype(np.float32))
+    labels = torch.from_numpy(POOL.labels)
+    soft = torch.from_numpy(said ** (1 / 3) / (said ** (1 / 3)).sum(1, keepdims=True)).float()
+    hard = functional.cross_entropy(logits, labels)
+    wanted = 0.7 * 9 * functional.cross_entropy(logits / 3, soft) + 0.3 * hard
+    found = teaching.mixed(teaching.losses(logits, teaching.targets).mean(), hard)
+    torch.testing.assert_close(found, wanted)
+
+
+def test_the_same_student_twice_is_the_same_bits():
+    lesson = Lesson(scores=contrary() * 0.7 + 0.1, temperature=2.0, weight=0.5)
+    assert same(taught(lesson), taught(lesson))
+
+
+def test_a_student_that_was_stopped_goes_on_to_the_same_bits():
+    lesson = Lesson(scores=contrary() * 0.7 + 0.1)
+    memory = Memory()
+    watcher = Watcher(after=11)
+    stopped = trainer(monitor=watcher, checkpoint_every=0).taught(lesson, checkpoints=memory)
+    with pytest.raises(Interrupted):
+        list(stopped.train([spec(**STUDENT)]))
+    assert memory.kept
+    watcher.after = None
+    (resumed,) = stopped.train([spec(**STUDENT)])
+    assert [epoch for _, epoch, _ in watcher.seen] == list(range(30))
+    assert same(resumed, taught(lesson))
+
+
+def test_another_lesson_is_another_key():
+    base = trainer()
+    lesson = Lesson(scores=contrary())
+    others = [
+        Lesson(scores=contrary()[:, ::-1]),
+        dataclasses.replace(lesson, weight=0.5),
+        dataclasses.replace(lesson, temperature=2.0),
+        dataclasses.replace(lesson, name="by name"),
+    ]
+    one = spec(**STUDENT)
+    keys = {round_key(base, one), *(round_key(base.taught(x), one) for x in [lesson, *others])}
+    assert len(keys) == 6
+    assert round_key(base.taught(lesson), one) == round_key(trainer().taught(lesson), one)
+
+
+def test_teachers_known_by_name_have_the_key_of_their_name():
+    base, one = trainer(), spec(**STUDENT)
+    a, b = (Lesson(scores=rows, name="they") for rows in (contrary(), contrary() * 0.7 + 0.1))
+    assert round_key(base.taught(a), one) == round_key(base.taught(b), one)
+
+
+def test_a_trainer_is_as_it_was_after_teaching():
+    base = trainer()
+    before = base.fingerprint
+    base.taught(Lesson(scores=contrary()))
+    assert base.fingerprint == before
+    assert same(*(next(iter(one.train([spec()]))) for one in (base, trainer())))
+
+
+def test_a_fasttext_is_taught_as_any_module_is():
+    pool = sentences()
+    base = TorchTrainer(stream_of(pool), model=fasttext, learning_rate=0.05, device="cpu")
+    lesson = Lesson(scores=np.eye(2, dtype=np.float32)[1 - pool.labels])
+    (student,) = base.taught(lesson).train([spec(**STUDENT)])
+    assert student.accuracy[0] < 0.2
+
+
+def test_rows_that_nobody_scored_are_not_needed_where_nobody_trains_on_them():
+    scores = contrary()
+    scores[75:] = np.nan  # the second half arrives in generation 2
+    student = trainer().taught(Lesson(scores=scores))
+    assert len(list(student.train([spec(generation=1)]))) == 1
+    with pytest.raises(PlanError, match=r"trains on 75 rows that no teacher scored"):
+        student.train([spec(generation=2)])
+
+
+def test_a_lesson_for_other_rows_or_classes_is_refused():
+    with pytest.raises(PlanError, match=r"150 rows of blobs for its 3 classes.*\(10, 3\)"):
+        trainer().taught(Lesson(scores=contrary()[:10]))
+
+
+def test_only_rounds_without_a_lesson_are_stacked():
+    base = trainer()
+    student = base.taught(Lesson(scores=contrary()))
+    assert isinstance(student._stepper(student._team(spec()), [spec()]), AloneStepper)
+    assert not isinstance(base._stepper(base._team(spec()), [spec()]), AloneStepper)
