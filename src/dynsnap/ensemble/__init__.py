@@ -26,6 +26,7 @@ from dynsnap.ensemble._protocols import (
 )
 from dynsnap.ensemble._prune import survivors, threshold
 from dynsnap.ensemble._recipe import Recipe, Selection
+from dynsnap.ensemble._rolling import Rolling, best
 from dynsnap.ensemble._schedule import Schedule, ScheduleKind
 from dynsnap.ensemble._snapshots import snapshot_epochs
 
@@ -42,6 +43,7 @@ __all__ = [
     "Method",
     "Monitor",
     "Recipe",
+    "Rolling",
     "Round",
     "RoundSpec",
     "RoundStore",
@@ -49,6 +51,7 @@ __all__ = [
     "ScheduleKind",
     "Selection",
     "Trainer",
+    "best",
     "combine",
     "cost",
     "grow",

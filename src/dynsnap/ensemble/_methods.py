@@ -1,4 +1,4 @@
-"""The paper's six methods, as plans over shared rounds."""
+"""The paper's six methods, as plans over shared rounds; and the one that goes beyond it."""
 
 import functools
 from collections.abc import Callable, Mapping
@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from dynsnap.ensemble._combine import COMBINATIONS, Combination
 from dynsnap.ensemble._plan import Beta, EnsemblePlan, check_count
 from dynsnap.ensemble._recipe import Recipe
+from dynsnap.ensemble._rolling import Rolling
 from dynsnap.ensemble._schedule import Schedule
 from dynsnap.errors import PlanError, did_you_mean
 
@@ -20,12 +21,14 @@ class Method:
         recipe: How its rounds are trained. Methods with equal recipes share their rounds.
         plan: Which members it keeps of them.
         combinations: How its members may be combined. They all agree where there is one member.
+        rolling: How it starts from the members of the last generation; None for a fresh start.
     """
 
     name: str
     recipe: Recipe
     plan: EnsemblePlan
     combinations: tuple[Combination, ...] = COMBINATIONS
+    rolling: Rolling | None = None
 
     def __post_init__(self) -> None:
         # A name becomes part of a file name.
@@ -47,6 +50,19 @@ class Method:
                 f"{self.name}: the plan counts on {self.plan.snapshots} snapshots from each round, "
                 f"but the recipe yields {self.recipe.members}. Make them equal."
             )
+        if self.rolling is not None:
+            self.rolling.carried(self.plan.size)  # raises where nobody would be
+
+    def new_members(self, generation: int) -> int:
+        """How many members rounds are trained for in a generation, counted from 1.
+
+        Example:
+            >>> [method("rolling", epochs=200).new_members(generation) for generation in (1, 2)]
+            [20, 5]
+        """
+        if self.rolling is None or generation == 1:
+            return self.plan.size
+        return self.plan.size - self.rolling.carried(self.plan.size)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +72,7 @@ class _Settings:
     snapshots: int
     dropout: float
     beta: Beta
+    rolling: Rolling
 
     @property
     def plan(self) -> EnsemblePlan:
@@ -116,6 +133,10 @@ def _dynsnap_step(name: str, of: _Settings) -> Method:
     return Method(name=name, recipe=_step(of.epochs, of.snapshots), plan=of.plan)
 
 
+def _rolling(name: str, of: _Settings) -> Method:
+    return replace(_dynsnap_cyc(name, of), rolling=of.rolling)
+
+
 _MAKERS: Mapping[str, Callable[[str, _Settings], Method]] = {
     "singlebase": _single_base,
     "extbagging": _ext_bagging,
@@ -125,6 +146,7 @@ _MAKERS: Mapping[str, Callable[[str, _Settings], Method]] = {
     "dynsnap-step": _dynsnap_step,
 }
 METHODS = tuple(_MAKERS)
+_BEYOND: Mapping[str, Callable[[str, _Settings], Method]] = {"rolling": _rolling}
 
 
 def method(
@@ -135,27 +157,35 @@ def method(
     snapshots: int = 10,
     dropout: float = 0.1,
     beta: Beta = "mean",
+    rolling: Rolling | None = None,
 ) -> Method:
-    """One of the paper's six methods, by its name.
+    """One of the paper's six methods, or "rolling", by its name.
 
     Args:
-        name: One of `METHODS`.
+        name: One of `METHODS`, or "rolling": DynSnap-cyc that carries members over.
         epochs: Epochs of one training, the paper's T: what a cost of one κ buys.
         members: Learners in the ensemble (passes, for mcdropout); the paper's m.
         snapshots: Learners saved by one round; the paper's N.
         dropout: Share of units that mcdropout drops.
-        beta: Pruning of both DynSnaps.
+        beta: Pruning of both DynSnaps, and of what is new in a rolling ensemble.
+        rolling: How a rolling ensemble carries members over.
 
     Example:
         >>> method("singlebase", epochs=200).plan
         EnsemblePlan(size=1, snapshots=10, beta=0.0, top=1)
     """
-    if name not in _MAKERS:
-        raise PlanError(f"There is no method {name!r}. {did_you_mean(name, _MAKERS)}")
+    makers = {**_MAKERS, **_BEYOND}
+    if name not in makers:
+        raise PlanError(f"There is no method {name!r}. {did_you_mean(name, makers)}")
     settings = _Settings(
-        epochs=epochs, members=members, snapshots=snapshots, dropout=dropout, beta=beta
+        epochs=epochs,
+        members=members,
+        snapshots=snapshots,
+        dropout=dropout,
+        beta=beta,
+        rolling=rolling or Rolling(),
     )
-    return _MAKERS[name](name, settings)
+    return makers[name](name, settings)
 
 
 def methods(

@@ -1,5 +1,6 @@
 """The experiment: methods side by side on growing data, with every tool handed to it."""
 
+from dynsnap.study._ensemble import Ensemble
 from dynsnap.study._frontier import FRESH, Standing, frontier
 from dynsnap.study._inputs import INPUTS, SHOWN, shown_ids
 from dynsnap.study._plan import DataPlan, Keep, StudyPlan, read_study
@@ -9,7 +10,7 @@ from dynsnap.study._stream import open_stream
 from dynsnap.study._table import NEVER_RETRAIN, NOISE_FLOOR, Row, SweepRow, averaged, read_table
 from dynsnap.study._train import TrainedEnsemble, check_generations, train_ensembles
 from dynsnap.study._variants import Defaults, Sweep
-from dynsnap.study._waves import Ensemble, Ledger, StudyMonitor
+from dynsnap.study._waves import Ledger, StudyMonitor
 
 __all__ = [
     "FRESH",

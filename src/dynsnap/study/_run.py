@@ -70,7 +70,7 @@ def run(
     """
     if len(stream.generations) < 2:
         raise PlanError("A study compares generations, and this one has only one: let it grow.")
-    ledger = Ledger(trainer, store, monitor)
+    ledger = Ledger(trainer, store, monitor, stream)
     ensembles = ensembles_of(plan, len(stream.generations))
     ledger.grow(ensembles, engine=engine, seed=plan.seed, ahead=plan.ahead)
     shelf = Shelf(folder / "predictions", max(map(plan.replicates_of, plan.methods)))

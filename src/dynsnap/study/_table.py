@@ -14,9 +14,10 @@ from dynsnap.comparison import Estimate, compare
 from dynsnap.data import Stream
 from dynsnap.ensemble import Combination
 from dynsnap.predictions import Predictions
+from dynsnap.study._ensemble import Ensemble
 from dynsnap.study._plan import StudyPlan
 from dynsnap.study._views import Price, Shelf, generations_of, noise_floor, price, views
-from dynsnap.study._waves import Ensemble, Ledger
+from dynsnap.study._waves import Ledger
 
 NOISE_FLOOR = "noise-floor"
 NEVER_RETRAIN = "never-retrain"

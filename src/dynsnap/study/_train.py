@@ -5,13 +5,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dynsnap._types import Accuracies, Positions
+from dynsnap._types import Accuracies, Flags, Positions
 from dynsnap.data import Stream
-from dynsnap.ensemble import Engine, Method, RoundStore, Trainer, members, serial
+from dynsnap.ensemble import Engine, Method, RoundStore, Trainer, serial
 from dynsnap.errors import PlanError
+from dynsnap.study._ensemble import Ensemble
 from dynsnap.study._plan import StudyPlan
 from dynsnap.study._views import Price, price
-from dynsnap.study._waves import Ensemble, Ledger, StudyMonitor
+from dynsnap.study._waves import Ledger, StudyMonitor
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -22,6 +23,7 @@ class TrainedEnsemble:
         accuracy: Validation accuracy of each member.
         learners: Each learner once, in the trainer's own format.
         positions: For each member its place among the scores that the learners give together.
+        known: Which classes each member has seen in training; None where all know the same.
         price: What it took to train.
     """
 
@@ -29,6 +31,7 @@ class TrainedEnsemble:
     accuracy: Accuracies
     learners: tuple[bytes, ...]
     positions: Positions
+    known: Flags | None
     price: Price
 
 
@@ -56,30 +59,37 @@ def train_ensembles(
     store: RoundStore,
     engine: Engine = serial,
     monitor: StudyMonitor | None = None,
+    replicate: int = 0,
 ) -> Iterator[TrainedEnsemble]:
     """Train one method on some generations of a study, and hand out its learners.
 
     The store must keep weights. Rounds that it holds are not trained again.
     """
     check_generations(stream, generations)
-    ledger = Ledger(trainer, store, monitor)
-    ensembles = [Ensemble(method=method, generation=number) for number in generations]
-    ledger.grow(ensembles, engine=engine, seed=plan.seed)
+    ledger = Ledger(trainer, store, monitor, stream)
+    ensembles = [
+        Ensemble(method=method, generation=number, replicate=replicate) for number in generations
+    ]
+    # What is carried over has to be there first.
+    needed = range(1, max(generations) + 1) if method.rolling is not None else generations
+    ledger.grow(
+        [Ensemble(method=method, generation=number, replicate=replicate) for number in needed],
+        engine=engine,
+        seed=plan.seed,
+    )
     for ensemble in ensembles:
-        rounds = [ledger.load(spec) for spec in ledger.specs(ensemble)]
-        kept = members(method.plan, rounds)
+        cast = ledger.casting.of(ensemble)
         # A learner that predicts several times with dropout on is several members.
         passes = method.recipe.passes
-        found = list(dict.fromkeys((place, j // passes) for place, j in kept.origin))
+        found = list(dict.fromkeys((spec, j // passes) for spec, j in cast.who))
+        place = {source: position for position, source in enumerate(found)}
         yield TrainedEnsemble(
             ensemble=ensemble,
-            accuracy=kept.accuracy,
-            learners=tuple(rounds[place].weights[snapshot] for place, snapshot in found),
+            accuracy=cast.accuracy,
+            learners=tuple(ledger.load(spec).weights[snapshot] for spec, snapshot in found),
             positions=np.array(
-                [
-                    found.index((place, j // passes)) * passes + j % passes
-                    for place, j in kept.origin
-                ]
+                [place[spec, j // passes] * passes + j % passes for spec, j in cast.who]
             ),
+            known=ledger.casting.heeded(ensemble),
             price=price(plan, ledger, [ensemble]),
         )

@@ -10,13 +10,16 @@ import numpy as np
 
 from dynsnap import predictions
 from dynsnap.data import Pool, Stream
-from dynsnap.ensemble import Combination, Method, combine, cost, members
+from dynsnap.ensemble import Combination, Method, combine, cost
 from dynsnap.errors import FileError
 from dynsnap.predictions import Predictions
+from dynsnap.study._cast import UNTOUCHED
+from dynsnap.study._ensemble import Ensemble
 from dynsnap.study._plan import StudyPlan
-from dynsnap.study._waves import Ensemble, Ledger
+from dynsnap.study._waves import Ledger
 
-_OURS = re.compile(r".+-g\d+(-r\d+)?\.parquet")
+# Students are made by `dynsnap distill`, and not by a run.
+_OURS = re.compile(r"(?!distilled-).+-g\d+(-r\d+)?\.parquet")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,10 +95,11 @@ def views(
     combinations: Iterable[Combination],
 ) -> Iterator[tuple[str, Combination, Predictions]]:
     """What an ensemble says about each evaluation set, combined in each way."""
-    rounds = [ledger.load(spec) for spec in ledger.specs(ensemble)]
-    kept = members(ensemble.method.plan, rounds)
+    cast = ledger.casting.of(ensemble)
+    said = {name: ledger.casting.scores(cast, name) for name in pools}
+    known = ledger.casting.heeded(ensemble)
     for (name, pool), how in itertools.product(pools.items(), combinations):
-        scores = combine(kept.scores[name], how=how, weights=kept.accuracy)
+        scores = combine(said[name], how=how, weights=cast.accuracy, known=known)
         made = Predictions(
             ids=pool.ids,
             classes=pool.classes,
@@ -116,7 +120,7 @@ def write_predictions(
             folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise FileError(f"Cannot make the folder {shelf.folder}: {error.strerror}.") from error
-    pools = {name: pool for name, pool in stream.evaluation.items() if len(pool)}
+    pools = {name: pool for name, pool in stream.evaluation.items() if name != UNTOUCHED}
     for ensemble in ledger.grown:
         if ensemble.method != plan.baseline and ensemble.method not in plan.methods:
             continue  # a point of a sweep
@@ -139,7 +143,7 @@ def price(plan: StudyPlan, ledger: Ledger, ensembles: Iterable[Ensemble]) -> Pri
     """The price of a method, averaged over these ensembles of it."""
     each = [
         Price(
-            cost(ensemble.method.recipe, rounds=len(rounds), epochs=plan.epochs),
+            sum(cost(head.spec.recipe, rounds=1, epochs=plan.epochs) for head in rounds),
             sum(head.seconds for head in rounds),
         )
         for ensemble in ensembles

@@ -2,25 +2,25 @@
 
 import dataclasses
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
 
+from dynsnap.data import Stream
 from dynsnap.ensemble import (
     Engine,
-    Method,
     Monitor,
     Round,
     RoundSpec,
     RoundStore,
     Trainer,
     round_key,
-    rounds_used,
     train_rounds,
-    wanted,
 )
 from dynsnap.errors import FileError
+from dynsnap.study._cast import Casting
+from dynsnap.study._ensemble import Ensemble
 
 
 class StudyMonitor(Monitor, Protocol):
@@ -37,45 +37,19 @@ class StudyMonitor(Monitor, Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ensemble:
-    """One ensemble of a study: a method in one generation of one replicate.
-
-    Attributes:
-        twin: 1 for the learner that measures the noise floor.
-        offset: The index of its first round: single learners may be rounds of the same replicate.
-    """
-
-    method: Method
-    generation: int
-    replicate: int = 0
-    twin: int = 0
-    offset: int = 0
-
-    @property
-    def number(self) -> int:
-        """Which repetition of its method it belongs to."""
-        return self.replicate + self.offset
-
-    def spec(self, index: int, *, seed: int) -> RoundSpec:
-        """The ensemble's round of this index."""
-        return RoundSpec(
-            recipe=self.method.recipe,
-            generation=self.generation,
-            replicate=self.replicate,
-            index=self.offset + index,
-            seed=seed,
-            twin=self.twin,
-        )
-
-
 class Ledger:
     """Which rounds each ensemble is made of. Their scores and weights stay in the store.
 
     What is held in memory does not grow with the data: accuracies and times only.
     """
 
-    def __init__(self, trainer: Trainer, store: RoundStore, monitor: StudyMonitor | None) -> None:
+    def __init__(
+        self,
+        trainer: Trainer,
+        store: RoundStore,
+        monitor: StudyMonitor | None,
+        stream: Stream | None = None,
+    ) -> None:
         self._trainer = trainer
         self._store = store
         self._monitor = monitor
@@ -83,6 +57,15 @@ class Ledger:
         self.trained = 0
         self.heads: dict[RoundSpec, Round] = {}
         self.grown: dict[Ensemble, list[Round]] = {}
+        self._refreshed: dict[Ensemble, list[Round]] = {}
+        self._stream = stream
+
+    @cached_property
+    def casting(self) -> Casting:
+        """Who plays in which ensemble: for ensembles that are grown."""
+        assert self._stream is not None, "hand in the data"
+        refreshed = self._refreshed.__getitem__
+        return Casting(self.load, self._own_rounds, refreshed, self._stream)
 
     def get(self, key: str, spec: RoundSpec, /) -> Round | None:
         """What is known of a stored round: with `put`, this is what `train_rounds` asks for."""
@@ -122,12 +105,11 @@ class Ledger:
             self.heads.update((head.spec, head) for head in fresh)
 
     def rounds(self, ensemble: Ensemble) -> list[Round]:
-        """The heads of the rounds that an ensemble takes members from."""
-        grown = self.grown[ensemble]
-        return grown[: rounds_used(ensemble.method.plan, grown)]
+        """The heads of the rounds that were trained for an ensemble in its own generation."""
+        return self._own_rounds(ensemble) + self._refreshed.get(ensemble, [])
 
     def specs(self, ensemble: Ensemble) -> list[RoundSpec]:
-        """The names of the rounds that an ensemble takes members from."""
+        """The names of the rounds that were trained for an ensemble in its own generation."""
         return [head.spec for head in self.rounds(ensemble)]
 
     def load(self, spec: RoundSpec) -> Round:
@@ -138,26 +120,53 @@ class Ledger:
             raise FileError(f"{spec} was removed or damaged while the study ran. Run it again.")
         return done
 
+    def _own_rounds(self, ensemble: Ensemble) -> list[Round]:
+        grown = self.grown[ensemble]
+        return grown[: ensemble.rounds_used(grown)]
+
     def _outstanding(self, seed: int, ahead: int) -> list[RoundSpec]:
         """What all ensembles want and nobody has trained yet, each round once."""
         missing: dict[RoundSpec, None] = {}
         for ensemble, rounds in self.grown.items():
-            while more := wanted(ensemble.method.plan, rounds):
+            while more := ensemble.wanted(rounds):
                 have = len(rounds)
                 specs = [ensemble.spec(have + i, seed=seed) for i in range(more)]
                 lacking = [spec for spec in specs if spec not in self.heads]
                 if lacking:
-                    # Only pruning leaves it open how many rounds it takes.
-                    open_ended = ensemble.method.plan.beta != 1 and not ensemble.method.plan.top
                     early = [
                         ensemble.spec(have + more + i, seed=seed)
-                        for i in range(ahead if open_ended else 0)
+                        for i in range(ahead if ensemble.open_ended else 0)
                     ]
                     lacking += [spec for spec in early if spec not in self.heads]
                     missing.update(dict.fromkeys(lacking))
                     break
                 rounds.extend(self.heads[spec] for spec in specs)
+            missing.update(dict.fromkeys(self._to_refresh(ensemble, seed)))
         return list(missing)
+
+    def _to_refresh(self, ensemble: Ensemble, seed: int) -> list[RoundSpec]:
+        """The carried members of an ensemble that are yet to be trained on, if known by now."""
+        rolling, before = ensemble.method.rolling, ensemble.previous
+        if rolling is None or before is None or not rolling.refresh:
+            return []
+        if ensemble in self._refreshed or not self._complete(before):
+            return []
+        specs = [
+            ensemble.refreshing(f"{round_key(self._trainer, spec)}/{place}", seed=seed)
+            for spec, place in self.casting.carried(ensemble).who
+        ]
+        lacking = [spec for spec in specs if spec not in self.heads]
+        if not lacking:
+            self._refreshed[ensemble] = [self.heads[spec] for spec in specs]
+        return lacking
+
+    def _complete(self, ensemble: Ensemble) -> bool:
+        """Whether all rounds of an ensemble are there."""
+        rolling = ensemble.method.rolling
+        waits = rolling is not None and rolling.refresh and ensemble.previous is not None
+        return not ensemble.wanted(self.grown[ensemble]) and not (
+            waits and ensemble not in self._refreshed
+        )
 
 
 def _head(done: Round) -> Round:

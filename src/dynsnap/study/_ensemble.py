@@ -1,0 +1,80 @@
+"""One ensemble of a study."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from dynsnap.ensemble import EnsemblePlan, Method, Round, RoundSpec, rounds_used, wanted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ensemble:
+    """One ensemble of a study: a method in one generation of one replicate.
+
+    Attributes:
+        twin: 1 for the learner that measures the noise floor.
+        offset: The index of its first round: single learners may be rounds of the same replicate.
+    """
+
+    method: Method
+    generation: int
+    replicate: int = 0
+    twin: int = 0
+    offset: int = 0
+
+    @property
+    def number(self) -> int:
+        """Which repetition of its method it belongs to."""
+        return self.replicate + self.offset
+
+    @property
+    def new_members(self) -> int:
+        """How many of its members come from rounds of its own generation."""
+        return self.method.new_members(self.generation)
+
+    @property
+    def previous(self) -> "Ensemble | None":
+        """The ensemble that it carries members over from, None where it starts afresh."""
+        if self.method.rolling is None or self.generation == 1:
+            return None
+        return replace(self, generation=self.generation - 1)
+
+    @property
+    def open_ended(self) -> bool:
+        """Whether it takes the rounds themselves to know how many it needs: only with pruning."""
+        return self.method.plan.beta != 1 and not self.method.plan.top
+
+    def wanted(self, rounds: Sequence[Round]) -> int:
+        """How many more rounds are certain to be needed."""
+        return wanted(self._plan, rounds) if self.new_members else 0
+
+    def rounds_used(self, rounds: Sequence[Round]) -> int:
+        """How many of these rounds, from the first on, it takes members from."""
+        return rounds_used(self._plan, rounds) if self.new_members else 0
+
+    @property
+    def _plan(self) -> EnsemblePlan:
+        return replace(self.method.plan, size=self.new_members)
+
+    def spec(self, index: int, *, seed: int) -> RoundSpec:
+        """The ensemble's round of this index."""
+        return RoundSpec(
+            recipe=self.method.recipe,
+            generation=self.generation,
+            replicate=self.replicate,
+            index=self.offset + index,
+            seed=seed,
+            twin=self.twin,
+        )
+
+    def refreshing(self, parent: str, *, seed: int) -> RoundSpec:
+        """The round that trains on a carried member, which is stored under this name."""
+        assert self.method.rolling is not None
+        recipe = self.method.rolling.refreshing
+        assert recipe is not None
+        return RoundSpec(
+            recipe=recipe,
+            generation=self.generation,
+            replicate=self.replicate,
+            seed=seed,
+            parent=parent,
+        )
