@@ -6,7 +6,7 @@ from pathlib import Path
 
 from dynsnap.comparison._assemble import assemble
 from dynsnap.comparison._bootstrap import Bootstrap
-from dynsnap.comparison._count import AlignedBlocks, InMemory, count
+from dynsnap.comparison._count import AlignedBlocks, InMemory, Spread, count
 from dynsnap.comparison._results import Comparison
 from dynsnap.errors import PlanError
 from dynsnap.predictions import Predictions, align, names_of_files, read, stream
@@ -24,6 +24,7 @@ def compare(
     top_k: Sequence[int] = (2,),
     seed: int = 0,
     minority_share: float = 0.9,
+    spread: Spread | None = None,
 ) -> Comparison:
     """Every metric of two or more generations: of each, of each pair, of all together.
 
@@ -32,8 +33,9 @@ def compare(
     inputs; they are paired across generations and metrics.
 
     Args:
-        generations: Predictions or files of them, oldest first. Where all are files, they need
-            not fit into memory.
+        generations: Predictions or files of them, oldest first; many Parquet files that hold a
+            generation together as a directory, a pattern or a URI, see `predictions.stream`. Where
+            all are files, they need not fit into memory.
         names: What to call the generations. Files are called by their names without ending.
         rename: New names for some classes, in all generations.
         noise_floor: The predictions of the first generation trained again on the same data: how
@@ -44,6 +46,8 @@ def compare(
         seed: Names the resamples; the same seed gives the same intervals.
         minority_share: Majority classes cover this share of the inputs, most frequent first; all
             others are minority classes.
+        spread: Has parts of the rows counted by other processes, as `engine.ProcessesMap` and
+            `engine.RayMap` do, where all generations are Parquet files. Results are the same.
 
     Raises:
         ComparisonError: The generations share no inputs or contradict each other.
@@ -73,7 +77,7 @@ def compare(
         else:
             held = [each if isinstance(each, Predictions) else read(each) for each in given]
             blocks = InMemory(align(*held, names=titles, rename=rename))
-        counted = count(blocks, twin=noise_floor is not None, top_k=top_k)
+        counted = count(blocks, twin=noise_floor is not None, top_k=top_k, spread=spread)
     return assemble(counted, bootstrap, minority_share=minority_share)
 
 
@@ -86,6 +90,7 @@ def compare_blocks(
     top_k: Sequence[int] = (2,),
     seed: int = 0,
     minority_share: float = 0.9,
+    spread: Spread | None = None,
 ) -> Comparison:
     """The same for generations that are lined up already, and need not fit into memory.
 
@@ -97,6 +102,7 @@ def compare_blocks(
         top_k: The k of top-k metrics.
         seed: Names the resamples.
         minority_share: Majority classes cover this share of the inputs.
+        spread: Has parts of files counted by other processes.
 
     Example:
         >>> said = Predictions(ids=[1, 2], classes=["cat", "dog"], labels=["cat", "dog"])
@@ -111,6 +117,7 @@ def compare_blocks(
         top_k=top_k,
         seed=seed,
         minority_share=minority_share,
+        spread=spread,
     )
     return found
 
@@ -124,6 +131,7 @@ def compare_at_levels(
     top_k: Sequence[int] = (2,),
     seed: int = 0,
     minority_share: float = 0.9,
+    spread: Spread | None = None,
 ) -> list[Comparison]:
     """The same with intervals at several levels, from one pass over the blocks.
 
@@ -135,6 +143,7 @@ def compare_at_levels(
         top_k: The k of top-k metrics.
         seed: Names the resamples.
         minority_share: Majority classes cover this share of the inputs.
+        spread: Has parts of files counted by other processes.
 
     Example:
         >>> said = Predictions(ids=[1, 2], classes=["cat", "dog"], labels=["cat", "dog"])
@@ -144,7 +153,7 @@ def compare_at_levels(
     """
     _check_share(minority_share)
     levels = [Bootstrap(confidence=each, resamples=resamples, seed=seed) for each in confidences]
-    counted = count(blocks, twin=twin, top_k=top_k)
+    counted = count(blocks, twin=twin, top_k=top_k, spread=spread)
     return [assemble(counted, level, minority_share=minority_share) for level in levels]
 
 

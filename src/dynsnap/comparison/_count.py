@@ -1,15 +1,14 @@
 """One pass over aligned generations, wherever they come from."""
 
-import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
+from dynsnap.comparison._count_part import PartCounted, PartCounter
 from dynsnap.comparison._examples import Gallery
 from dynsnap.errors import ComparisonError, PlanError
 from dynsnap.metrics._tally import Tally
-from dynsnap.metrics._tally_layout import Layout
-from dynsnap.predictions import Aligned, AlignmentReport, Predictions
+from dynsnap.predictions import Aligned, AlignedStream, AlignmentReport, Predictions
 
 
 class AlignedBlocks(Protocol):
@@ -76,13 +75,35 @@ class Counted:
     gallery: Gallery
 
 
-def count(blocks: AlignedBlocks, *, twin: bool = False, top_k: Sequence[int] = (2,)) -> Counted:
+class Spread(Protocol):
+    """Does the same to many things, maybe in other processes.
+
+    It gives what the function gives for each, in the order of the things, which it takes as it
+    needs them. Function, things and results must be able to travel.
+    """
+
+    def __call__(
+        self, function: Callable[[Any], Any], things: Iterable[Any], /
+    ) -> Iterator[Any]: ...
+
+
+def count(
+    blocks: AlignedBlocks,
+    *,
+    twin: bool = False,
+    top_k: Sequence[int] = (2,),
+    spread: Spread | None = None,
+) -> Counted:
     """Count all that metrics are made of, in one pass over the blocks.
+
+    Rows are counted in parts of a fixed size, and the parts are added up in their order. So it does
+    not matter to the last bit who counts them.
 
     Args:
         blocks: The generations, oldest first.
         twin: Whether the last one is the first one trained again on the same data.
         top_k: The k of top-k metrics.
+        spread: Has the parts of files counted elsewhere, if they are such that others can read.
     """
     report = blocks.report
     regular = len(report.names) - twin
@@ -91,45 +112,45 @@ def count(blocks: AlignedBlocks, *, twin: bool = False, top_k: Sequence[int] = (
     if any(k < 1 for k in top_k):
         raise PlanError(f"`top_k` must be at least 1, got {min(top_k)}.")
     wanted = tuple(sorted(set(top_k)))
-    pairs = tuple(itertools.combinations(range(regular), 2))
-    tally: Tally | None = None
-    slices: dict[str, tuple[str, ...]] = {}
-    notes: dict[str, None] = {}
-    gallery = Gallery(regular)
-    start = 0
-    for block in blocks:
-        one = block[0]
-        if tally is None:
-            slices = {name: column.values for name, column in one.slices.items()}
-            layout = Layout(
-                rows=report.shared,
-                classes=len(blocks.classes),
-                scored=tuple(each.scores is not None for each in block),
-                truth=one.truth is not None,
-                weighted=one.weights is not None,
-                slices={name: len(values) for name, values in slices.items()},
-                top_k=tuple(k for k in wanted if k <= len(blocks.classes)),
-                pairs=(*pairs, (0, regular)) if twin else pairs,
-                regular=regular,
-            )
-            tally = Tally(layout)
-            for name, each in zip(report.names, block, strict=True):
-                notes |= dict.fromkeys(f"{name}: {note}" for note in each.notes)
-        tally.add(block, start=start)
-        gallery.add(block[:regular])
-        start += len(one)
-    if tally is None or tally.rows != report.shared:
+    counter = PartCounter(
+        rows=report.shared,
+        classes=len(blocks.classes),
+        names=report.names,
+        top_k=tuple(k for k in wanted if k <= len(blocks.classes)),
+        twin=twin,
+    )
+    total: PartCounted | None = None
+    for part in _counted(blocks, counter, spread):
+        if total is None:
+            total = part
+        else:
+            total.merge(part)
+    if total is None or total.tally.rows != report.shared:
+        came = 0 if total is None else total.tally.rows
         raise ComparisonError(
-            f"{report.shared:,} inputs were announced, but {start:,} came. Compare again."
+            f"{report.shared:,} inputs were announced, but {came:,} came. Compare again."
         )
     return Counted(
-        tally=tally,
+        tally=total.tally,
         names=report.names[:regular],
         classes=blocks.classes,
-        slices=slices,
+        slices=total.slices,
         report=report,
         twin=twin,
         left_out=tuple(k for k in wanted if k > len(blocks.classes)),
-        notes=tuple(notes),
-        gallery=gallery,
+        notes=total.notes,
+        gallery=total.gallery,
     )
+
+
+def _counted(
+    blocks: AlignedBlocks, counter: PartCounter, spread: Spread | None
+) -> Iterator[PartCounted]:
+    if not isinstance(blocks, AlignedStream):
+        yield from counter.in_turn(blocks, blocks_in_part=None)
+    elif spread is None or not blocks.travels:
+        yield from counter.in_turn(
+            blocks, blocks_in_part=blocks.rows_in_part // blocks.rows_at_once
+        )
+    else:
+        yield from counter.spread(blocks, spread)

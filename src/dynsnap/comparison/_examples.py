@@ -1,7 +1,8 @@
 """The inputs behind the numbers: a bounded sample, gathered in the one pass over the rows."""
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -30,14 +31,18 @@ class Gallery:
     def add(self, block: Sequence[Predictions]) -> None:
         """Look at the next rows of all generations."""
         for kept, (old, new) in zip(self._flipped, itertools.pairwise(block), strict=True):
-            kept += _most_confident(old, new)
-            kept.sort(key=lambda item: -item[0])  # stable: equals stay in their order
-            del kept[FLIPPED:]
+            _keep_most(kept, _most_confident(old, new))
         self._count_changed(block)
         if len(block) > 2:
-            self._restless += _restless(block)
-            self._restless.sort(key=lambda one: -one.changes)
-            del self._restless[RESTLESS:]
+            self._keep_restless(_restless(block))
+
+    def merge(self, later: "Gallery") -> None:
+        """Add what another one has seen in the rows that come next."""
+        for kept, more in zip(self._flipped, later._flipped, strict=True):
+            _keep_most(kept, more)
+        self._keep_restless(later._restless)
+        self._ever_changed += later._ever_changed
+        self._weight += later._weight
 
     def flipped(self, old: int, new: int) -> tuple[FlippedInput, ...]:
         """Of a retrain, the inputs lost; without truth those that changed. Else nothing."""
@@ -53,6 +58,11 @@ class Gallery:
         """The share of inputs that any generation so far labelled unlike the first."""
         return tuple((self._ever_changed / self._weight).tolist()) if self._weight else ()
 
+    def _keep_restless(self, more: Iterable[RestlessInput]) -> None:
+        self._restless += more
+        self._restless.sort(key=lambda one: -one.changes)
+        del self._restless[RESTLESS:]
+
     def _count_changed(self, block: Sequence[Predictions]) -> None:
         first = block[0]
         changed = np.zeros(len(first), dtype=bool)
@@ -60,6 +70,12 @@ class Gallery:
             changed |= each.labels != first.labels
             self._ever_changed[place] = _added(self._ever_changed[place], first.weights, changed)
         self._weight = _added(self._weight, first.weights, np.ones(len(first), dtype=bool))
+
+
+def _keep_most(kept: list[tuple[float, FlippedInput]], more: Iterable[Any]) -> None:
+    kept += more
+    kept.sort(key=lambda item: -item[0])  # stable: equals stay in their order
+    del kept[FLIPPED:]
 
 
 def _added(total: float, weights: Floats | None, rows: AnyArray) -> float:

@@ -45,7 +45,7 @@ class Crate:
 
 def main(line: "Connection[Any, Any]", crate: Crate) -> None:
     """Work through the tasks that come along the line, until it is closed."""
-    threading.Thread(target=_leave_with_the_driver, daemon=True).start()
+    stay_no_longer_than_the_driver()
     bench: Bench | None = None
     stopped = False
 
@@ -72,8 +72,12 @@ def main(line: "Connection[Any, Any]", crate: Crate) -> None:
         return  # the driver has gone, or needs no more
 
 
-def _leave_with_the_driver() -> None:
+def stay_no_longer_than_the_driver() -> None:
     """A driver that is killed tells nobody: do not go on for hours for no one."""
+    threading.Thread(target=_leave_with_the_driver, daemon=True).start()
+
+
+def _leave_with_the_driver() -> None:
     driver = parent_process()
     assert driver is not None
     connection.wait([driver.sentinel])

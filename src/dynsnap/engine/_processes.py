@@ -166,7 +166,7 @@ class _Crew:
     def _start(self) -> _Worker:
         context = multiprocessing.get_context("spawn")
         ours, theirs = context.Pipe()
-        with _one_thread(), _without_interrupts():
+        with one_thread(), without_interrupts():
             process = context.Process(
                 target=_process.main,
                 args=(theirs, _process.Crate(self._file.fileno(), self._places, self._about)),
@@ -203,7 +203,7 @@ def _ending(code: int | None) -> str:
 
 
 @contextlib.contextmanager
-def _one_thread() -> Iterator[None]:
+def one_thread() -> Iterator[None]:
     """Processes that are started in here compute with one thread each."""
     before = {name: os.environ.get(name) for name in _THREADS}
     os.environ.update(dict.fromkeys(_THREADS, "1"))
@@ -218,7 +218,7 @@ def _one_thread() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _without_interrupts() -> Iterator[None]:
+def without_interrupts() -> Iterator[None]:
     """Processes that are started in here do not hear Ctrl-C: it is the driver's to stop them."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:

@@ -2,11 +2,7 @@
 
 import contextlib
 import dataclasses
-import os
 import pickle
-import signal
-import socket
-import threading
 import uuid
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -16,12 +12,11 @@ import numpy as np
 from dynsnap.engine._events import Event, Task, TaskEnded, TaskFailed, TaskLost
 from dynsnap.engine._parcel import Sent, pack
 from dynsnap.engine._processes import cores
+from dynsnap.engine._ray_connect import check_address, connect, found_ray
 from dynsnap.engine._ray_task import Desk, guarded
 from dynsnap.engine._spread import Rules, Wave
 from dynsnap.ensemble import Round, RoundSpec, Trainer
 from dynsnap.errors import PlanError, TrainingError
-
-_OBJECT_STORE = 512 * 2**20  # bytes, of a Ray that we start ourselves; it spills to disk beyond
 
 
 class RayEngine:
@@ -56,11 +51,7 @@ class RayEngine:
             raise PlanError(f"`cpus` must be positive, got {cpus}.")
         if gpus is not None and not gpus >= 0:
             raise PlanError(f"`gpus` must not be negative, got {gpus}.")
-        if address is not None and address.startswith("ray://"):
-            raise PlanError(
-                "Ray's client (ray://) cannot stream results. Start the study on a machine of the "
-                "cluster, with the address HOST:PORT or auto."
-            )
+        check_address(address)
         self._address = address
         self._workers = workers
         self._cpus = cpus
@@ -77,7 +68,8 @@ class RayEngine:
             return
         if self._trainer is not trainer or self._sent is None or self._crew is None:
             self._leave()
-            ray = self._connect()
+            ray, ours = connect(self._address, cores=(self._workers or cores()) * self._cpus)
+            self._ours = self._ours or ours
             self._sent = pack(trainer, ray.cloudpickle.CloudPickler)
             self._crew = _Crew(ray, self._sent, most=self._workers, needs=self._needs(trainer))
             self._trainer = trainer
@@ -93,7 +85,7 @@ class RayEngine:
         """Leave the cluster; end it if it is our own."""
         self._leave()
         if self._ours:
-            _ray().shutdown()
+            found_ray().shutdown()
             self._ours = False
 
     def __enter__(self) -> "RayEngine":
@@ -111,29 +103,6 @@ class RayEngine:
         uses_gpu = str(getattr(trainer, "device", "cpu")).startswith("cuda")
         gpus = self._gpus if self._gpus is not None else float(uses_gpu)
         return {"CPU": self._cpus, "GPU": gpus}
-
-    def _connect(self) -> Any:
-        ray = _ray()
-        if ray.is_initialized():
-            return ray
-        settings: dict[str, Any] = {"address": self._address}
-        if self._address is None:
-            settings = {
-                "address": "local",
-                "num_cpus": max(1, round((self._workers or cores()) * self._cpus)),
-                "include_dashboard": False,
-                "object_store_memory": _OBJECT_STORE,
-            }
-        with _handlers_kept():
-            try:
-                _knock(self._address)
-                ray.init(**settings, log_to_driver=False, logging_level="ERROR")
-            except (OSError, ValueError, RuntimeError) as error:
-                reason = str(error).strip().splitlines()[0]
-                place = self._address or "this machine"
-                raise TrainingError(f"There is no Ray to use at {place}: {reason}") from error
-        self._ours = True
-        return ray
 
 
 class _Crew:
@@ -162,7 +131,7 @@ class _Crew:
         self._version = sent.parcel.versions["dynsnap"]
         self._parcel = [ray.put(dataclasses.replace(sent.parcel, arrays=arrays))]
         self._name = uuid.uuid4().hex
-        self._work = ray.remote(guarded()).options(
+        self._work = ray.remote(guarded("work")).options(
             num_cpus=needs["CPU"],
             num_gpus=needs["GPU"],
             num_returns="streaming",
@@ -240,40 +209,5 @@ class _Crew:
         return min(int(there.get(kind, 0) / amount) for kind, amount in self._needs.items())
 
 
-def _ray() -> Any:
-    # Ray's own agents read this when they start, so it must be set before.
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    try:
-        import ray
-        import ray.cloudpickle
-        import ray.util.scheduling_strategies
-    except ImportError as error:
-        raise PlanError(
-            "This engine needs Ray, which is not installed. "
-            "Install it with: pip install 'dynsnap[ray]'"
-        ) from error
-    return ray
-
-
-def _knock(address: str | None) -> None:
-    """Raise OSError where nobody listens: Ray itself would go on trying for minutes."""
-    host, colon, port = (address or "").rpartition(":")
-    if colon and port.isdecimal():
-        socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
-
-
 def _listed(found: dict[str, float], kinds: dict[str, float]) -> str:
     return " and ".join(f"{found.get(kind, 0):g} {kind}s" for kind in kinds)
-
-
-@contextlib.contextmanager
-def _handlers_kept() -> Iterator[None]:
-    """Ray answers signals in its own way; whoever started the study has one of theirs."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.getsignal(signal.SIGTERM)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

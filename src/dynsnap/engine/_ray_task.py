@@ -41,10 +41,11 @@ class Desk:
         self._stopping, self._letters = False, []
 
 
-def guarded() -> Callable[..., Iterator[bytes | str]]:
-    """A function that Ray sends by value, so that it runs where dynsnap is missing or another."""
+def guarded(name: str) -> Callable[..., Iterator[bytes | str]]:
+    """A function of this module, which Ray sends by value: it runs where dynsnap is another too."""
 
     def work(version: str, *arguments: Any) -> Iterator[bytes | str]:
+        import importlib
         import socket
 
         try:
@@ -59,9 +60,7 @@ def guarded() -> Callable[..., Iterator[bytes | str]]:
                 f"dynsnap {version}. Install the same version there."
             )
             return
-        from dynsnap.engine._ray_task import work as found
-
-        yield from found(*arguments)
+        yield from getattr(importlib.import_module("dynsnap.engine._ray_task"), name)(*arguments)
 
     return work
 
@@ -93,6 +92,20 @@ def work(name: str, parcel: list[Any], content: bytes, desk: Any) -> Iterator[by
     for event in bench.work(task, tell=line.tell, stopping=line.stopping):
         line.report()
         yield pickle.dumps(event)
+
+
+def do(content: bytes) -> Iterator[bytes]:
+    """Apply a function to a thing, both of them in the content.
+
+    Yields:
+        Whether that went well, and what came of it, packed.
+    """
+    try:
+        function, thing = pickle.loads(content)  # noqa: S301  # from our own driver
+        answer = (True, function(thing))
+    except Exception as error:  # whatever it is, the driver raises it again
+        answer = (False, error)
+    yield pickle.dumps(answer)
 
 
 class _Line:

@@ -75,11 +75,12 @@ def repeats(column: pa.Array) -> tuple[int, pa.Array]:
     return int((times - 1).sum()), counts.field("values").filter(pa.array(times > 1))
 
 
-def refuse_repeats(surplus: int, repeated: pa.Array, *, rows: int) -> NoReturn:
-    """Say that ids are not unique."""
+def refuse_repeats(surplus: int, repeated: pa.Array, *, rows: int, where: str = "") -> NoReturn:
+    """Say that ids are not unique; `where` names the files in which the first is."""
+    place = f" (the first of them in {where})" if where else ""
     raise InputError(
         f"Ids must be unique, but {surplus:,} of {rows:,} rows repeat an id, such as "
-        f"{listed(repeated[:3].to_pylist())}. Keep one row for each input."
+        f"{listed(repeated[:3].to_pylist())}{place}. Keep one row for each input."
     )
 
 

@@ -1,8 +1,10 @@
 """Rows in a temporary file, sorted into buckets as they come: what joins spill to."""
 
 import contextlib
+import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -48,18 +50,69 @@ class Buckets:
 
     def read(self, number: int) -> AnyArray:
         """The rows of a bucket, in the order in which they came."""
-        runs = [(int(run[number]), int(run[number + 1])) for run in self._runs]
-        content = np.empty(sum(stop - start for start, stop in runs), np.uint8)
-        filled = 0
         with _room():
-            for start, stop in runs:
-                self._file.seek(start)
-                filled += self._file.readinto(content[filled : filled + stop - start].data)
-        return content.view(self.dtype)
+            return _read(self._file, [run[number : number + 2] for run in self._runs], self.dtype)
+
+    def size(self, number: int) -> int:
+        """How many rows a bucket has."""
+        size = sum(int(run[number + 1] - run[number]) for run in self._runs)
+        return size // int(self.dtype.itemsize)
+
+    def sent(self, first: int, last: int) -> "SentBuckets":
+        """Some of the buckets, for another process of this machine."""
+        self._file.flush()
+        runs = [run[first : last + 1] for run in self._runs]
+        path = f"/proc/{os.getpid()}/fd/{self._file.fileno()}"
+        return SentBuckets(path, self.dtype, first, runs, self)
 
     def close(self) -> None:
         """Give the room on disk back."""
         self._file.close()
+
+
+class OutOfReach(Exception):  # noqa: N818  # nothing is wrong
+    """A temporary file of another process cannot be opened here."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SentBuckets:
+    """Buckets of another process, which keeps their file open.
+
+    Attributes:
+        path: The way to the file.
+        first: The first of the buckets.
+        runs: Of each addition: where these buckets begin, in bytes.
+        here: The buckets themselves, in the process that has them.
+    """
+
+    path: str
+    dtype: Any
+    first: int
+    runs: Sequence[AnyArray]
+    here: Buckets | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return SentBuckets, (self.path, self.dtype, self.first, self.runs)
+
+    def read(self, number: int) -> AnyArray:
+        """The rows of a bucket, in the order in which they came."""
+        if self.here is not None:
+            return self.here.read(number)
+        place = number - self.first
+        try:
+            with open(self.path, "rb") as file:  # noqa: PTH123  # no path, but a way to a file
+                return _read(file, [run[place : place + 2] for run in self.runs], self.dtype)
+        except OSError as error:
+            raise OutOfReach(self.path) from error
+
+
+def _read(file: Any, runs: Sequence[AnyArray], dtype: Any) -> AnyArray:
+    content = np.empty(sum(int(stop - start) for start, stop in runs), np.uint8)
+    filled = 0
+    for start, stop in runs:
+        file.seek(int(start))
+        filled += file.readinto(content[filled : filled + int(stop - start)].data)
+    return content.view(dtype)
 
 
 def sorted_by(numbers: Positions, count: int) -> tuple[Positions, Positions]:

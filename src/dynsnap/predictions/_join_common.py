@@ -1,7 +1,7 @@
 """What generations know of the same inputs together: truth, weights and slices."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -57,6 +57,13 @@ class Common:
         }
         self.inputs += len(id_column)
         return tuple(changed(each, **facts) for each in generations)
+
+    def merge(self, later: "Common") -> None:
+        """Add what was found in rows that come later."""
+        self.inputs += later.inputs
+        for key, more in later.contradictions.items():
+            found = self.contradictions.setdefault(key, replace(more, inputs=0))
+            found.inputs += more.inputs
 
     def refuse_contradictions(self) -> None:
         """Raise if two generations contradict each other in any row."""

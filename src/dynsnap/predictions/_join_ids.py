@@ -5,7 +5,7 @@ joined in memory. Memory stays small in whatever order the ids come, and the ans
 that joining all of them at once would give.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Any
@@ -100,10 +100,11 @@ class PartedIds:
         buffers = [pa.py_buffer(starts), pa.py_buffer(self._texts.read(part))]
         return pa.LargeStringArray.from_buffers(len(records), *buffers), rows
 
-    def check_unique(self) -> None:
-        """Raise if an id occurs twice."""
+    def check_unique(self, where: Callable[[Sequence[int]], str]) -> None:
+        """Raise if an id occurs twice; `where` names the files that some rows are in."""
         surplus = 0
         some: list[tuple[int, object]] = []  # repeated ids and where they first come
+        twice: list[list[int]] = []  # the rows of one of them
         for part in range(self.parts):
             ids, rows = self.read(part)
             if not all_differ(ids):
@@ -111,9 +112,10 @@ class PartedIds:
                 surplus += more
                 places = pc.index_in(repeated[:_SHOWN], value_set=ids).to_numpy()
                 some += zip(rows[places].tolist(), repeated[:_SHOWN].to_pylist(), strict=True)
+                twice.append(rows[np.asarray(pc.equal(ids, repeated[0]), bool)].tolist())
         if surplus:
             first = pa.array([name for _, name in sorted(some)])
-            refuse_repeats(surplus, first, rows=self.rows)
+            refuse_repeats(surplus, first, rows=self.rows, where=where(min(twice)))
 
     def close(self) -> None:
         """Give the room on disk back."""

@@ -1,6 +1,7 @@
 """Rows of a file that go to other places: kept in order where they are, or sorted on disk."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
@@ -8,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from dynsnap._types import Positions
-from dynsnap.predictions._join_buckets import Buckets
+from dynsnap.predictions._join_buckets import Buckets, SentBuckets
 from dynsnap.predictions._join_ids import Matches, row_type
 from dynsnap.predictions._labels import Slice
 from dynsnap.predictions._predictions import Predictions, changed
@@ -54,6 +55,18 @@ class Places:
         rows, places = zip(*found, strict=True)
         return np.concatenate(rows), np.concatenate(places)
 
+    def rows(self, start: int, stop: int) -> Positions:
+        """The rows that stand at these places, where rows are in order."""
+        ends = np.cumsum([self._buckets.size(number) for number in range(self._buckets.count)])
+        found = []
+        first, last = np.searchsorted(ends, (start, stop - 1), side="right").tolist()
+        for number in range(first, last + 1):
+            if number != self._held:
+                self._hold(number)
+            chosen = slice(*np.searchsorted(self._places, (start, stop)))
+            found.append(self._rows[chosen])
+        return np.concatenate(found)
+
     def _hold(self, number: int) -> None:
         records = self._buckets.read(number)
         order = np.argsort(records["row"])
@@ -80,7 +93,19 @@ def places_of(matches: Matches, rows: Sequence[int]) -> list[Places]:
     return every
 
 
-def kept(pieces: Iterator[Predictions], places: Places) -> Iterator[Predictions]:
+@dataclass(frozen=True, slots=True, eq=False)
+class Chosen:
+    """Which of some rows are shared; what `Places` tells, for another process."""
+
+    rows: Positions
+
+    def of(self, start: int, stop: int) -> tuple[Positions, Positions]:
+        """Which rows from `start` up to `stop` are shared, counted from `start`; their places."""
+        first, last = np.searchsorted(self.rows, (start, stop))
+        return self.rows[first:last] - start, np.arange(first, last)
+
+
+def kept(pieces: Iterator[Predictions], places: Places | Chosen) -> Iterator[Predictions]:
     """The shared rows of a file whose rows are in order."""
     for piece, rows, _ in _placed(pieces, places):
         yield piece if len(rows) == len(piece) else piece.take(rows)
@@ -95,6 +120,7 @@ class Sorted:
         self._example = first[0].slice(0, 0)
         self._plain = [name for name in _PLAIN if getattr(self._example, name) is not None]
         kind = self._record_type(shared)
+        self._shared = shared
         self._step = max(1, _BUCKET_BYTES // kind.itemsize)
         self._buckets = Buckets(-(-shared // self._step), kind)
         for piece, rows, targets in chain([first], placed):
@@ -119,24 +145,56 @@ class Sorted:
 
     def pieces(self) -> Iterator[Predictions]:
         """The rows in their order."""
-        for number in range(self._buckets.count):
-            records = self._buckets.read(number)
-            order = np.empty(len(records), np.intp)
-            order[records["place"].astype(np.intp) - number * self._step] = np.arange(len(records))
-            plain = {name: records[name][order] for name in self._plain}
-            slices = {
-                name: Slice(column.values, records["slices"][order, number])
-                for number, (name, column) in enumerate(self._example.slices.items())
-            }
-            yield changed(self._example, id_column=pa.nulls(len(records)), slices=slices, **plain)
+        return self._rows(self._buckets, 0, self._shared).pieces()
+
+    def within(self, start: int, stop: int) -> "SortedRows":
+        """Some of the rows, for another process of this machine."""
+        buckets = self._buckets.sent(start // self._step, -(-stop // self._step))
+        return self._rows(buckets, start, stop)
+
+    def _rows(self, buckets: Buckets | SentBuckets, start: int, stop: int) -> "SortedRows":
+        return SortedRows(buckets, start, stop, self._step, self._example, tuple(self._plain))
 
     def close(self) -> None:
         """Give the room on disk back."""
         self._buckets.close()
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class SortedRows:
+    """Rows that were sorted on disk, from one place up to another.
+
+    Attributes:
+        step: Rows of each bucket.
+        example: Predictions without rows, which have what the rows have.
+        plain: What that is, beside slices.
+    """
+
+    buckets: Buckets | SentBuckets
+    start: int
+    stop: int
+    step: int
+    example: Predictions
+    plain: tuple[str, ...]
+
+    def pieces(self) -> Iterator[Predictions]:
+        """The rows in their order."""
+        for number in range(self.start // self.step, -(-self.stop // self.step)):
+            records = self.buckets.read(number)
+            before = number * self.step
+            order = np.empty(len(records), np.intp)
+            order[records["place"].astype(np.intp) - before] = np.arange(len(records))
+            order = order[max(0, self.start - before) : self.stop - before]
+            plain = {name: records[name][order] for name in self.plain}
+            slices = {
+                name: Slice(column.values, records["slices"][order, number])
+                for number, (name, column) in enumerate(self.example.slices.items())
+            }
+            yield changed(self.example, id_column=pa.nulls(len(order)), slices=slices, **plain)
+
+
 def _placed(
-    pieces: Iterator[Predictions], places: Places
+    pieces: Iterator[Predictions], places: Places | Chosen
 ) -> Iterator[tuple[Predictions, Positions, Positions]]:
     start = 0
     for piece in pieces:

@@ -1,37 +1,16 @@
 """Read predictions from a file of any of the formats."""
 
-import contextlib
-import zipfile
-import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 
-import pyarrow as pa
-
-from dynsnap.errors import FileError, InputError
 from dynsnap.predictions._classes import check_rename, renamed
 from dynsnap.predictions._predictions import Predictions
-from dynsnap.predictions._schema import ColumnNames, interpret
-from dynsnap.predictions._sources import compression_of, format_of, opened
-from dynsnap.predictions._tables import checked, joined, parts_of
+from dynsnap.predictions._reading import reading
+from dynsnap.predictions._schema import ColumnNames
+from dynsnap.predictions._stream_file import StreamedFile
+from dynsnap.predictions._tables import checked, joined
 from dynsnap.predictions._text import on_one_line
-from dynsnap.predictions._vocabulary import vocabulary_of
-
-# What the libraries below raise on bytes that make no sense.
-_DAMAGE = (
-    OSError,
-    pa.ArrowException,
-    ValueError,
-    KeyError,
-    EOFError,
-    NotImplementedError,
-    OverflowError,
-    MemoryError,
-    RuntimeError,
-    zipfile.BadZipFile,
-    zlib.error,
-)
-_STARTS = {b"PAR1": ".parquet", b"ARROW1": ".arrow", b"PK\x03\x04": ".npz", b"\x1f\x8b": ".csv.gz"}
 
 
 def read(
@@ -50,7 +29,7 @@ def read(
     classes are called "0", "1", and so on.
 
     Args:
-        path: The file.
+        path: The file; or a directory, a pattern or a URI of Parquet files, see `stream`.
         columns: What the columns are called, where it is not as above.
         rename: New names for some classes. Two classes that get one name are added up.
 
@@ -66,44 +45,9 @@ def read(
         ...     print(read(file).classes)
         ('cat', 'dog')
     """
-    file = Path(path)
-    names = columns or ColumnNames()
-    with reading(file), opened(file, names) as source:
-        layout = interpret(source.schema, names)
-        vocabulary = vocabulary_of(source, layout)
-        predictions = checked(joined(parts_of(source, layout, vocabulary)), vocabulary)
-    check_rename(rename or {}, predictions.classes, where=on_one_line(file))
+    with ExitStack() as until:
+        file = StreamedFile.opened(path, columns or ColumnNames(), until)
+        with reading(file.place):
+            predictions = checked(joined(file.unchecked()), file.vocabulary)
+    check_rename(rename or {}, predictions.classes, where=on_one_line(file.place))
     return renamed(predictions, rename or {})
-
-
-@contextlib.contextmanager
-def reading(path: Path) -> Iterator[None]:
-    """Turn whatever goes wrong with a file into one line that names it."""
-    name = on_one_line(path)
-    try:
-        if path.is_dir():
-            raise FileError(f"{name} is a directory. Name a file in it.")
-        if not path.exists():
-            raise FileError(f"{name} does not exist. Check the path.")
-        yield
-    except InputError as error:
-        raise FileError(f"{name}: {error}") from error
-    except _DAMAGE as error:
-        raise FileError(f"{name} cannot be read as {_why(path, error)}") from error
-
-
-def _why(path: Path, error: BaseException) -> str:
-    wanted = format_of(path)
-    if isinstance(error, MemoryError):
-        return f"{wanted}: it is damaged, or needs more memory than there is."
-    if isinstance(error, PermissionError):
-        return f"{wanted}: {error.strerror}. Allow it to be read."
-    with contextlib.suppress(OSError), path.open("rb") as handle:
-        start = handle.read(8)
-        if not start:
-            return f"{wanted}: it is empty. Write it again."
-        found = next((Path(end) for magic, end in _STARTS.items() if start.startswith(magic)), path)
-        if (format_of(found), compression_of(found)) != (wanted, compression_of(path)):
-            return f"{wanted}: it looks like a {found} file. Give it that ending."
-    reason = on_one_line(" ".join(str(error).split()) or type(error).__name__, limit=160)
-    return f"{wanted}: {reason.rstrip('.')}. It may be cut off or damaged; write it again."

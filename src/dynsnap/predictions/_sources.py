@@ -2,14 +2,15 @@
 
 import contextlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dynsnap.errors import FileError
+from dynsnap.errors import FileError, InputError
 from dynsnap.predictions._schema import ColumnNames
 from dynsnap.predictions._text import on_one_line, shown
 from dynsnap.predictions._vocabulary import Batches
@@ -63,14 +64,8 @@ def opened(path: Path, columns: ColumnNames) -> Iterator[Batches]:
     """
     kind = format_of(path)
     if kind == "Parquet":
-        import pyarrow.parquet as pq
-
-        metadata = pq.read_metadata(path)
-        # Without a buffer, column chunks are loaded as a whole (and there may be only one of each);
-        # what is read ahead stays in memory until the file is closed.
-        buffer = min(_BUFFER, max(1, _BATCH_BYTES // max(1, metadata.num_columns)))
-        with pq.ParquetFile(path, metadata=metadata, buffer_size=buffer, pre_buffer=False) as file:
-            yield _ParquetBatches(file)
+        with ParquetBatches.looked_at(str(path)).kept_open() as file:
+            yield file
     elif kind == "Arrow":
         with pa.memory_map(str(path)) as mapped:
             yield _ArrowBatches(mapped)
@@ -96,17 +91,94 @@ class TableBatches:
         return iter(self.table.select(list(columns)).to_batches())
 
 
-class _ParquetBatches:
-    def __init__(self, file: "pa.parquet.ParquetFile") -> None:
-        self._file = file
-        self.schema = file.schema_arrow
-        groups = [file.metadata.row_group(place) for place in range(file.num_row_groups)]
-        size = sum(group.total_byte_size for group in groups) // max(1, file.metadata.num_rows)
-        self._rows = min(_BATCH_ROWS, max(1, _BATCH_BYTES // max(1, size)))
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ParquetBatches:
+    """A Parquet file, wherever it is stored. Can be sent to other processes, which open it again.
 
-    def batches(self, columns: Sequence[str], /) -> Iterator[pa.RecordBatch]:
-        for batch in self._file.iter_batches(batch_size=self._rows, columns=list(columns)):
-            yield _sound(batch, columns)
+    Attributes:
+        path: Where it is in its file system.
+        filesystem: One of pyarrow's; None for the local one.
+        schema: Its columns.
+        groups: How many rows each of its row groups has.
+        rows_at_once: Rows of a batch.
+    """
+
+    path: str
+    filesystem: Any
+    schema: pa.Schema
+    groups: tuple[int, ...]
+    rows_at_once: int
+    _held: Any = None
+
+    @classmethod
+    def looked_at(cls, path: str, filesystem: Any = None) -> "ParquetBatches":
+        """What the end of the file tells of it."""
+        import pyarrow.parquet as pq
+
+        about = pq.read_metadata(path, filesystem=filesystem)
+        groups = [about.row_group(place) for place in range(about.num_row_groups)]
+        size = sum(group.total_byte_size for group in groups) // max(1, about.num_rows)
+        return cls(
+            path=path,
+            filesystem=filesystem,
+            schema=about.schema.to_arrow_schema(),
+            groups=tuple(group.num_rows for group in groups),
+            rows_at_once=min(_BATCH_ROWS, max(1, _BATCH_BYTES // max(1, size))),
+        )
+
+    @property
+    def rows(self) -> int:
+        """How many rows it has."""
+        return sum(self.groups)
+
+    @contextlib.contextmanager
+    def kept_open(self) -> "Iterator[ParquetBatches]":
+        """The same for many passes, of which each would else open the file."""
+        with self._opened() as file:
+            yield replace(self, _held=file)
+
+    def batches(
+        self, columns: Sequence[str], /, *, start: int = 0, stop: int | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows from `start` up to `stop`; no other row group is looked at."""
+        stop = self.rows if stop is None else stop
+        ends = np.cumsum((0, *self.groups))
+        wanted = np.flatnonzero((ends[:-1] < stop) & (ends[1:] > start)).tolist()
+        before = int(ends[wanted[0]]) if wanted else stop
+        with contextlib.ExitStack() as until:
+            file = self._held or until.enter_context(self._opened())
+            settings = {"batch_size": self.rows_at_once, "columns": list(columns)}
+            for batch in file.iter_batches(row_groups=wanted, **settings):
+                rows = batch[max(0, start - before) : max(0, stop - before)]
+                before += len(batch)
+                if len(rows):
+                    yield _sound(rows, columns)
+
+    @contextlib.contextmanager
+    def _opened(self) -> Iterator[Any]:
+        import pyarrow.parquet as pq
+
+        # Without a buffer, column chunks are loaded as a whole (and there may be only one of each);
+        # what is read ahead stays in memory until the file is closed. A store far away is asked
+        # for whole chunks, since every question takes its time.
+        near = self.filesystem is None
+        buffer = min(_BUFFER, max(1, _BATCH_BYTES // max(1, len(self.schema)))) if near else 0
+        with pq.ParquetFile(
+            self.path, filesystem=self.filesystem, buffer_size=buffer, pre_buffer=not near
+        ) as file:
+            about = file.metadata
+            found = tuple(about.row_group(i).num_rows for i in range(about.num_row_groups))
+            if found != self.groups:
+                raise InputError("It changed while it was read. Compare again.")
+            yield file
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        named = {field.name: getattr(self, field.name) for field in fields(self)}
+        return _parquet_again, ({**named, "_held": None},)
+
+
+def _parquet_again(settings: dict[str, Any]) -> ParquetBatches:
+    return ParquetBatches(**settings)
 
 
 class _ArrowBatches:

@@ -1,5 +1,6 @@
 """Predictions side by side, block by block: files that need not fit into memory."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -8,43 +9,20 @@ from types import TracebackType
 
 from dynsnap.errors import InputError, PlanError
 from dynsnap.predictions._align import refuse_strangers, titles_of
-from dynsnap.predictions._classes import reorders, union_of, with_classes
+from dynsnap.predictions._classes import reorders, union_of
 from dynsnap.predictions._join_common import Common
 from dynsnap.predictions._join_ids import FirstLook, PartedIds, first_look, match, parts_for
-from dynsnap.predictions._join_rows import Places, Sorted, kept, places_of
+from dynsnap.predictions._join_rows import Places, Sorted, places_of
 from dynsnap.predictions._predictions import Predictions
-from dynsnap.predictions._read import reading
+from dynsnap.predictions._reading import reading
 from dynsnap.predictions._report import AlignmentReport
 from dynsnap.predictions._schema import ColumnNames
-from dynsnap.predictions._stream_file import StreamedFile, in_blocks
+from dynsnap.predictions._stream_file import StreamedFile
+from dynsnap.predictions._stream_part import AlignedPart, Lane
 
 ROWS_AT_ONCE = 1 << 17
+ROWS_IN_PART = 1 << 20
 _BLOCK_SCORES = 1 << 24  # with thousands of classes, fewer rows come at a time
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Lane:
-    """One file on its way to the blocks.
-
-    Attributes:
-        text: Whether its ids are text.
-        follow: Whether labels follow the scores when classes change places.
-        places: Which rows to keep, in their order; None for all.
-        moved: Its rows in the order of the first file, where they came in another.
-    """
-
-    file: StreamedFile
-    text: bool
-    follow: bool
-    places: Places | None = None
-    moved: Sorted | None = None
-
-    def pieces(self) -> Iterator[Predictions]:
-        """The shared rows in the order of the first file, over the file's own classes."""
-        if self.moved is not None:
-            return self.moved.pieces()
-        pieces = self.file.pieces(text=self.text)
-        return pieces if self.places is None else kept(pieces, self.places)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -59,12 +37,14 @@ class AlignedStream:
         classes: The union of all class names, those of the first generation in front.
         report: How well the ids cover each other.
         rows_at_once: Rows of a block; the last may have fewer.
+        rows_in_part: Rows of a part, a multiple of those.
     """
 
     classes: tuple[str, ...]
     report: AlignmentReport
     rows_at_once: int
-    _lanes: tuple[_Lane, ...]
+    rows_in_part: int
+    _lanes: tuple[Lane, ...]
     _rename: Mapping[str, str]
     _open: ExitStack
 
@@ -83,18 +63,33 @@ class AlignedStream:
         return found
 
     def __iter__(self) -> Iterator[tuple[Predictions, ...]]:
-        common = Common(self.report.names)
-        lanes = [in_blocks(self._pieces(lane), self.rows_at_once) for lane in self._lanes]
-        for block in zip(*lanes, strict=True):
-            made = common.add(block, id_column=block[0].id_column)
-            # Once two files contradict each other, what is left is only counted.
-            if not common.contradictions:
-                yield made
-        common.refuse_contradictions()
+        whole = self._part(0, self._lanes)
+        yield from whole
+        whole.common.refuse_contradictions()
 
-    def _pieces(self, lane: _Lane) -> Iterator[Predictions]:
-        for piece in lane.pieces():
-            yield with_classes(piece, self.classes, rename=self._rename, follow=lane.follow)
+    @property
+    def travels(self) -> bool:
+        """Whether other processes can read it by themselves: all files are Parquet."""
+        return all(lane.travels for lane in self._lanes)
+
+    def parts(self) -> Iterator[AlignedPart]:
+        """The same rows in parts, which may be sent to other processes where it `travels`.
+
+        Contradictions are left in the parts: together, they are for the caller to refuse.
+        """
+        for start in range(0, self.rows, self.rows_in_part):
+            stop = min(self.rows, start + self.rows_in_part)
+            yield self._part(start, tuple(lane.within(start, stop) for lane in self._lanes))
+
+    def _part(self, start: int, lanes: tuple[Lane, ...]) -> AlignedPart:
+        return AlignedPart(
+            start=start,
+            classes=self.classes,
+            rename=self._rename,
+            rows_at_once=self.rows_at_once,
+            lanes=lanes,
+            common=Common(self.report.names),
+        )
 
     def close(self) -> None:
         """Close the files and remove what was put on disk."""
@@ -119,6 +114,7 @@ def stream(
     columns: ColumnNames | None = None,
     rename: Mapping[str, str] | None = None,
     rows_at_once: int = ROWS_AT_ONCE,
+    rows_in_part: int = ROWS_IN_PART,
 ) -> AlignedStream:
     """Line up the predictions of several files without loading any of them as a whole.
 
@@ -128,11 +124,14 @@ def stream(
     files, about as large as the predictions themselves.
 
     Args:
-        paths: Files of predictions, oldest first.
+        paths: Where the predictions of each generation are, oldest first: a file; or Parquet files
+            that hold a generation together, as a directory, a pattern ("old/*.parquet"), or a URI
+            that pyarrow knows (s3://, gs://, file://) of a file, a directory or a pattern.
         names: What to call the generations in reports and messages.
         columns: What the columns are called, where it is not as `read` expects.
         rename: New names for some classes, in all generations.
         rows_at_once: Rows of a block, at most; fewer with thousands of classes.
+        rows_in_part: Rows of a part, about; see `AlignedStream.parts`.
 
     Raises:
         FileError: A file cannot be read, does not hold predictions, or there is no room on disk.
@@ -155,12 +154,15 @@ def stream(
     """
     if not paths:
         raise InputError("There is nothing to align. Hand in at least one set of predictions.")
-    if rows_at_once < 1:
-        raise PlanError(f"`rows_at_once` must be at least 1, got {rows_at_once}.")
+    for name, rows in (("rows_at_once", rows_at_once), ("rows_in_part", rows_in_part)):
+        if rows < 1:
+            raise PlanError(f"`{name}` must be at least 1, got {rows}.")
     titles = titles_of(names, len(paths))
     rename = rename or {}
     with ExitStack() as until:
-        files = [StreamedFile.opened(Path(path), columns or ColumnNames(), until) for path in paths]
+        files = [StreamedFile.opened(path, columns or ColumnNames(), until) for path in paths]
+        for file in files:
+            file.check_weights()
         own = [file.vocabulary.classes for file in files]
         classes = union_of(own, rename)
         follow = [
@@ -168,10 +170,12 @@ def stream(
             for each, file in zip(own, files, strict=True)
         ]
         lanes, report = _line_up(files, titles, follow, until)
+        in_block = min(rows_at_once, max(1, _BLOCK_SCORES // len(classes)))
         return AlignedStream(
             classes=classes,
             report=report,
-            rows_at_once=min(rows_at_once, max(1, _BLOCK_SCORES // len(classes))),
+            rows_at_once=in_block,
+            rows_in_part=in_block * math.ceil(rows_in_part / in_block),
             _lanes=lanes,
             _rename=rename,
             _open=until.pop_all(),
@@ -183,14 +187,14 @@ def _line_up(
     titles: tuple[str, ...],
     follow: Sequence[bool],
     until: ExitStack,
-) -> tuple[tuple[_Lane, ...], AlignmentReport]:
+) -> tuple[tuple[Lane, ...], AlignmentReport]:
     look = first_look([file.ids() for file in files])
     for file, rows in zip(files, look.rows, strict=True):
         if not rows:
-            with reading(file.path):
+            with reading(file.place):
                 raise InputError("There are no rows.")
     lanes = [
-        _Lane(file=file, text=text, follow=own)
+        Lane(file=file, text=text, follow=own)
         for file, text, own in zip(files, look.text, follow, strict=True)
     ]
     if look.alike:
@@ -232,16 +236,16 @@ def _parted(files: Sequence[StreamedFile], look: FirstLook) -> list[PartedIds]:
     """The ids of each file on disk, where they were found to be unique."""
     made = []
     for file, rows in zip(files, look.rows, strict=False):
-        with reading(file.path):
+        with reading(file.place):
             ids = PartedIds(
                 file.ids(), rows=rows, parts=parts_for(max(look.rows)), text=any(look.text)
             )
-            ids.check_unique()
+            ids.check_unique(file.where)
         made.append(ids)
     return made
 
 
-def _placed(lane: _Lane, places: Places, *, rows: int, shared: int, until: ExitStack) -> _Lane:
+def _placed(lane: Lane, places: Places, *, rows: int, shared: int, until: ExitStack) -> Lane:
     """The lane with its rows in their places: as they are, some left out, or sorted on disk."""
     if places.in_order and rows == shared:
         places.close()

@@ -48,9 +48,10 @@ class Part:
     slices: Mapping[str, Slice] = field(default_factory=dict)
 
 
-def parts_of(source: Batches, layout: Layout, vocabulary: Vocabulary) -> Iterator[Part]:
-    """A whole file, a batch of rows at a time."""
-    before = 0
+def parts_of(
+    source: Batches, layout: Layout, vocabulary: Vocabulary, *, before: int = 0
+) -> Iterator[Part]:
+    """A whole file, a batch of rows at a time; or what comes after so many rows of it."""
     for batch in source.batches((*layout.essential, *vocabulary.slices)):
         yield _part(batch, layout, vocabulary, before=before)
         before += batch.num_rows
@@ -76,7 +77,7 @@ def _part(
         labels=positions(layout.label, "label"),
         truth=positions(layout.truth, "truth") if vocabulary.has_truth else None,
         scores=_scores(batch, layout, vocabulary, before) if layout.has_scores else None,
-        weights=None if layout.weight is None else _weights(batch.column(layout.weight)),
+        weights=None if layout.weight is None else weights_in(batch.column(layout.weight)),
         slices={
             name: as_coded_slice(*encoded(batch.column(name)), values, name=name)
             for name, values in vocabulary.slices.items()
@@ -188,7 +189,8 @@ def _numbers(column: pa.Array) -> AnyArray:
     return numbers
 
 
-def _weights(column: pa.Array) -> Floats:
+def weights_in(column: pa.Array) -> Floats:
+    """A column of weights; missing ones are NaN."""
     return np.asarray(_numbers(column), np.float64)
 
 

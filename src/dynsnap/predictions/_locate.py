@@ -1,0 +1,172 @@
+"""Where predictions are: one file, a directory or a pattern of them, an object store."""
+
+import fnmatch
+import glob
+import re
+from collections.abc import Sequence
+from pathlib import Path, PurePosixPath
+from typing import Any, NamedTuple
+from urllib.parse import unquote, urlsplit
+
+import pyarrow as pa
+
+from dynsnap.errors import FileError
+from dynsnap.predictions._text import on_one_line
+
+_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
+_PATTERN = re.compile(r"[*?\[]")
+_PATTERN_IN_URI = re.compile(r"[*\[]")  # there, a question mark begins the options
+_PARQUET = (".parquet", ".pq")
+
+
+class StoredFile(NamedTuple):
+    """One Parquet file of many.
+
+    Attributes:
+        place: What it is called in messages; a Path where it is a file of this machine.
+        path: Where it is in its file system.
+        filesystem: One of pyarrow's; None for the local one.
+    """
+
+    place: Path | str
+    path: str
+    filesystem: Any
+
+
+class Many(NamedTuple):
+    """The files that hold one generation together, in the order of their names."""
+
+    name: str
+    files: tuple[StoredFile, ...]
+
+
+def is_uri(place: str | Path) -> bool:
+    """Whether a place is written as SCHEME://...
+
+    Example:
+        >>> is_uri("s3://bucket/old"), is_uri("old.parquet")
+        (True, False)
+    """
+    return isinstance(place, str) and _URI.match(place) is not None
+
+
+def locate(place: str | Path) -> Path | Many:
+    """What a place stands for: a file, or the Parquet files of a directory, a pattern or a store.
+
+    In a directory, files are looked for at any depth; those whose name, or whose folder's name,
+    begins with a dot or an underscore are not part of the data, as is the custom.
+
+    Args:
+        place: A path, a pattern such as "old/*.parquet" (`**` stands for folders at any depth), or
+            a URI that pyarrow knows: file://, s3://, gs://, abfs://, hdfs://.
+
+    Example:
+        >>> locate("old.parquet")
+        PosixPath('old.parquet')
+    """
+    if isinstance(place, str) and is_uri(place):
+        parts = urlsplit(place)
+        if parts.scheme.lower() == "file":
+            return locate(Path(unquote(parts.path)))
+        return _in_store(place)
+    path = Path(place)
+    name = on_one_line(path)
+    if path.is_dir():
+        found = _in_folder(path)
+        if not found:
+            raise FileError(
+                f"{name} is a directory, but no Parquet file is in it. Name a file, or a directory "
+                "with files that end in .parquet."
+            )
+    elif _PATTERN.search(str(path)) and not path.exists():
+        found = []
+        # Unlike Path.glob, this one takes a whole pattern, absolute or not.
+        for match in map(Path, sorted(glob.glob(str(path), recursive=True))):  # noqa: PTH207
+            found += _in_folder(match) if match.is_dir() else [match]
+        found = list(dict.fromkeys(found))
+        _check_found(name, found)
+    else:
+        return path
+    return Many(name, tuple(StoredFile(file, str(file), None) for file in found))
+
+
+def _in_folder(folder: Path) -> list[Path]:
+    return sorted(
+        file
+        for file in folder.rglob("*")
+        if _is_data(file.relative_to(folder).parts) and file.is_file()
+    )
+
+
+def _is_data(parts: Sequence[str]) -> bool:
+    hidden = any(part.startswith((".", "_")) for part in parts)
+    return not hidden and parts[-1].lower().endswith(_PARQUET)
+
+
+def _in_store(uri: str) -> Many:
+    from pyarrow import fs
+
+    name = on_one_line(uri)
+    address, _, options = uri.partition("?")
+    steps = address.split("/")
+    fixed = next((i for i, step in enumerate(steps) if _PATTERN_IN_URI.search(step)), len(steps))
+    pattern = steps[fixed:]
+    base = "/".join(steps[:fixed]) + ("?" + options if options else "")
+    try:
+        filesystem, root = filesystem_of(base)
+        info = filesystem.get_file_info(root)
+        if info.type == fs.FileType.File and not pattern:
+            found = [root]
+        elif info.type == fs.FileType.NotFound:
+            raise FileError(f"{name} does not exist. Check the address.")
+        else:
+            every = filesystem.get_file_info(fs.FileSelector(root, recursive=True))
+            found = sorted(
+                each.path
+                for each in every
+                if each.type == fs.FileType.File and _wanted(each.path, root, pattern)
+            )
+    except (pa.ArrowException, OSError, ValueError) as error:
+        reason = on_one_line(" ".join(str(error).split()), limit=160).rstrip(".")
+        raise FileError(f"{name} cannot be opened: {reason}. Check the address.") from error
+    if not pattern and not found:
+        raise FileError(
+            f"{name} is a directory, but no Parquet file is in it. Name a file, or a directory "
+            "with files that end in .parquet."
+        )
+    _check_found(name, [PurePosixPath(path) for path in found])
+    scheme = address.partition("://")[0]
+    files = (StoredFile(f"{scheme}://{path.lstrip('/')}", path, filesystem) for path in found)
+    return Many(name, tuple(files))
+
+
+def filesystem_of(uri: str) -> tuple[Any, str]:
+    """The file system behind an address, and the path in it."""
+    from pyarrow import fs
+
+    found: tuple[Any, str] = fs.FileSystem.from_uri(uri)
+    return found
+
+
+def _wanted(path: str, root: str, pattern: Sequence[str]) -> bool:
+    parts = PurePosixPath(path).relative_to(root).parts
+    return _matches(parts, pattern) if pattern else _is_data(parts)
+
+
+def _matches(parts: Sequence[str], pattern: Sequence[str]) -> bool:
+    if not parts or not pattern:
+        return not parts and not pattern
+    if pattern[0] == "**":
+        return _matches(parts, pattern[1:]) or _matches(parts[1:], pattern)
+    return fnmatch.fnmatchcase(parts[0], pattern[0]) and _matches(parts[1:], pattern[1:])
+
+
+def _check_found(name: str, found: Sequence[Path | PurePosixPath]) -> None:
+    if not found:
+        raise FileError(f"{name} matches no file. Check the pattern.")
+    for file in found:
+        if not file.name.lower().endswith(_PARQUET):
+            raise FileError(
+                f"{name} matches {on_one_line(file)}, but files that make up a generation together "
+                "must be Parquet. Name one file, or a pattern that ends in .parquet."
+            )

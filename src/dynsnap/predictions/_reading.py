@@ -1,0 +1,71 @@
+"""What goes wrong with a file, in one line that names it."""
+
+import contextlib
+import zipfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+
+from dynsnap.errors import FileError, InputError
+from dynsnap.predictions._sources import compression_of, format_of
+from dynsnap.predictions._text import on_one_line
+
+# What the libraries below raise on bytes that make no sense.
+_DAMAGE = (
+    OSError,
+    pa.ArrowException,
+    ValueError,
+    KeyError,
+    EOFError,
+    NotImplementedError,
+    OverflowError,
+    MemoryError,
+    RuntimeError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+_STARTS = {b"PAR1": ".parquet", b"ARROW1": ".arrow", b"PK\x03\x04": ".npz", b"\x1f\x8b": ".csv.gz"}
+
+
+@contextlib.contextmanager
+def reading(place: Path | str) -> Iterator[None]:
+    """Turn whatever goes wrong with a file into one line that names it.
+
+    Args:
+        place: A file of this machine, or the name of something else that holds Parquet.
+    """
+    name = on_one_line(place)
+    try:
+        if isinstance(place, Path) and not place.exists():
+            raise FileError(f"{name} does not exist. Check the path.")
+        yield
+    except InputError as error:
+        raise FileError(f"{name}: {error}") from error
+    except _DAMAGE as error:
+        raise FileError(f"{name} cannot be read as {_why(place, error)}") from error
+
+
+def _why(place: Path | str, error: BaseException) -> str:
+    wanted = format_of(place) if isinstance(place, Path) else "Parquet"
+    if isinstance(error, MemoryError):
+        return f"{wanted}: it is damaged, or needs more memory than there is."
+    if isinstance(error, PermissionError):
+        return f"{wanted}: {error.strerror}. Allow it to be read."
+    if isinstance(place, Path) and (known := _seen(place, wanted)):
+        return known
+    reason = on_one_line(" ".join(str(error).split()) or type(error).__name__, limit=160)
+    return f"{wanted}: {reason.rstrip('.')}. It may be cut off or damaged; write it again."
+
+
+def _seen(path: Path, wanted: str) -> str | None:
+    """What the first bytes of a file that cannot be read tell."""
+    with contextlib.suppress(OSError), path.open("rb") as handle:
+        start = handle.read(8)
+        if not start:
+            return f"{wanted}: it is empty. Write it again."
+        found = next((Path(end) for magic, end in _STARTS.items() if start.startswith(magic)), path)
+        if (format_of(found), compression_of(found)) != (wanted, compression_of(path)):
+            return f"{wanted}: it looks like a {found} file. Give it that ending."
+    return None
