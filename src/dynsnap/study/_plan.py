@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 from dynsnap.ensemble import COMBINATIONS, METHODS, Combination, Method
 from dynsnap.errors import FileError, PlanError, did_you_mean
 from dynsnap.study._sections import Section, resolve
-from dynsnap.study._variants import Defaults, Sweep, read_ablation, read_sweep
+from dynsnap.study._variants import Defaults, Sweep, read_ablation, read_sweep, read_variant
 
 Keep: TypeAlias = Literal["scores", "weights"]
 
@@ -168,6 +168,7 @@ def _study(found: dict[str, Any], path: Path) -> StudyPlan:
     tables = {key: whole.take(key, dict, {}) for key in names}
     methods = Section(whole.take("methods", dict, {}), "[methods]")
     ablations, sweeps = whole.tables("ablation"), whole.tables("sweep")
+    variants = whole.tables("variant")
     whole.finish()
     study = Section(tables["study"], "[study]")
     training = Section(tables["training"], "[training]")
@@ -186,7 +187,11 @@ def _study(found: dict[str, Any], path: Path) -> StudyPlan:
         model=tables["model"],
         training=training.rest(),
         epochs=epochs,
-        methods=(*chosen, *(read_ablation(section, defaults) for section in ablations)),
+        methods=(
+            *chosen,
+            *(read_ablation(section, defaults) for section in ablations),
+            *(read_variant(section, defaults) for section in variants),
+        ),
         baseline=next((one for one in chosen if one.name == "singlebase"), baseline),
         learners=learners,
         combinations=combinations,  # type: ignore[arg-type]  # checked by the plan
@@ -227,12 +232,12 @@ def _methods(
         beta=section.take_any("beta", "mean"),
         dropout=section.take("dropout", float, 0.1),
     )
-    own = {name: section.table(name) for name in METHODS}
+    own = {name: section.table(name) for name in (*METHODS, "rolling")}
     section.finish()
     _check_distinct("method", list(names))
     often = {name: own[name].take("replicates", int, 0) for name in names if name in own}
     chosen = tuple(
-        (shared.changed_by(own[name]) if name in own else shared).named(name) for name in names
+        (shared.own_to(name, own[name]) if name in own else shared).named(name) for name in names
     )
     for name, table in own.items():
         if name not in names:

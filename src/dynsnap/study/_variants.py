@@ -1,13 +1,21 @@
 """Methods beyond the six: a setting varied, or an idea taken away."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from dynsnap.ensemble import Combination, EnsemblePlan, Method, Recipe, Schedule, method
+from dynsnap.ensemble import (
+    Combination,
+    EnsemblePlan,
+    Method,
+    Recipe,
+    Rolling,
+    Schedule,
+    method,
+)
 from dynsnap.errors import PlanError, did_you_mean
 from dynsnap.study._sections import Section
 
-SWEPT = ("members", "beta", "snapshots", "window")
+SWEPT = ("members", "beta", "snapshots", "window", "carry")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,7 +23,8 @@ class Sweep:
     """One setting of a method varied, all else equal.
 
     Attributes:
-        over: The setting: "members" (the paper's m), "beta", "snapshots" (N) or "window" (T/N).
+        over: The setting: "members" (the paper's m), "beta", "snapshots" (N), "window" (T/N) or
+            "carry".
         points: Each value, as text, with the method that it gives.
         combination: How the members are combined.
     """
@@ -36,6 +45,7 @@ class Defaults:
         snapshots: The paper's N.
         beta: The paper's β, or "mean" for its β*.
         dropout: Share of units that mcdropout drops.
+        rolling: How a rolling ensemble carries members over.
     """
 
     epochs: int = 200
@@ -43,10 +53,12 @@ class Defaults:
     snapshots: int = 10
     beta: Any = "mean"
     dropout: float = 0.1
+    rolling: Rolling = field(default_factory=Rolling)
 
     def changed_by(self, section: Section) -> "Defaults":
         """The same with what a table of the file says otherwise."""
-        return Defaults(
+        return replace(
+            self,
             epochs=section.take("epochs", int, self.epochs),
             members=section.take("members", int, self.members),
             snapshots=section.take("snapshots", int, self.snapshots),
@@ -54,8 +66,26 @@ class Defaults:
             dropout=section.take("dropout", float, self.dropout),
         )
 
+    def rolling_as(self, section: Section) -> "Defaults":
+        """The same with what a table of the file says about carrying members over."""
+        own = self.rolling
+        return replace(
+            self,
+            rolling=Rolling(
+                carry=section.take("carry", float, own.carry),
+                refresh=section.take("refresh", int, own.refresh),
+                agreement=section.take("agreement", float, own.agreement),
+                class_aware=section.take("class_aware", bool, own.class_aware),
+            ),
+        )
+
+    def own_to(self, name: str, section: Section) -> "Defaults":
+        """The same with what the table of one method says otherwise."""
+        changed = self.changed_by(section)
+        return changed.rolling_as(section) if name == "rolling" else changed
+
     def named(self, name: str) -> Method:
-        """One of the paper's six methods with these settings."""
+        """One of the paper's six methods, or the rolling one, with these settings."""
         return method(
             name,
             epochs=self.epochs,
@@ -63,7 +93,17 @@ class Defaults:
             snapshots=self.snapshots,
             beta=self.beta,
             dropout=self.dropout,
+            rolling=self.rolling,
         )
+
+
+def read_variant(section: Section, defaults: Defaults) -> Method:
+    """A method with settings of its own and another name, from a `[[variant]]` table."""
+    name = section.take("name", str)
+    base = section.take("method", str, "rolling")
+    settings = defaults.own_to(base, section)
+    section.finish()
+    return replace(settings.named(base), name=name)
 
 
 def read_ablation(section: Section, defaults: Defaults) -> Method:
@@ -87,30 +127,33 @@ def read_sweep(section: Section, defaults: Defaults) -> Sweep:
     values = section.take("values", list)
     name = section.take("name", str, over)
     combination = section.take("combination", str, "average")
-    schedule = {"dynsnap-cyc": "cyclic", "dynsnap-step": "step"}
-    base = section.take("method", str, "dynsnap-cyc")
-    if base not in schedule:
+    schedule = {"dynsnap-cyc": "cyclic", "dynsnap-step": "step", "rolling": "cyclic"}
+    base = section.take("method", str, "rolling" if over == "carry" else "dynsnap-cyc")
+    if base not in schedule or (over == "carry" and base != "rolling"):
+        known = ("rolling",) if over == "carry" else schedule
         raise PlanError(
-            f"{section.where}: a sweep is over a DynSnap, `method` cannot be {base!r}. "
-            f"{did_you_mean(base, schedule)}"
+            f"{section.where}: a sweep over `{over}` is not over `method` = {base!r}. "
+            f"{did_you_mean(base, known)}"
         )
-    fixed = {
-        key: section.take_any(key)
-        for key in ("epochs", "members", "snapshots", "beta", "window")
-        if key != over
-    }
+    settings_of = ["epochs", "members", "snapshots", "beta", "window"]
+    if base == "rolling":
+        settings_of += ["carry", "refresh", "agreement", "class_aware"]
+    fixed = {key: section.take_any(key) for key in settings_of if key != over}
     section.finish()
     points = []
     for value in values:
         label = f"{value:g}" if isinstance(value, float) else str(value)
-        settings = _settled({**fixed, over: value}, defaults, section.where)
-        points.append((label, _dynsnap(f"{name}={label}", schedule[base], settings)))
+        settings = _settled({**fixed, over: value}, defaults, base, section.where)
+        made = _dynsnap(f"{name}={label}", schedule[base], settings)
+        if base == "rolling":
+            made = replace(made, rolling=settings.rolling)
+        points.append((label, made))
     if not points:
         raise PlanError(f"{section.where}: `values` is empty: give the values to try.")
     return Sweep(name=name, over=over, points=tuple(points), combination=combination)  # type: ignore[arg-type]
 
 
-def _settled(asked: dict[str, Any], defaults: Defaults, where: str) -> Defaults:
+def _settled(asked: dict[str, Any], defaults: Defaults, base: str, where: str) -> Defaults:
     known = {key: value for key, value in asked.items() if value is not None}
     window = known.pop("window", None)
     if known.get("members") == "snapshots":
@@ -118,16 +161,11 @@ def _settled(asked: dict[str, Any], defaults: Defaults, where: str) -> Defaults:
     if window is not None and "epochs" in known:
         raise PlanError(f"{where}: give `window` or `epochs`: one follows from the other.")
     section = Section(known, where)
-    settled = defaults.changed_by(section)
+    settled = defaults.own_to(base, section)
     if window is None:
         return settled
     epochs = settled.snapshots * Section({"window": window}, where).take("window", int)
-    return Defaults(
-        epochs=epochs,
-        members=settled.members,
-        snapshots=settled.snapshots,
-        beta=settled.beta,
-    )
+    return replace(settled, epochs=epochs)
 
 
 def _dynsnap(name: str, schedule: str, settings: Defaults) -> Method:
