@@ -11,6 +11,7 @@ from dynsnap.ensemble import Lesson, round_key
 from dynsnap.errors import Interrupted, PlanError
 from dynsnap.train import TorchTrainer
 from dynsnap.train._alone import AloneStepper
+from dynsnap.train._stacked import StackedStepper
 from dynsnap.train._teaching import Teaching
 from dynsnap.train.models import fasttext, mlp
 from tests.train.made import Memory, Watcher, blobs, same, sentences, spec, stream_of
@@ -68,8 +69,8 @@ def test_labels_have_what_the_teacher_leaves_them():
 
 def test_one_hot_scores_teach_what_labels_teach():
     labels = np.eye(3, dtype=np.float32)[POOL.labels]
-    (plain,) = trainer(loss=functional.cross_entropy).train([spec(**STUDENT)])
-    student = taught(Lesson(scores=labels), loss=functional.cross_entropy)
+    (plain,) = trainer().train([spec(**STUDENT)])
+    student = taught(Lesson(scores=labels))
     np.testing.assert_allclose(scores_of(student), scores_of(plain), atol=1e-4)
 
 
@@ -157,8 +158,12 @@ def test_a_lesson_for_other_rows_or_classes_is_refused():
         trainer().taught(Lesson(scores=contrary()[:10]))
 
 
-def test_only_rounds_without_a_lesson_are_stacked():
-    base = trainer()
-    student = base.taught(Lesson(scores=contrary()))
-    assert isinstance(student._stepper(student._team(spec()), [spec()]), AloneStepper)
-    assert not isinstance(base._stepper(base._team(spec()), [spec()]), AloneStepper)
+@pytest.mark.parametrize("settings", [{}, {"weight": 0.6, "temperature": 3.0}])
+def test_a_student_in_a_stack_is_the_student_alone(settings):
+    lesson = Lesson(scores=contrary() * 0.7 + 0.1, **settings)
+    stacked, alone = trainer().taught(lesson), trainer(loss=functional.cross_entropy).taught(lesson)
+    one = spec(generation=2, epochs=3)
+    assert isinstance(stacked._stepper(stacked._team(one), [one]), StackedStepper)
+    assert isinstance(alone._stepper(alone._team(one), [one]), AloneStepper)
+    (a,), (b,) = stacked.train([one]), alone.train([one])
+    np.testing.assert_allclose(a.scores["test"], b.scores["test"], atol=1e-4)

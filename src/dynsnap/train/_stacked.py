@@ -105,8 +105,12 @@ class StackedStepper:
                 moved = [self._shop.augment(inputs[i], row.augment) for i, row in enumerate(rows)]
                 inputs = torch.stack(moved)
             values = stack.forward(inputs.flatten(2), draw)
-            # The slope of the mean cross-entropy: softmax less one at the true class.
-            slope = softmax(values[-1]).scatter_add_(-1, truth, minus).mul_(1 / batch)
+            # The slope of the cross-entropy: softmax less one at the true class.
+            slope = softmax(values[-1]).scatter_add_(-1, truth, minus)
+            if (teaching := self._shop.teaching) is not None:
+                cool = softmax(values[-1] / teaching.temperature)
+                slope = teaching.mixed(teaching.slopes(cool, teaching.targets[which]), slope)
+            slope = slope.mul_(1 / batch)
             stack.backward(values, slope, gradient, lambda place, _: masks[place])
             update()
 

@@ -49,8 +49,12 @@ class Teaching:
         said = torch.log_softmax(logits.float() / self.temperature, dim=-1)
         return -(targets * said).sum(dim=-1) * self.temperature**2
 
+    def slopes(self, scores: Tensor, targets: Tensor) -> Tensor:
+        """The slope of `losses` at the logits, from the student's scores at the temperature."""
+        return (scores - targets) * self.temperature
+
     def mixed(self, taught: Tensor, labelled: Tensor) -> Tensor:
-        """The teachers' part of a loss and the labels' part of it, as one."""
+        """The teachers' part of a loss, or of its slope, and the labels' part of it, as one."""
         if self.weight == 1:  # not even zero times something that is not finite
             return taught
         return self.weight * taught + (1 - self.weight) * labelled

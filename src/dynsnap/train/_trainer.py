@@ -199,8 +199,8 @@ class TorchTrainer:
     def taught(self, lesson: Lesson, *, checkpoints: Checkpoints | None = None) -> "TorchTrainer":
         """The same trainer for students: its rounds learn from a lesson beside the labels.
 
-        Rounds under another lesson have another key. Every module is taught one after another, or
-        side by side on a GPU.
+        Rounds under another lesson have another key. They step as others do, but fastText, whose
+        compiled steps know labels only: it is taught as any other module is.
 
         Args:
             lesson: Scores for the rows of the pool, at least for those that are trained on.
@@ -278,7 +278,6 @@ class TorchTrainer:
             return _Team(batch=batch, beside=True, dropout=dropout)
         stackable = (
             plain
-            and self._lesson is None
             and shop.prepare.elementwise
             and shop.device.type == "cpu"
             and shop.precision == torch.float32
