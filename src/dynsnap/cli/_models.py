@@ -41,6 +41,7 @@ def make_trainer(plan: StudyPlan, stream: Stream, *, store: RunFolder, monitor: 
             monitor=monitor,
             checkpoints=store.checkpoints(lambda spec: round_key(trainer, spec)),
             keep_weights=store.keeps_weights,
+            parents=store.learners() if store.keeps_weights else None,
         )
     store.device = str(getattr(trainer, "device", "cpu"))
     return trainer

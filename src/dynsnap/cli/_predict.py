@@ -71,7 +71,10 @@ def predict(
     scores = np.concatenate(
         [
             combine(
-                scorer(found.inputs[start : start + _AT_ONCE]), how=how, weights=ensemble.accuracy
+                scorer(found.inputs[start : start + _AT_ONCE]),
+                how=how,
+                weights=ensemble.accuracy,
+                known=ensemble.known,
             )
             for start in range(0, len(found.inputs), _AT_ONCE)
         ]

@@ -98,6 +98,7 @@ def train(
                         accuracy=trained.accuracy,
                         learners=trained.learners,
                         positions=trained.positions,
+                        known=trained.known,
                         model=plan.model,
                         about={
                             "study": plan.name,

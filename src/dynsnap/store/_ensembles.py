@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dynsnap._types import Accuracies, Positions
+from dynsnap._types import Accuracies, Flags, Positions
 from dynsnap.ensemble import COMBINATIONS, Combination
 from dynsnap.errors import FileError, InputError
 from dynsnap.store import _container, _rounds
@@ -28,6 +28,8 @@ class SavedEnsemble:
             them where dropout is left on.
         model: The model's name and settings, for whoever builds it again.
         about: What else is known: study, environment.
+        known: Which classes each member has seen in training, (members, classes); None where all
+            have seen the same.
     """
 
     method: str
@@ -39,6 +41,7 @@ class SavedEnsemble:
     positions: Positions
     model: Mapping[str, Any]
     about: Mapping[str, Any] = field(default_factory=dict)
+    known: Flags | None = None
 
     def __post_init__(self) -> None:
         if not len(self.accuracy) == len(self.positions) >= 1:
@@ -48,6 +51,12 @@ class SavedEnsemble:
             )
         if self.combination not in COMBINATIONS:
             raise InputError(f"There is no combination {self.combination!r}.")
+        shape = (len(self.positions), len(self.classes))
+        if self.known is not None and self.known.shape != shape:
+            raise InputError(
+                f"`known` must be (members, classes), {shape}, but has the shape "
+                f"{self.known.shape}."
+            )
 
 
 def save_ensemble(path: Path | str, ensemble: SavedEnsemble) -> None:
@@ -79,6 +88,8 @@ def save_ensemble(path: Path | str, ensemble: SavedEnsemble) -> None:
             "positions": np.asarray(ensemble.positions).tolist(),
             "model": dict(ensemble.model),
             "about": dict(ensemble.about),
+            # Left out where there is nothing to say, so that older versions can read the file.
+            **({} if ensemble.known is None else {"known": ensemble.known.tolist()}),
         },
     )
 
@@ -104,6 +115,7 @@ def load_ensemble(path: Path | str) -> SavedEnsemble:
             positions=np.array(facts["positions"], np.intp),
             model=dict(facts["model"]),
             about=dict(facts["about"]),
+            known=np.array(facts["known"], bool) if "known" in facts else None,
         )
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, InputError) as error:
         raise FileError(f"{path} cannot be read as an ensemble: {error!r}.") from error

@@ -127,6 +127,10 @@ class RunFolder:
         )
         self._checkpoint(key).unlink(missing_ok=True)
 
+    def learners(self) -> "StoredLearners":
+        """Finds stored learners by name, also in other processes that see this folder."""
+        return StoredLearners(self.path)
+
     def checkpoints(self, key: Callable[[RoundSpec], str]) -> "RoundCheckpoints":
         """The states of unfinished rounds, under the keys that `key` gives them."""
         return RoundCheckpoints(self, key)
@@ -225,6 +229,27 @@ class RunFolder:
         mark = self.path / _MARK
         if not mark.exists():
             _files.write_text(mark, json.dumps({"kind": "run", "format": _rounds.FORMAT}) + "\n")
+
+
+@dataclass(frozen=True, slots=True)
+class StoredLearners:
+    """The learners in a run folder, by name: the key of their round, a slash, their place there."""
+
+    path: Path
+
+    def __call__(self, name: str) -> bytes:
+        """One learner, in its trainer's own format."""
+        key, _, place = name.rpartition("/")
+        file = self.path / "rounds" / f"{key}.npz"
+        part = f"weights.{int(place):04}.bin"
+        try:
+            return _container.read(file).bytes_of(part)
+        except (DamagedError, KeyError) as error:
+            raise FileError(
+                f"The learner that a round starts from, {part} in {file}, cannot be read: {error} "
+                "A run folder that refreshes members keeps weights, and all machines that train "
+                "must see it."
+            ) from error
 
 
 class RoundCheckpoints:

@@ -32,6 +32,16 @@ class Cast:
         return len(self.who)
 
 
+def check_judges(stream: Stream) -> None:
+    """Raise unless members of any generation can be judged by this data."""
+    if not stream.untouched:
+        raise PlanError(
+            "A rolling ensemble judges members of any generation by rows that none was ever "
+            "trained on, and this data has no such rows: set `untouched` in [data.growth], such "
+            "as 0.5 of the validation rows."
+        )
+
+
 class Casting:
     """Finds out who plays in which ensemble, from rounds that are trained already.
 
@@ -122,11 +132,5 @@ class Casting:
 
     def _judging(self, generation: int) -> tuple[Positions, Labels]:
         """The rows that members are judged by in a generation, and their true classes."""
-        if not self._stream.untouched:
-            raise PlanError(
-                "A rolling ensemble judges members of any generation by rows that none was ever "
-                "trained on, and this data has no such rows: set `untouched` in [data.growth], "
-                "such as 0.5 of the validation rows."
-            )
         rows = self._stream.untouched[generation - 1]
         return rows, self._stream.evaluation[UNTOUCHED].labels[rows]

@@ -9,7 +9,14 @@ from typing import Any, Literal, TypeAlias
 from dynsnap.ensemble import COMBINATIONS, METHODS, Combination, Method
 from dynsnap.errors import FileError, PlanError, did_you_mean
 from dynsnap.study._sections import Section, resolve
-from dynsnap.study._variants import Defaults, Sweep, read_ablation, read_sweep, read_variant
+from dynsnap.study._variants import (
+    Defaults,
+    Sweep,
+    read_ablation,
+    read_sweep,
+    read_variant,
+    take_members,
+)
 
 Keep: TypeAlias = Literal["scores", "weights"]
 
@@ -88,7 +95,7 @@ class StudyPlan:
         if self.ahead < 0:
             raise PlanError(f"`ahead` must not be negative, got {self.ahead}.")
         for name in self.learners:
-            if self.replicates > 1 or self.method(name).plan.size > 1:
+            if self.replicates > 1 or not self.method(name).plan.single:
                 raise PlanError(
                     f"{name} cannot have replicates of its own: only a method of one learner can, "
                     "in a study that is not replicated as a whole."
@@ -99,6 +106,12 @@ class StudyPlan:
             raise PlanError(f"`seed` must not be negative, got {self.seed}.")
         if self.keep not in ("scores", "weights"):
             raise PlanError(f'`keep` must be "scores" or "weights", got {self.keep!r}.')
+        for method in (*self.methods, *(one for sweep in self.sweeps for _, one in sweep.points)):
+            if method.rolling is not None and method.rolling.refresh and self.keep != "weights":
+                raise PlanError(
+                    f"{method.name} trains on carried members, so their weights must be stored: "
+                    'set `keep = "weights"` in [study].'
+                )
         if not self.methods:
             raise PlanError("A study needs at least one method.")
         _check_distinct("method", [method.name for method in self.methods])
@@ -227,10 +240,12 @@ def _methods(
     combinations = section.take_texts("combinations", COMBINATIONS)
     shared = Defaults(
         epochs=epochs,
-        members=section.take("members", int, 20),
+        members=take_members(section, 20),
         snapshots=section.take("snapshots", int, 10),
         beta=section.take_any("beta", "mean"),
         dropout=section.take("dropout", float, 0.1),
+        tolerance=section.take("tolerance", float, None),
+        most_rounds=section.take("most_rounds", int, None),
     )
     own = {name: section.table(name) for name in (*METHODS, "rolling")}
     section.finish()

@@ -33,7 +33,8 @@ class Row:
     Attributes:
         metric: A name of the catalogue; "accuracy_1" for the accuracy of generation 1 alone, and so
             on; "late_accuracy" for the accuracy of the last generation on the classes that arrive
-            late, "seconds" for the training time of one generation.
+            late, "seconds" for the training time of one generation, "retrain_cost" for the cost
+            (κ) of a generation that is not the first.
         value: Generation metrics averaged over generations, pair metrics over pairs, replicates
             last. Fractions.
         low: Lower bound of the interval over test inputs, None where there is none.
@@ -79,6 +80,7 @@ def table(
                 found = _measured(plan, said, how, each=True)
                 if has_late:
                     found["late_accuracy"] = _accuracy(plan, shelf.path(line[-1], how, late=True))
+                found["retrain_cost"] = Estimate(price(plan, ledger, line[1:]).kappa)
                 yield replicate, _rows(method.name, how, found, spent)
         for how in plan.combinations if replicate < plan.replicates else ():
             yield replicate, _noise_floor_rows(plan, ledger, shelf, how, replicate)
@@ -88,6 +90,7 @@ def table(
                 found = _measured(plan, said, how, each=True)
                 if has_late:
                     found["late_accuracy"] = _accuracy(plan, shelf.path(first, how, late=True))
+                found["retrain_cost"] = Estimate(0.0)
                 spent = price(plan, ledger, [first])
                 shared = Price(spent.kappa / count, spent.seconds / count)
                 name = NEVER_RETRAIN

@@ -19,7 +19,7 @@ from dynsnap.ensemble import (
     train_rounds,
 )
 from dynsnap.errors import FileError
-from dynsnap.study._cast import Casting
+from dynsnap.study._cast import Casting, check_judges
 from dynsnap.study._ensemble import Ensemble
 
 
@@ -58,6 +58,7 @@ class Ledger:
         self.heads: dict[RoundSpec, Round] = {}
         self.grown: dict[Ensemble, list[Round]] = {}
         self._refreshed: dict[Ensemble, list[Round]] = {}
+        self._decided: dict[tuple[Ensemble, int], int] = {}
         self._stream = stream
 
     @cached_property
@@ -94,6 +95,8 @@ class Ledger:
         self, ensembles: Sequence[Ensemble], *, engine: Engine, seed: int, ahead: int = 0
     ) -> None:
         """Train until every ensemble is full, `ahead` rounds before it is certain to need them."""
+        if self._stream is not None and any(ensemble.previous for ensemble in ensembles):
+            check_judges(self._stream)
         self.grown = {ensemble: [] for ensemble in ensembles}
         while specs := self._outstanding(seed, ahead):
             fresh = train_rounds(
@@ -128,7 +131,7 @@ class Ledger:
         """What all ensembles want and nobody has trained yet, each round once."""
         missing: dict[RoundSpec, None] = {}
         for ensemble, rounds in self.grown.items():
-            while more := ensemble.wanted(rounds):
+            while more := self._wanted(ensemble, rounds):
                 have = len(rounds)
                 specs = [ensemble.spec(have + i, seed=seed) for i in range(more)]
                 lacking = [spec for spec in specs if spec not in self.heads]
@@ -164,9 +167,18 @@ class Ledger:
         """Whether all rounds of an ensemble are there."""
         rolling = ensemble.method.rolling
         waits = rolling is not None and rolling.refresh and ensemble.previous is not None
-        return not ensemble.wanted(self.grown[ensemble]) and not (
+        return not self._wanted(ensemble, self.grown[ensemble]) and not (
             waits and ensemble not in self._refreshed
         )
+
+    def _wanted(self, ensemble: Ensemble, rounds: Sequence[Round]) -> int:
+        """How many more rounds an ensemble is certain to need."""
+        if not ensemble.method.plan.automatic:
+            return ensemble.wanted(rounds)
+        known = (ensemble, len(rounds))
+        if known not in self._decided:  # by what the rounds say, which is in the store
+            self._decided[known] = ensemble.wanted([self.load(head.spec) for head in rounds])
+        return self._decided[known]
 
 
 def _head(done: Round) -> Round:

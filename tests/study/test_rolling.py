@@ -1,0 +1,283 @@
+"""Ensembles that carry members over, against the definition written out by hand."""
+
+import itertools
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dynsnap import predictions
+from dynsnap.data import GrowthPlan, Pool, grow
+from dynsnap.ensemble import Rolling, Round, best, combine, method, serial, survivors
+from dynsnap.errors import InputError, PlanError
+from dynsnap.study import Ensemble, Ledger, open_stream, read_study
+from tests.cli.studies import TINY, dynsnap
+from tests.study.test_waves import Memory
+
+CLASSES = ("a", "b", "c", "d")
+
+
+def a_stream(untouched=0.5):
+    pool, test = (
+        Pool(
+            name=name,
+            inputs=np.arange(80.0).reshape(80, 1),
+            labels=np.arange(80) % 4,
+            classes=CLASSES,
+            ids=np.array([f"{name}-{row}" for row in range(80)]),
+        )
+        for name in ("train", "test")
+    )
+    plan = GrowthPlan(fractions=(0.4, 0.7, 1.0), late={"d": 3}, untouched=untouched)
+    return grow(pool, plan, test=test)
+
+
+class Made:
+    """A trainer that makes its rounds up from their names, on every evaluation set."""
+
+    fingerprint = "made up"
+
+    def __init__(self, stream, seed=0):
+        self.stream, self.seed, self.asked = stream, seed, []
+
+    def train(self, specs, /):
+        self.asked += specs
+        for spec in specs:
+            parent = spec.parent or ""
+            name = [self.seed, spec.generation, spec.replicate, spec.index, *parent.encode()]
+            rng = np.random.default_rng(name)
+            count = spec.recipe.members
+            yield Round(
+                spec=spec,
+                accuracy=rng.integers(0, 5, count) / 10,
+                epochs=np.zeros(count, int),
+                scores={
+                    held: rng.dirichlet(np.ones(len(CLASSES)), (count, len(pool)))
+                    for held, pool in self.stream.evaluation.items()
+                },
+                curve=np.zeros(spec.recipe.epochs),
+                seconds=1.0,
+            )
+
+
+def line_of(rolling, *, size=6):
+    made = method("rolling", epochs=8, members=size, snapshots=4, rolling=rolling)
+    return [Ensemble(method=made, generation=number) for number in (1, 2, 3)]
+
+
+def by_hand(stream, trainer, rolling, size):
+    """Generation after generation, one member at a time, as the words say."""
+    found = []
+    for ensemble in line_of(rolling, size=size):
+        rows = stream.untouched[ensemble.generation - 1]
+        truth = stream.evaluation["untouched"].labels[rows]
+        carried = []
+        if found:
+            before = found[-1]
+            labels = [done.scores["untouched"][j][rows].argmax(axis=1) for done, j in before]
+            together = combine(
+                np.stack([done.scores["untouched"][j][rows] for done, j in before]),
+                how="average",
+                known=np.stack([stream.learned(done.spec.generation) for done, _ in before]),
+            ).argmax(axis=1)
+            merit = [
+                np.mean(said == truth) + rolling.agreement * np.mean(said == together)
+                for said in labels
+            ]
+            order = sorted(range(len(before)), key=lambda place: -merit[place])
+            carried = [before[place] for place in order[: round(rolling.carry * size)]]
+        fresh, index = [], 0
+        while len(carried) + len(fresh) < size:
+            (done,) = trainer.train([ensemble.spec(index, seed=0)])
+            fresh += [(done, j) for j in survivors(done.accuracy)]
+            index += 1
+        found.append(carried + fresh[: size - len(carried)])
+    return found
+
+
+@settings(max_examples=25)
+@given(
+    st.sampled_from([0.2, 0.5, 0.75, 0.9, 1.0]),
+    st.sampled_from([0.0, 1.0]),
+    st.integers(3, 9),
+    st.integers(0, 5),
+)
+def test_members_are_carried_over_as_the_definition_says(carry, agreement, size, seed):
+    stream, rolling = a_stream(), Rolling(carry=carry, agreement=agreement)
+    ledger = Ledger(Made(stream, seed), Memory(), None, stream)
+    line = line_of(rolling, size=size)
+    ledger.grow(line, engine=serial, seed=0)
+    expected = by_hand(stream, Made(stream, seed), rolling, size)
+    for ensemble, members in zip(line, expected, strict=True):
+        cast = ledger.casting.of(ensemble)
+        assert cast.who == tuple((done.spec, j) for done, j in members)
+        scores = np.stack([done.scores["test"][j] for done, j in members])
+        assert np.array_equal(ledger.casting.scores(cast, "test"), scores)
+
+
+def test_a_rolling_ensemble_trains_no_round_that_a_fresh_one_does_not():
+    stream = a_stream()
+    fresh = method("dynsnap-cyc", epochs=8, members=6, snapshots=4)
+    ensembles = [Ensemble(method=fresh, generation=number) for number in (1, 2, 3)]
+    alone, both = Made(stream), Made(stream)
+    Ledger(alone, Memory(), None, stream).grow(ensembles, engine=serial, seed=0)
+    ledger = Ledger(both, Memory(), None, stream)
+    ledger.grow([*ensembles, *line_of(Rolling(carry=0.5))], engine=serial, seed=0)
+    assert both.asked == alone.asked
+    first = line_of(Rolling(carry=0.5))[0]
+    assert ledger.casting.of(first).who == ledger.casting.of(ensembles[0]).who
+
+
+def test_carried_members_are_trained_on_from_where_they_were():
+    stream, rolling = a_stream(), Rolling(carry=0.5, refresh=2)
+    trainer = Made(stream)
+    ledger = Ledger(trainer, Memory(), None, stream)
+    line = line_of(rolling)
+    ledger.grow(line, engine=serial, seed=0)
+    for before, ensemble in itertools.pairwise(line):
+        refreshed = ledger.casting.of(ensemble).who[:3]
+        assert all(spec.recipe.epochs == 2 for spec, _ in refreshed)
+        assert all(spec.generation == ensemble.generation for spec, _ in refreshed)
+        assert len({spec.parent for spec, _ in refreshed}) == 3
+        places = {str(place) for _, place in ledger.casting.of(before).who}
+        assert {spec.parent.rpartition("/")[2] for spec, _ in refreshed} <= places
+    asked = len(trainer.asked)
+    ledger.grow(line, engine=serial, seed=0)
+    assert len(trainer.asked) == asked  # all was known
+
+
+def test_the_best_are_carried_over_and_agreement_counts_where_asked():
+    accuracy, agreement = np.array([0.5, 0.7, 0.7, 0.6]), np.array([0.9, 0.1, 0.2, 0.8])
+    assert best(accuracy, agreement, count=3, rolling=Rolling()).tolist() == [1, 2, 3]
+    keen = Rolling(agreement=1.0)
+    assert best(accuracy, agreement, count=2, rolling=keen).tolist() == [0, 3]
+    with pytest.raises(InputError, match=r"5 members are to be carried over.* has 4"):
+        best(accuracy, agreement, count=5, rolling=Rolling())
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"carry": -0.1}, "`carry` must be between 0 and 1, got -0.1"),
+        ({"carry": 1.5}, "`carry` must be between 0 and 1, got 1.5"),
+        ({"carry": float("nan")}, "`carry` must be between 0 and 1"),
+        ({"refresh": -1}, "`refresh` must be a number of epochs"),
+        ({"refresh": 1.5}, "`refresh` must be a number of epochs"),
+        ({"agreement": -1}, "`agreement` must not be negative"),
+    ],
+)
+def test_wrong_settings_are_refused(wrong, message):
+    with pytest.raises(PlanError, match=message):
+        Rolling(**wrong)
+
+
+@pytest.mark.parametrize("carry", [0.0, 0.02])
+def test_carrying_nobody_over_is_refused(carry):
+    with pytest.raises(PlanError, match=r"of 20 members keeps nobody.*dynsnap-cyc"):
+        method("rolling", epochs=200, rolling=Rolling(carry=carry))
+
+
+def test_data_without_untouched_rows_is_refused_with_the_way_out():
+    stream = a_stream(untouched=0.0)
+    ledger = Ledger(Made(stream), Memory(), None, stream)
+    with pytest.raises(PlanError, match=r"set `untouched` in \[data.growth\]"):
+        ledger.grow(line_of(Rolling()), engine=serial, seed=0)
+
+
+# --- through the real commands --------------------------------------------------------------
+
+ROLLING = (
+    TINY.replace("[data.growth]", "[data.growth]\nuntouched = 0.5")
+    .replace('"dynsnap-cyc"]', '"dynsnap-cyc", "rolling"]')
+    .replace("members = 2", "members = 4")
+    .replace("resamples = 30", 'resamples = 30\nkeep = "weights"')
+    + """
+[methods.rolling]
+carry = 0.5
+
+[[variant]]
+name = "refreshed"
+carry = 0.5
+refresh = 2
+
+[[variant]]
+name = "stubborn"
+carry = 1.0
+class_aware = false
+
+[[sweep]]
+over = "carry"
+values = [0.25, 0.75]
+"""
+)
+
+
+def test_a_study_with_rolling_ensembles_runs_and_tells_the_cost_of_a_retrain(tmp_path):
+    (tmp_path / "rolling.toml").write_text(ROLLING)
+    ended = dynsnap("run", tmp_path / "rolling.toml", "--out", tmp_path / "run")
+    assert ended.exit_code == 0, ended.stderr
+    lines = (tmp_path / "run/table.csv").read_text().splitlines()
+    names = lines[0].split(",")
+    rows = [dict(zip(names, line.split(","), strict=True)) for line in lines[1:]]
+    retrain = {
+        row["method"]: float(row["value"]) for row in rows if row["metric"] == "retrain_cost"
+    }
+    assert retrain["rolling"] >= 1
+    assert retrain["refreshed"] == retrain["rolling"] + 2 * 2 / 8
+    assert retrain["stubborn"] == retrain["never-retrain"] == 0
+    folder = tmp_path / "run/predictions"
+    first, kept = (
+        predictions.read(folder / f"{name}-average-g1.parquet") for name in ("rolling", "stubborn")
+    )
+    assert np.array_equal(first.scores, kept.scores)
+    assert np.array_equal(
+        kept.scores, predictions.read(folder / "stubborn-average-g2.parquet").scores
+    )
+    assert (tmp_path / "run/sweeps.csv").read_text().count("carry,0.75") > 3
+
+
+def test_a_trained_rolling_ensemble_predicts_what_the_study_said(tmp_path):
+    (tmp_path / "rolling.toml").write_text(ROLLING)
+    said = [
+        dynsnap("run", tmp_path / "rolling.toml", "--out", tmp_path / "run", "-q"),
+        dynsnap(
+            *("train", tmp_path / "rolling.toml", "--method", "rolling", "--generation", 2),
+            *("--out", tmp_path / "run", "-q"),
+        ),
+    ]
+    assert [one.exit_code for one in said] == [0, 0], said[-1].stderr
+    test = read_inputs(tmp_path / "rolling.toml")
+    np.savez(tmp_path / "in.npz", inputs=test.inputs, ids=test.ids)
+    ended = dynsnap(
+        *("predict", tmp_path / "run/ensembles/rolling-g2.ensemble", tmp_path / "in.npz"),
+        *("-o", tmp_path / "out.parquet"),
+    )
+    assert ended.exit_code == 0, ended.stderr
+    found = predictions.read(tmp_path / "out.parquet")
+    expected = predictions.read(tmp_path / "run/predictions/rolling-average-g2.parquet")
+    np.testing.assert_allclose(found.scores, expected.scores, atol=1e-5)
+
+
+def read_inputs(file):
+    return open_stream(read_study(file).data)[0].evaluation["test"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (("carry = 0.5\n\n", "carry = 2\n\n"), "`carry` must be between 0 and 1, got 2.0"),
+        (("carry = 0.5\n\n", "cary = 0.5\n\n"), "has no setting `cary`"),
+        (('keep = "weights"', ""), 'refreshed trains on carried members.*`keep = "weights"`'),
+        (("untouched = 0.5", ""), r"set `untouched` in \[data.growth\]"),
+        (('over = "carry"', 'over = "carry"\nmethod = "dynsnap-cyc"'), "sweep over `carry`"),
+    ],
+)
+def test_what_is_wrong_with_a_rolling_study_is_said_in_one_line(tmp_path, change, message):
+    (tmp_path / "rolling.toml").write_text(ROLLING.replace(*change, 1))
+    ended = dynsnap("run", tmp_path / "rolling.toml", "--out", tmp_path / "run", "-q")
+    assert ended.exit_code == 2, ended.stderr
+    assert ended.stderr.count("\n") == 1
+    assert not (tmp_path / "run/rounds").exists() or not list((tmp_path / "run/rounds").iterdir())
+    assert re.search(message, ended.stderr), ended.stderr
