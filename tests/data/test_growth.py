@@ -211,7 +211,7 @@ def test_digits_keep_their_seventeen_levels():
         ({"fractions": ()}, "one for each generation"),
         ({"fractions": 0.5}, r"a list with one for each generation, got 0\.5"),
         ({"fractions": ["a"]}, "above 0 and at most 1, got a"),
-        ({"shares": ["a"]}, r"`shares` must give a number for each of some class names, got \['a"),
+        ({"shares": ["a"]}, r"`shares` must give a value for each of some class names, got \['a"),
         ({"shares": {"a": "b"}}, r"in \[0, 1\], got b"),
         ({"fractions": (0, 1)}, "above 0 and at most 1, got 0"),
         ({"fractions": (0.5, 1.2)}, r"at most 1, got 1\.2"),
@@ -294,3 +294,28 @@ def test_own_generations_that_are_not_nested_or_too_small_are_refused():
         from_generations(pool, [lone], test=test)
     with pytest.raises(PlanError, match="`validation` must be above 0"):
         from_generations(pool, [np.arange(40)], test=test, validation=0)
+
+
+def test_some_classes_bring_their_rows_in_a_rhythm_of_their_own():
+    pool, test = labelled(("cat", "dog"), 40, "train"), labelled(("cat", "dog"), 8, "test")
+    plan = GrowthPlan(fractions=(0.5, 0.75, 1), fractions_of={"dog": [0.05, 0.05, 1]})
+    stream = grow(pool, plan, test=test)
+    learned = [
+        np.bincount(stream.pool.labels[rows], minlength=2) - counts
+        for rows, counts in zip(stream.generations, stream.validation, strict=True)
+    ]
+    assert [size.tolist() for size in learned] == [[20, 2], [30, 2], [40, 40]]
+
+
+@pytest.mark.parametrize(
+    ("own", "message"),
+    [
+        ({"dog": (0.5, 1)}, r"`fractions_of` class 'dog' must hold one for each of the 3"),
+        ({"dog": (0.5, 0.4, 1)}, r"`fractions_of` class 'dog' must not fall"),
+        ({"dog": 0.5}, r"`fractions_of` class 'dog' must be a list"),
+        ([0.5], r"`fractions_of` must give a value for each of some class names"),
+    ],
+)
+def test_a_rhythm_that_makes_no_sense_is_refused(own, message):
+    with pytest.raises(PlanError, match=message):
+        GrowthPlan(fractions=(0.5, 0.75, 1), fractions_of=own)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from numbers import Real
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -27,6 +27,8 @@ class GrowthPlan:
 
     Attributes:
         fractions: For each generation, the share of its rows that a class has brought by then.
+        fractions_of: For some classes, fractions of their own: a class that brings little for long,
+            and then much at once, changes the shares of all classes.
         shares: For some classes, the share of their rows that is used at all; 1 for the others.
             A class with the share 0 is left out of everything.
         late: For some classes, the generation (from 1) that they arrive in; 1 for the others.
@@ -48,6 +50,7 @@ class GrowthPlan:
     """
 
     fractions: tuple[float, ...] = (0.8, 1.0, 1.0)
+    fractions_of: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     shares: Mapping[str, float] = field(default_factory=dict)
     late: Mapping[str, int] = field(default_factory=dict)
     validation: float = 0.5
@@ -60,24 +63,20 @@ class GrowthPlan:
     def __post_init__(self) -> None:
         if isinstance(self.fractions, list):  # as TOML and JSON have it
             object.__setattr__(self, "fractions", tuple(self.fractions))
-        if not isinstance(self.fractions, tuple) or not self.fractions:
-            raise PlanError(
-                f"`fractions` must be a list with one for each generation, got {self.fractions!r}."
-            )
-        for word in ("shares", "late"):
+        _check_fractions("`fractions`", self.fractions)
+        for word in ("fractions_of", "shares", "late"):
             if not isinstance(getattr(self, word), Mapping):
                 raise PlanError(
-                    f"`{word}` must give a number for each of some class names, got "
+                    f"`{word}` must give a value for each of some class names, got "
                     f"{getattr(self, word)!r}."
                 )
-        for fraction in self.fractions:
-            if not (isinstance(fraction, Real) and 0 < fraction <= 1):
-                raise PlanError(f"`fractions` must be above 0 and at most 1, got {fraction}.")
-        if list(self.fractions) != sorted(self.fractions):
-            raise PlanError(
-                f"`fractions` must not fall, got {self.fractions}: each generation holds all of "
-                "the one before."
-            )
+        for name, own in self.fractions_of.items():
+            _check_fractions(f"`fractions_of` class {name!r}", own)
+            if len(own) != self.generations:
+                raise PlanError(
+                    f"`fractions_of` class {name!r} must hold one for each of the "
+                    f"{self.generations} generations, got {len(own)}."
+                )
         for name, share in self.shares.items():
             if not (isinstance(share, Real) and 0 <= share <= 1):
                 raise PlanError(f"The share of class {name!r} must be in [0, 1], got {share}.")
@@ -105,6 +104,20 @@ class GrowthPlan:
         return len(self.fractions)
 
 
+def _check_fractions(where: str, fractions: Any) -> None:
+    # A list, as TOML and JSON have it, will do.
+    if not isinstance(fractions, tuple | list) or not fractions:
+        raise PlanError(f"{where} must be a list with one for each generation, got {fractions!r}.")
+    for fraction in fractions:
+        if not (isinstance(fraction, int | float) and 0 < fraction <= 1):
+            raise PlanError(f"{where} must be above 0 and at most 1, got {fraction}.")
+    if list(fractions) != sorted(fractions):
+        raise PlanError(
+            f"{where} must not fall, got {tuple(fractions)}: each generation holds all of the one "
+            "before."
+        )
+
+
 def grow(train: Pool, plan: GrowthPlan, *, test: Pool | None = None) -> Stream:
     """Cut a pool into the generations of a plan, with fixed sets to evaluate on.
 
@@ -117,7 +130,7 @@ def grow(train: Pool, plan: GrowthPlan, *, test: Pool | None = None) -> Stream:
         >>> [len(rows) for rows in stream.generations]
         [10, 28]
     """
-    for name in (*plan.shares, *plan.late):
+    for name in (*plan.fractions_of, *plan.shares, *plan.late):
         if name not in train.classes:
             raise PlanError(
                 f"The growth plan names class {name!r}, which {train.name} does not have. "
@@ -135,7 +148,8 @@ def grow(train: Pool, plan: GrowthPlan, *, test: Pool | None = None) -> Stream:
     validated = np.arange(len(train), len(pool))
     labels, rank, sizes = train.labels, rank_in_class(train.labels), train.counts
     generations, counts, arrived = [], [], []
-    for number, fraction in enumerate(plan.fractions, start=1):
+    brought = np.array([plan.fractions_of.get(name, plan.fractions) for name in train.classes])
+    for number, fraction in enumerate(brought.T, start=1):
         here = arrival <= number
         quota = np.where(here, np.rint(fraction * share * sizes), 0)
         _check_quota(train, number, quota, expected=here & (share > 0))
