@@ -7,6 +7,7 @@ import click
 from dynsnap import report
 from dynsnap.cli import _execute, _options
 from dynsnap.cli._engines import EngineChoice
+from dynsnap.cli._planned import planned
 from dynsnap.cli._progress import Watch
 
 
@@ -16,6 +17,7 @@ from dynsnap.cli._progress import Watch
 @_execute.data_option
 @_execute.engine_option
 @_execute.budget_option
+@click.option("--plan", "only_plan", is_flag=True, help="Show what would be trained, and stop.")
 @_execute.quiet_option
 def run(
     study_file: str,
@@ -23,6 +25,7 @@ def run(
     data_path: Path | None,
     engine: EngineChoice,
     budget: float | None,
+    only_plan: bool,
     quiet: bool,
 ) -> None:
     """Train and compare what a STUDY file says: methods, generations, sweeps, ablations.
@@ -33,9 +36,13 @@ def run(
 
     \b
         dynsnap run digits
+        dynsnap run cifar10-paper --data cifar-10-batches-py --plan
         dynsnap run my-study.toml --out runs/mine --time-budget 540
     """
     file, plan, folder = _execute.read_plan(study_file, data_path=data_path, out=out)
+    if only_plan:
+        _options.show(planned(plan))
+        return
     with (
         Watch(budget=budget, quiet=quiet) as watch,
         watch.going_on(_execute.same_command(), f"What was done is in {folder}."),

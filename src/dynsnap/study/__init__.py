@@ -3,10 +3,11 @@
 from dynsnap.study._ensemble import Ensemble
 from dynsnap.study._frontier import FRESH, Standing, frontier
 from dynsnap.study._inputs import INPUTS, SHOWN, shown_ids
+from dynsnap.study._outlook import Outlook, Planned, outlook
 from dynsnap.study._plan import DataPlan, Keep, StudyPlan, read_study
 from dynsnap.study._run import StudyResult, run
 from dynsnap.study._sections import Section
-from dynsnap.study._stream import open_stream
+from dynsnap.study._stream import growth_of, open_stream
 from dynsnap.study._table import NEVER_RETRAIN, NOISE_FLOOR, Row, SweepRow, averaged, read_table
 from dynsnap.study._train import TrainedEnsemble, check_generations, train_ensembles
 from dynsnap.study._variants import Defaults, Sweep
@@ -23,6 +24,8 @@ __all__ = [
     "Ensemble",
     "Keep",
     "Ledger",
+    "Outlook",
+    "Planned",
     "Row",
     "Section",
     "Standing",
@@ -35,7 +38,9 @@ __all__ = [
     "averaged",
     "check_generations",
     "frontier",
+    "growth_of",
     "open_stream",
+    "outlook",
     "read_study",
     "read_table",
     "run",

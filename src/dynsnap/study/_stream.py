@@ -28,7 +28,7 @@ def open_stream(plan: DataPlan) -> tuple[Stream, tuple[str, ...]]:
         >>> len(stream.generations)
         3
     """
-    growth = _growth(plan)
+    growth = growth_of(plan)
     found = data.load(plan.source, plan.path, **plan.options)
     train, test = found.train, found.test
     if plan.subsample < 1:
@@ -37,7 +37,13 @@ def open_stream(plan: DataPlan) -> tuple[Stream, tuple[str, ...]]:
     return data.grow(train, growth, test=test), found.notes
 
 
-def _growth(plan: DataPlan) -> GrowthPlan:
+def growth_of(plan: DataPlan) -> GrowthPlan:
+    """How a study's data grows: as its source does, but for what the study says otherwise.
+
+    Example:
+        >>> growth_of(DataPlan(source="cifar-10", growth={"fractions": [0.5, 1.0]})).generations
+        2
+    """
     known = [field.name for field in dataclasses.fields(GrowthPlan)]
     for name in plan.growth:
         if name not in known:

@@ -1,0 +1,66 @@
+"""What `dynsnap run --plan` shows: a study before it is run."""
+
+from collections.abc import Iterator
+
+from dynsnap import study
+from dynsnap.errors import DataError
+from dynsnap.report import Block, Bullets, Cell, Column, Document, Heading, Table
+from dynsnap.study import Planned, StudyPlan
+
+
+def planned(plan: StudyPlan) -> Document:
+    """The plan of a study as a report."""
+    return tuple(_blocks(plan))
+
+
+def _blocks(plan: StudyPlan) -> Iterator[Block]:
+    notes = []
+    generations = study.growth_of(plan.data).generations
+    try:
+        stream, found = study.open_stream(plan.data)
+    except DataError as error:
+        notes.append(f"The data cannot be read yet: {error}")
+    else:
+        pairs = zip(stream.generations, stream.validation, strict=True)
+        sizes = ", ".join(f"{len(rows) - int(held.sum()):,}" for rows, held in pairs)
+        sets = ", ".join(f"{len(pool):,} ({name})" for name, pool in stream.evaluation.items())
+        notes.append(f"Generations to train on: {sizes} inputs. Held out: {sets}.")
+        notes += found
+    ahead = study.outlook(plan, generations=generations)
+    yield Heading(plan.name)
+    numeric = ("m", "N", "epochs", "rounds", "κ")
+    yield Table(
+        title="Certain for each generation; + where pruning may ask for more",
+        columns=(
+            Column("method"),
+            *(Column(name, numeric=True) for name in numeric),
+            Column("β"),
+            Column("schedule"),
+        ),
+        rows=tuple(_line(one) for one in ahead.methods),
+    )
+    yield Bullets(
+        "All together",
+        (
+            f"{len(ahead.rounds)} rounds of training ({ahead.cost:.1f} κ of {plan.epochs} epochs) "
+            "are certain: methods share rounds. "
+            f"Generations: {generations}. Replicates: {plan.replicates}.",
+            *notes,
+        ),
+    )
+
+
+def _line(one: Planned) -> tuple[Cell, ...]:
+    plan, recipe = one.method.plan, one.method.recipe
+    more = "+" if one.open_ended else ""
+    beta = "best" if plan.top else "mean" if plan.beta == "mean" else f"{plan.beta:g}"
+    return (
+        Cell(one.name, "strong"),
+        Cell(str(plan.size)),
+        Cell(str(recipe.snapshots)),
+        Cell(str(recipe.epochs)),
+        Cell(f"{one.rounds}{more}"),
+        Cell(f"{one.cost:g}{more}"),
+        Cell(beta),
+        Cell(recipe.schedule.kind),
+    )
