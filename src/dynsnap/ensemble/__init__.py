@@ -1,6 +1,7 @@
 """Algorithm 1 and what surrounds it: pruning, combination, the paper's methods. Numpy only."""
 
 from dynsnap.ensemble._combine import COMBINATIONS, Combination, combine
+from dynsnap.ensemble._gain import expected_gain
 from dynsnap.ensemble._grow import (
     Members,
     grow,
@@ -12,7 +13,7 @@ from dynsnap.ensemble._grow import (
 )
 from dynsnap.ensemble._lesson import Lesson, with_second
 from dynsnap.ensemble._methods import METHODS, Method, cost, method, methods
-from dynsnap.ensemble._plan import Beta, EnsemblePlan
+from dynsnap.ensemble._plan import Beta, EnsemblePlan, Size
 from dynsnap.ensemble._protocols import (
     Checkpoints,
     Engine,
@@ -50,10 +51,12 @@ __all__ = [
     "Schedule",
     "ScheduleKind",
     "Selection",
+    "Size",
     "Trainer",
     "best",
     "combine",
     "cost",
+    "expected_gain",
     "grow",
     "grow_rounds",
     "members",

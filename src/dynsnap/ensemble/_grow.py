@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dynsnap._types import Accuracies, MemberScores, Positions
-from dynsnap.ensemble._plan import EnsemblePlan
+from dynsnap._types import Accuracies, MemberScores, Positions, Scores
+from dynsnap.ensemble._gain import FEWEST, INPUTS, expected_gain
+from dynsnap.ensemble._plan import MOST_ROUNDS, TOLERANCE, EnsemblePlan
 from dynsnap.ensemble._protocols import (
     Engine,
     Round,
@@ -46,12 +47,12 @@ def members(plan: EnsemblePlan, rounds: Sequence[Round]) -> Members:
     """The learners that these rounds give, in the order of the rounds, best first in each.
 
     Rounds beyond those that fill the ensemble are not looked at, so ensembles of many sizes may
-    be cut from the same rounds.
+    be cut from the same rounds. An ensemble of the size "auto" takes all that it is given.
     """
     if not rounds:
         raise InputError("There are no members without rounds: train one first, with `grow`.")
     kept: list[tuple[Round, int, Positions]] = []
-    missing = plan.size
+    missing = sum(_counts(plan, rounds)) if plan.size == "auto" else plan.size
     for position, done in enumerate(rounds[: rounds_used(plan, rounds)]):
         best = _kept(plan, done)[:missing]
         kept.append((done, position, best))
@@ -80,11 +81,17 @@ def wanted(plan: EnsemblePlan, rounds: Sequence[Round]) -> int:
     one of these too: training them side by side wastes nothing, a study may pool what all of its
     ensembles want, and the ensemble does not depend on who trains it.
 
+    An ensemble of the size "auto" wants two rounds, and then one at a time, as long as that one is
+    expected to gain the tolerance: see `expected_gain`. Its rounds must have their scores, on rows
+    that no round ever trains on where there are any, else on the test set; truth is not looked at.
+
     Example:
         >>> wanted(EnsemblePlan(size=20, snapshots=10), [])
         2
     """
     have = sum(_counts(plan, rounds))
+    if plan.size == "auto":
+        return _wanted_automatically(plan, rounds)
     return max(0, math.ceil((plan.size - have) / plan.most_per_round))
 
 
@@ -96,6 +103,8 @@ def rounds_used(plan: EnsemblePlan, rounds: Sequence[Round]) -> int:
         0
     """
     have = [0, *itertools.accumulate(_counts(plan, rounds))]
+    if plan.size == "auto":
+        return len(rounds)
     return sum(count < plan.size for count in have[:-1])
 
 
@@ -188,6 +197,26 @@ def train_rounds(
     if lacking:
         raise TrainingError(f"The trainer did not give {'; '.join(lacking)}.")
     return [done[spec] for spec in specs]
+
+
+def _wanted_automatically(plan: EnsemblePlan, rounds: Sequence[Round]) -> int:
+    if len(rounds) < FEWEST:
+        return FEWEST - len(rounds)
+    if len(rounds) >= (plan.most_rounds or MOST_ROUNDS):
+        return 0
+    gain = expected_gain([_said(plan, done) for done in rounds])
+    return int(gain >= (plan.tolerance or TOLERANCE))
+
+
+def _said(plan: EnsemblePlan, done: Round) -> Scores:
+    """The summed scores of a round's members on the inputs that growth is decided by."""
+    known = [name for name in ("untouched", "test") if name in done.scores]
+    if not known:
+        raise InputError(f"{done.spec} comes without scores, which the size is decided by.")
+    scores = done.scores[known[0]]
+    seen = scores[_kept(plan, done), :: -(-scores.shape[1] // INPUTS)]
+    # In half precision, whether they were just trained or come from a store that keeps no more.
+    return np.asarray(np.asarray(seen, np.float16).sum(axis=0, dtype=np.float64))
 
 
 def _kept(plan: EnsemblePlan, done: Round) -> Positions:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from dynsnap.ensemble._combine import COMBINATIONS, Combination
-from dynsnap.ensemble._plan import Beta, EnsemblePlan, check_count
+from dynsnap.ensemble._plan import Beta, EnsemblePlan, Size, check_count
 from dynsnap.ensemble._recipe import Recipe
 from dynsnap.ensemble._rolling import Rolling
 from dynsnap.ensemble._schedule import Schedule
@@ -53,14 +53,14 @@ class Method:
         if self.rolling is not None:
             self.rolling.carried(self.plan.size)  # raises where nobody would be
 
-    def new_members(self, generation: int) -> int:
+    def new_members(self, generation: int) -> Size:
         """How many members rounds are trained for in a generation, counted from 1.
 
         Example:
             >>> [method("rolling", epochs=200).new_members(generation) for generation in (1, 2)]
             [20, 5]
         """
-        if self.rolling is None or generation == 1:
+        if self.rolling is None or generation == 1 or self.plan.size == "auto":
             return self.plan.size
         return self.plan.size - self.rolling.carried(self.plan.size)
 
@@ -68,19 +68,32 @@ class Method:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Settings:
     epochs: int
-    members: int
+    members: Size
     snapshots: int
     dropout: float
     beta: Beta
     rolling: Rolling
+    tolerance: float | None
+    most_rounds: int | None
 
     @property
     def plan(self) -> EnsemblePlan:
-        return EnsemblePlan(size=self.members, snapshots=self.snapshots, beta=self.beta)
+        return EnsemblePlan(
+            size=self.members,
+            snapshots=self.snapshots,
+            beta=self.beta,
+            tolerance=self.tolerance,
+            most_rounds=self.most_rounds,
+        )
 
-    @property
-    def whole_round(self) -> EnsemblePlan:
-        return EnsemblePlan(size=self.members, snapshots=self.members, beta=1.0)
+    def of_one_round(self, name: str) -> int:
+        """How many members a method has that takes all of them from one round."""
+        if self.members == "auto":
+            raise PlanError(
+                f"{name} takes all members from one round, which leaves nothing to decide: give "
+                f'it a number of members instead of "auto".'
+            )
+        return self.members
 
 
 @functools.cache  # one object: the methods that share it share its rounds
@@ -89,7 +102,7 @@ def _step(epochs: int, snapshots: int) -> Recipe:
 
 
 def _single_base(name: str, of: _Settings) -> Method:
-    plan = replace(of.plan, size=1, beta=0.0, top=1)
+    plan = EnsemblePlan(size=1, snapshots=of.snapshots, beta=0.0, top=1)
     return Method(name=name, recipe=_step(of.epochs, of.snapshots), plan=plan)
 
 
@@ -99,24 +112,30 @@ def _ext_bagging(name: str, of: _Settings) -> Method:
 
 
 def _mc_dropout(name: str, of: _Settings) -> Method:
+    passes = of.of_one_round(name)
     recipe = Recipe(
         schedule=Schedule("step"),
         epochs=of.epochs,
         snapshots=1,
         dropout=of.dropout,
-        passes=of.members,
+        passes=passes,
     )
-    return Method(name=name, recipe=recipe, plan=of.whole_round)
+    return Method(name=name, recipe=recipe, plan=_whole_round(passes))
 
 
 def _snapshot(name: str, of: _Settings) -> Method:
+    snapshots = of.of_one_round(name)
     recipe = Recipe(
         schedule=Schedule("cyclic"),
         epochs=2 * of.epochs,
-        snapshots=of.members,
+        snapshots=snapshots,
         selection="window",
     )
-    return Method(name=name, recipe=recipe, plan=of.whole_round)
+    return Method(name=name, recipe=recipe, plan=_whole_round(snapshots))
+
+
+def _whole_round(members: int) -> EnsemblePlan:
+    return EnsemblePlan(size=members, snapshots=members, beta=1.0)
 
 
 def _dynsnap_cyc(name: str, of: _Settings) -> Method:
@@ -153,26 +172,31 @@ def method(
     name: str,
     *,
     epochs: int,
-    members: int = 20,
+    members: Size = 20,
     snapshots: int = 10,
     dropout: float = 0.1,
     beta: Beta = "mean",
     rolling: Rolling | None = None,
+    tolerance: float | None = None,
+    most_rounds: int | None = None,
 ) -> Method:
     """One of the paper's six methods, or "rolling", by its name.
 
     Args:
         name: One of `METHODS`, or "rolling": DynSnap-cyc that carries members over.
         epochs: Epochs of one training, the paper's T: what a cost of one κ buys.
-        members: Learners in the ensemble (passes, for mcdropout); the paper's m.
+        members: Learners in the ensemble (passes, for mcdropout), the paper's m; or "auto", where
+            they come from several rounds.
         snapshots: Learners saved by one round; the paper's N.
         dropout: Share of units that mcdropout drops.
         beta: Pruning of both DynSnaps, and of what is new in a rolling ensemble.
         rolling: How a rolling ensemble carries members over.
+        tolerance: With "auto": what another round must be expected to gain; see `EnsemblePlan`.
+        most_rounds: With "auto": the most rounds.
 
     Example:
-        >>> method("singlebase", epochs=200).plan
-        EnsemblePlan(size=1, snapshots=10, beta=0.0, top=1)
+        >>> method("singlebase", epochs=200).plan.single
+        True
     """
     makers = {**_MAKERS, **_BEYOND}
     if name not in makers:
@@ -184,6 +208,8 @@ def method(
         dropout=dropout,
         beta=beta,
         rolling=rolling or Rolling(),
+        tolerance=tolerance,
+        most_rounds=most_rounds,
     )
     return makers[name](name, settings)
 

@@ -7,6 +7,10 @@ from typing import Literal, TypeAlias
 from dynsnap.errors import PlanError
 
 Beta: TypeAlias = float | Literal["mean"]
+Size: TypeAlias = int | Literal["auto"]
+
+TOLERANCE = 0.005
+MOST_ROUNDS = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -14,25 +18,34 @@ class EnsemblePlan:
     """How many learners to keep, and how to choose them.
 
     Attributes:
-        size: Learners in the finished ensemble; the paper's m.
+        size: Learners in the finished ensemble, the paper's m; or "auto", to train rounds until
+            another one is not worth it, and keep all learners of them that pruning leaves.
         snapshots: Learners that one round yields before pruning; the paper's N.
         beta: How far below its round's best a learner may fall and still be kept, from
             0 (the best only) to 1 (everyone). "mean" keeps those at or above the round's
             mean accuracy; the paper's β*.
         top: The most learners that one round may give after pruning; None for no such limit.
+        tolerance: With "auto": the gain that another round must be expected to bring, as a share of
+            the inputs on which two such ensembles agree; 0.005 by default.
+        most_rounds: With "auto": the most rounds that are trained; 20 by default.
 
     Example:
-        >>> EnsemblePlan(size=5, beta=0.5)
-        EnsemblePlan(size=5, snapshots=10, beta=0.5, top=None)
+        >>> EnsemblePlan(size=5, beta=0.5).most_per_round
+        10
+        >>> EnsemblePlan(size="auto", tolerance=0.002).automatic
+        True
     """
 
-    size: int = 20
+    size: Size = 20
     snapshots: int = 10
     beta: Beta = "mean"
     top: int | None = None
+    tolerance: float | None = None
+    most_rounds: int | None = None
 
     def __post_init__(self) -> None:
-        check_count("size", self.size)
+        check_size(self.size)
+        check_automatic(self.size, self.tolerance, self.most_rounds)
         check_count("snapshots", self.snapshots)
         check_beta(self.beta)
         if self.top is not None:
@@ -42,6 +55,16 @@ class EnsemblePlan:
                     f"`top` keeps at most {self.top} learners of a round, but a round yields only "
                     f"{self.snapshots}. Lower `top`, or leave it out."
                 )
+
+    @property
+    def automatic(self) -> bool:
+        """Whether growth itself decides on the size."""
+        return self.size == "auto"
+
+    @property
+    def single(self) -> bool:
+        """Whether this is one learner, and no ensemble."""
+        return self.size == 1
 
     @property
     def most_per_round(self) -> int:
@@ -54,6 +77,30 @@ def check_beta(beta: Beta) -> None:
     # NaN fails the comparison too.
     if beta != "mean" and not (isinstance(beta, Real) and 0 <= beta <= 1):
         raise PlanError(f'`beta` must be "mean" or between 0 and 1, got {beta}.')
+
+
+def check_size(size: Size) -> None:
+    """Raise unless a size is a whole number of at least 1, or "auto"."""
+    if isinstance(size, str) and size != "auto":
+        raise PlanError(f'`size` must be a whole number of at least 1, or "auto", got {size!r}.')
+    if size != "auto":
+        check_count("size", size)
+
+
+def check_automatic(size: Size, tolerance: float | None, most_rounds: int | None) -> None:
+    """Raise unless what bounds growth makes sense, and has something to bound."""
+    for name, value in (("tolerance", tolerance), ("most_rounds", most_rounds)):
+        if value is not None and size != "auto":
+            raise PlanError(
+                f'`{name}` has a meaning for an ensemble of the size "auto" only, and this one is '
+                f"to have {size} members. Leave it out."
+            )
+    if tolerance is not None and not (isinstance(tolerance, Real) and 0 < tolerance < 1):
+        raise PlanError(f"`tolerance` must be above 0 and below 1, got {tolerance!r}.")
+    if most_rounds is not None:
+        check_count("most_rounds", most_rounds)
+        if most_rounds < 2:
+            raise PlanError("`most_rounds` must be at least 2: one round shows no gain of another.")
 
 
 def check_count(name: str, value: int) -> None:

@@ -6,6 +6,7 @@ from numbers import Real
 import numpy as np
 
 from dynsnap._types import Accuracies, Positions
+from dynsnap.ensemble._plan import Size
 from dynsnap.ensemble._recipe import Recipe
 from dynsnap.ensemble._schedule import Schedule
 from dynsnap.errors import InputError, PlanError
@@ -45,8 +46,13 @@ class Rolling:
         if not (isinstance(self.agreement, Real) and self.agreement >= 0):
             raise PlanError(f"`agreement` must not be negative, got {self.agreement!r}.")
 
-    def carried(self, size: int) -> int:
+    def carried(self, size: Size) -> int:
         """How many members of an ensemble of this size are carried over."""
+        if size == "auto":
+            raise PlanError(
+                "A rolling ensemble carries over a share of its members, and needs a number of "
+                'them instead of "auto".'
+            )
         count = round(self.carry * size)
         if not count:
             raise PlanError(

@@ -29,7 +29,8 @@ class DynSnapClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             LightGBM classifier that is set up but not fitted.
         method: "dynsnap-cyc", "dynsnap-step", "snapshot", "extbagging", "mcdropout" or
             "singlebase".
-        members: Learners in the ensemble; the paper's m.
+        members: Learners in the ensemble, the paper's m; or "auto", to train rounds until another
+            one is not worth it.
         snapshots: Learners saved by one round of training; the paper's N. singlebase and
             extbagging save one.
         epochs: Epochs of one training (boosting iterations for boosted trees); the paper's T.
@@ -38,6 +39,10 @@ class DynSnapClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         validation: Share of each class that a round sets aside to validate on, drawn anew by
             every round.
         dropout: Share of units that mcdropout drops.
+        tolerance: With "auto" members: the share of inputs that another round must be expected to
+            settle, 0.005 by default. It is judged by rows that are set aside for it, a share
+            `validation` of each class and at most 1,000, so these are not trained on.
+        most_rounds: With "auto" members: the most rounds; 20 by default.
         batch_size: For torch modules, as everything down to `precision`.
         learning_rate: Base rate, which the method's schedule multiplies.
         optimizer: Called with parameters and a rate, as torch.optim.SGD is; Adam by default.
@@ -73,13 +78,15 @@ class DynSnapClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         model: Any,
         *,
         method: str = "dynsnap-cyc",
-        members: int = 20,
+        members: int | str = 20,
         snapshots: int = 10,
         epochs: int = 200,
         combination: Combination = "average",
         beta: float | str = "mean",
         validation: float = 0.1,
         dropout: float = 0.1,
+        tolerance: float | None = None,
+        most_rounds: int | None = None,
         batch_size: int = 128,
         learning_rate: float = 1e-3,
         optimizer: Any = None,
@@ -101,6 +108,8 @@ class DynSnapClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.beta = beta
         self.validation = validation
         self.dropout = dropout
+        self.tolerance = tolerance
+        self.most_rounds = most_rounds
         self.batch_size = batch_size
         self.learning_rate = learning_rate
         self.optimizer = optimizer

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from dynsnap._types import AnyArray, Labels
+from dynsnap._types import AnyArray, Labels, Positions
 from dynsnap.data import Pool, Stream
 from dynsnap.ensemble import Method, grow_rounds, method
 from dynsnap.errors import PlanError
@@ -17,6 +17,8 @@ from dynsnap.estimator._inputs import encoded
 if TYPE_CHECKING:
     from dynsnap.estimator._classifier import DynSnapClassifier
 
+_MOST_ASIDE = 1000  # rows: beyond, more of them would settle little and be missed in training
+
 
 def train(
     estimator: "DynSnapClassifier", inputs: AnyArray, labels: AnyArray, *, generation: int
@@ -26,7 +28,8 @@ def train(
         raise PlanError(f"`validation` must be above 0 and below 1, got {estimator.validation}.")
     plan = _method(estimator)
     classes, positions = encoded(labels, validation=estimator.validation)
-    stream = _stream(inputs, positions, classes, estimator.validation, generation)
+    aside = _aside(positions, estimator.validation) if plan.plan.automatic else None
+    stream = _stream(inputs, positions, classes, estimator.validation, generation, aside)
     seed = _seed(estimator.random_state)
     rounds = grow_rounds(
         plan.plan,
@@ -57,16 +60,36 @@ def _method(estimator: "DynSnapClassifier") -> Method:
     plan = method(
         estimator.method,
         epochs=estimator.epochs,
-        members=estimator.members,
+        members=estimator.members,  # type: ignore[arg-type]  # checked there
         snapshots=1 if one else estimator.snapshots,
         dropout=estimator.dropout,
         beta=estimator.beta,  # type: ignore[arg-type]  # checked there
+        tolerance=estimator.tolerance,
+        most_rounds=estimator.most_rounds,
     )
     return dataclasses.replace(plan, combinations=(estimator.combination,))
 
 
+def _aside(labels: Labels, share: float) -> Positions:
+    """Rows that no round trains on, so that what rounds say of them tells what another is worth."""
+    every = max(round(1 / share), -(-len(labels) // _MOST_ASIDE), 2)
+    rows = [np.flatnonzero(labels == label)[every - 1 :: every] for label in np.unique(labels)]
+    found = np.sort(np.concatenate(rows))
+    if not len(found):
+        raise PlanError(
+            f'"auto" members are decided on by every {every}th row of each class, and no class '
+            "has so many: give a number of members."
+        )
+    return found
+
+
 def _stream(
-    inputs: AnyArray, labels: Labels, classes: AnyArray, validation: float, generation: int
+    inputs: AnyArray,
+    labels: Labels,
+    classes: AnyArray,
+    validation: float,
+    generation: int,
+    aside: Positions | None,
 ) -> Stream:
     """The data of one generation as a stream, for trainers."""
     pool = Pool(
@@ -76,15 +99,18 @@ def _stream(
         classes=tuple(str(name) for name in classes),
         ids=np.arange(len(inputs)),
     )
-    rows, have = np.arange(len(inputs)), np.bincount(labels)
+    # A trainer always scores a test set. Nobody looks at it, unless rows are set aside for it.
+    rows, seen = np.arange(len(inputs)), np.arange(1)
+    if aside is not None:
+        rows, seen = np.delete(rows, aside), aside
+    have = np.bincount(labels[rows], minlength=len(classes))
     counts = np.clip(np.rint(validation * have), 1, have - 1).astype(np.intp)
     return Stream(
         pool=pool,
         # Only the last is trained here; those before it were trained by the estimators before.
         generations=(rows,) * generation,
         validation=(counts,) * generation,
-        # A trainer always scores a test set. Nobody looks at this one.
-        evaluation={"test": pool.take(rows[:1])},
+        evaluation={"test": pool.take(seen)},
     )
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from dynsnap.ensemble import EnsemblePlan, Method, Round, RoundSpec, rounds_used, wanted
+from dynsnap.ensemble import EnsemblePlan, Method, Round, RoundSpec, Size, rounds_used, wanted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +27,7 @@ class Ensemble:
         return self.replicate + self.offset
 
     @property
-    def new_members(self) -> int:
+    def new_members(self) -> Size:
         """How many of its members come from rounds of its own generation."""
         return self.method.new_members(self.generation)
 
@@ -40,8 +40,9 @@ class Ensemble:
 
     @property
     def open_ended(self) -> bool:
-        """Whether it takes the rounds themselves to know how many it needs: only with pruning."""
-        return self.method.plan.beta != 1 and not self.method.plan.top
+        """Whether it takes the rounds themselves to know how many it needs."""
+        plan = self.method.plan
+        return plan.automatic or (plan.beta != 1 and not plan.top)
 
     def wanted(self, rounds: Sequence[Round]) -> int:
         """How many more rounds are certain to be needed."""

@@ -41,29 +41,35 @@ class Defaults:
 
     Attributes:
         epochs: Epochs of one training, the paper's T.
-        members: The paper's m.
+        members: The paper's m, or "auto".
         snapshots: The paper's N.
         beta: The paper's β, or "mean" for its β*.
         dropout: Share of units that mcdropout drops.
         rolling: How a rolling ensemble carries members over.
+        tolerance: What another round must gain where members are "auto".
+        most_rounds: The most rounds there.
     """
 
     epochs: int = 200
-    members: int = 20
+    members: Any = 20
     snapshots: int = 10
     beta: Any = "mean"
     dropout: float = 0.1
     rolling: Rolling = field(default_factory=Rolling)
+    tolerance: float | None = None
+    most_rounds: int | None = None
 
     def changed_by(self, section: Section) -> "Defaults":
         """The same with what a table of the file says otherwise."""
         return replace(
             self,
             epochs=section.take("epochs", int, self.epochs),
-            members=section.take("members", int, self.members),
+            members=take_members(section, self.members),
             snapshots=section.take("snapshots", int, self.snapshots),
             beta=section.take_any("beta", self.beta),
             dropout=section.take("dropout", float, self.dropout),
+            tolerance=section.take("tolerance", float, self.tolerance),
+            most_rounds=section.take("most_rounds", int, self.most_rounds),
         )
 
     def rolling_as(self, section: Section) -> "Defaults":
@@ -94,7 +100,15 @@ class Defaults:
             beta=self.beta,
             dropout=self.dropout,
             rolling=self.rolling,
+            **self.automatic,
         )
+
+    @property
+    def automatic(self) -> dict[str, Any]:
+        """What decides on the number of members, where nobody else does."""
+        if self.members != "auto":
+            return {}
+        return {"tolerance": self.tolerance, "most_rounds": self.most_rounds}
 
 
 def read_variant(section: Section, defaults: Defaults) -> Method:
@@ -135,7 +149,7 @@ def read_sweep(section: Section, defaults: Defaults) -> Sweep:
             f"{section.where}: a sweep over `{over}` is not over `method` = {base!r}. "
             f"{did_you_mean(base, known)}"
         )
-    settings_of = ["epochs", "members", "snapshots", "beta", "window"]
+    settings_of = ["epochs", "members", "snapshots", "beta", "window", "tolerance", "most_rounds"]
     if base == "rolling":
         settings_of += ["carry", "refresh", "agreement", "class_aware"]
     fixed = {key: section.take_any(key) for key in settings_of if key != over}
@@ -177,5 +191,17 @@ def _dynsnap(name: str, schedule: str, settings: Defaults) -> Method:
             snapshots=settings.snapshots,
             selection="window" if schedule == "cyclic" else "top",
         ),
-        plan=EnsemblePlan(size=settings.members, snapshots=settings.snapshots, beta=settings.beta),
+        plan=EnsemblePlan(
+            size=settings.members,
+            snapshots=settings.snapshots,
+            beta=settings.beta,
+            **settings.automatic,
+        ),
     )
+
+
+def take_members(section: Section, default: Any) -> Any:
+    """How many members: a number, or "auto"."""
+    if (found := section.take_any("members", default)) == "auto" or found == default:
+        return found
+    return Section({"members": found}, section.where).take("members", int)
