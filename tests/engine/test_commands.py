@@ -2,9 +2,11 @@
 
 import json
 import signal
+from types import SimpleNamespace
 
 import pytest
 
+from dynsnap.cli._engines import EngineChoice
 from tests.cli.studies import LONG, TINY, contents, dynsnap, started, wait_until
 
 
@@ -81,3 +83,13 @@ def test_needs_of_workers_are_read_from_the_study_and_checked(place):
     _, said = process.communicate(timeout=60)
     assert process.returncode == 2
     assert '[workers] has no setting `round`. Did you mean "rounds"?' in said
+
+
+def test_what_a_task_needs_is_read_from_the_study_file():
+    plan = SimpleNamespace(workers={"cpus": 2.0, "gpus": 0.25, "rounds": 5})
+    engine = EngineChoice(name="ray").opened(plan)
+    assert engine._needs(object()) == {"CPU": 2.0, "GPU": 0.25}
+    assert engine._rules.together == 5
+    nothing = EngineChoice(name="ray").opened(SimpleNamespace(workers={}))
+    assert nothing._needs(object()) == {"CPU": 1.0, "GPU": 0.0}
+    assert nothing._needs(SimpleNamespace(device="cuda:0")) == {"CPU": 1.0, "GPU": 1.0}

@@ -6,11 +6,12 @@ import click
 
 from dynsnap import comparison, predictions, report
 from dynsnap.cli import _options as options
+from dynsnap.cli._engines import EngineChoice, counting_option
 from dynsnap.errors import PlanError
 
 
 @click.command()
-@click.argument("files", nargs=-1, type=options.FILE, metavar="OLD NEW [NEWER]...")
+@click.argument("files", nargs=-1, type=options.PLACE, metavar="OLD NEW [NEWER]...")
 @click.option("--names", metavar="A,B,...", help="What to call the generations, with commas.")
 @options.rename_option
 @options.noise_floor_option
@@ -54,13 +55,14 @@ from dynsnap.errors import PlanError
     metavar="PATH",
     help="Write every input that was lost or gained, with both labels and scores, as Parquet.",
 )
+@counting_option
 @options.quiet_option
 @options.column_options
 def compare(
-    files: tuple[Path, ...],
+    files: tuple[Path | str, ...],
     names: str | None,
     renames: tuple[str, ...],
-    noise_floor: Path | None,
+    noise_floor: Path | str | None,
     confidence: float,
     resamples: int,
     seed: int,
@@ -73,6 +75,7 @@ def compare(
     svg_to: Path | None,
     png_to: Path | None,
     flips_to: Path | None,
+    engine: EngineChoice,
     quiet: bool,
     columns: predictions.ColumnNames,
 ) -> None:
@@ -80,6 +83,8 @@ def compare(
 
     Files are Parquet, Arrow or Feather, CSV or NPZ, with the columns id, truth, label or
     score:<class>, and weight; other columns with few values are slices. Inputs are matched by id.
+    A directory, a quoted pattern or a URI (s3://, gs://, file://) stands for all Parquet files
+    there, which hold one generation together.
 
     For example:
 
@@ -87,6 +92,7 @@ def compare(
         dynsnap compare monday.parquet tuesday.parquet
         dynsnap compare g1.csv g2.csv g3.csv --json result.json
         dynsnap compare old.parquet new.parquet --noise-floor twin.parquet --flips flips.parquet
+        dynsnap compare s3://models/old 'new/part-*.parquet' --engine processes
     """
     if len(files) < 2:
         raise PlanError("Name at least two files of predictions, old before new.")
@@ -99,7 +105,10 @@ def compare(
         )
     options.claim_figures(svg_to, png_to)
     rename = options.parse_renames(renames)
-    with options.lined_up(files, titles, noise_floor, columns, rename) as blocks:
+    with (
+        options.lined_up(files, titles, noise_floor, columns, rename) as blocks,
+        engine.for_counting() as spread,
+    ):
         found = comparison.compare_blocks(
             blocks,
             twin=noise_floor is not None,
@@ -107,6 +116,7 @@ def compare(
             resamples=resamples,
             top_k=(2, *top_k),
             seed=seed,
+            spread=spread,
         )
         if flips_to is not None:
             comparison.write_flips(blocks, flips_to.resolve(), twin=noise_floor is not None)

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from dynsnap.comparison import Spread
 from dynsnap.ensemble import Engine, serial
 from dynsnap.errors import PlanError
 from dynsnap.study import Section, StudyPlan
@@ -39,6 +40,16 @@ class EngineChoice:
         if self.address is not None and self.name != "ray":
             raise PlanError("--address is where a Ray cluster is: it goes with --engine ray.")
 
+    def for_counting(self) -> AbstractContextManager[Spread | None]:
+        """The same workers for a comparison, None for this process alone."""
+        if self.name == "serial":
+            return contextlib.nullcontext()
+        from dynsnap.engine import ProcessesMap, RayMap
+
+        if self.name == "processes":
+            return ProcessesMap(self.workers)
+        return RayMap(self.address, workers=self.workers)
+
     def opened(self, plan: StudyPlan) -> AbstractContextManager[Engine]:
         """The engine, which ends its workers on leaving."""
         needs = Section(plan.workers, "[workers]")
@@ -56,30 +67,37 @@ class EngineChoice:
         return RayEngine(self.address, workers=self.workers, cpus=cpus, gpus=gpus, rules=rules)
 
 
-def engine_option(command: Callable[..., Any]) -> Callable[..., Any]:
+def _option(*, spreads: str, does: str) -> Callable[..., Any]:
     """The options of an engine; the command gets them as one `engine`."""
 
-    @click.option(
-        "--engine",
-        type=click.Choice(ENGINES),
-        default="serial",
-        show_default=True,
-        help="How rounds of training are spread over workers.",
-    )
-    @click.option(
-        "--workers",
-        type=click.IntRange(min=1),
-        metavar="N",
-        help="How many workers train at once.  [default: as many as there are cores]",
-    )
-    @click.option(
-        "--address",
-        metavar="HOST:PORT",
-        help="The Ray cluster to join, or `auto`.  [default: a Ray of its own on this machine]",
-    )
-    @functools.wraps(command)
-    def choosing(engine: str, workers: int | None, address: str | None, **rest: Any) -> Any:
-        choice = EngineChoice(name=engine, workers=workers, address=address)
-        return command(engine=choice, **rest)
+    def with_options(command: Callable[..., Any]) -> Callable[..., Any]:
+        @click.option(
+            "--engine",
+            type=click.Choice(ENGINES),
+            default="serial",
+            show_default=True,
+            help=f"How {spreads} over workers.",
+        )
+        @click.option(
+            "--workers",
+            type=click.IntRange(min=1),
+            metavar="N",
+            help=f"How many workers {does} at once.  [default: as many as there are cores]",
+        )
+        @click.option(
+            "--address",
+            metavar="HOST:PORT",
+            help="The Ray cluster to join, or `auto`.  [default: a Ray of its own on this machine]",
+        )
+        @functools.wraps(command)
+        def choosing(engine: str, workers: int | None, address: str | None, **rest: Any) -> Any:
+            choice = EngineChoice(name=engine, workers=workers, address=address)
+            return command(engine=choice, **rest)
 
-    return choosing
+        return choosing
+
+    return with_options
+
+
+engine_option = _option(spreads="rounds of training are spread", does="train")
+counting_option = _option(spreads="the counting of Parquet files is spread", does="count")

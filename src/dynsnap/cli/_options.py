@@ -15,6 +15,7 @@ import click
 from dynsnap import _files, report
 from dynsnap.errors import FileError, PlanError
 from dynsnap.predictions import AlignedStream, ColumnNames, names_of_files, stream
+from dynsnap.predictions._locate import is_uri
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -22,6 +23,16 @@ STDOUT = Path("-")
 
 # Whether a file can be read is for its reader to say (exit code 3), not for the command line (2).
 FILE = click.Path(path_type=Path)
+
+
+class _Place(click.Path):
+    """Where predictions are: a path, or a URI, which stays text."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return value if is_uri(value) else super().convert(value, param, ctx)
+
+
+PLACE = _Place(path_type=Path)
 
 
 class Number(click.FloatRange):
@@ -81,7 +92,7 @@ rename_option = click.option(
 )
 noise_floor_option = click.option(
     "--noise-floor",
-    type=FILE,
+    type=PLACE,
     metavar="TWIN",
     help="Predictions of the first model trained again on the same data: what retraining alone "
     "changes is shown beside every flip rate.",
@@ -144,7 +155,7 @@ def parse_renames(texts: Iterable[str]) -> dict[str, str]:
     return renames
 
 
-def generation_names(files: Sequence[Path], names: str | None = None) -> tuple[str, ...]:
+def generation_names(files: Sequence[Path | str], names: str | None = None) -> tuple[str, ...]:
     """What to call each file's generation: the names given, or what tells the files apart.
 
     Example:
@@ -159,13 +170,13 @@ def generation_names(files: Sequence[Path], names: str | None = None) -> tuple[s
                 f"file, got {names!r}."
             )
         return given
-    return names_of_files(files)
+    return names_of_files([Path(file) for file in files])
 
 
 def lined_up(
-    files: Sequence[Path],
+    files: Sequence[Path | str],
     names: Sequence[str],
-    noise_floor: Path | None,
+    noise_floor: Path | str | None,
     columns: ColumnNames,
     rename: Mapping[str, str],
 ) -> AlignedStream:
@@ -175,13 +186,13 @@ def lined_up(
     return stream(files, names=names, columns=columns, rename=rename)
 
 
-def claim_outputs(inputs: Iterable[Path | None], outputs: Mapping[str, Path | None]) -> None:
+def claim_outputs(inputs: Iterable[Path | str | None], outputs: Mapping[str, Path | None]) -> None:
     """Refuse outputs that cannot be written or would destroy something, before any work is done."""
     wanted = {option: path for option, path in outputs.items() if path is not None}
     to_stdout = [option for option, path in wanted.items() if path == STDOUT]
     if len(to_stdout) > 1:
         raise PlanError(f"{' and '.join(to_stdout)} cannot both write to standard output.")
-    taken = {path.resolve(): f"the input {path}" for path in inputs if path is not None}
+    taken = {path.resolve(): f"the input {path}" for path in inputs if isinstance(path, Path)}
     for option, path in wanted.items():
         if path == STDOUT:
             continue

@@ -2,7 +2,7 @@
 
 from dynsnap.comparison._apart import measure_apart
 from dynsnap.comparison._compare import compare, compare_at_levels, compare_blocks
-from dynsnap.comparison._count import AlignedBlocks
+from dynsnap.comparison._count import AlignedBlocks, Spread
 from dynsnap.comparison._flips import flips, write_flips
 from dynsnap.comparison._json import SCHEMA, to_json
 from dynsnap.comparison._results import (
@@ -32,6 +32,7 @@ __all__ = [
     "GroupResult",
     "PairResult",
     "RestlessInput",
+    "Spread",
     "TransitionCounts",
     "compare",
     "compare_at_levels",

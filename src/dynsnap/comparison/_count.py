@@ -1,5 +1,6 @@
 """One pass over aligned generations, wherever they come from."""
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -9,6 +10,9 @@ from dynsnap.comparison._examples import Gallery
 from dynsnap.errors import ComparisonError, PlanError
 from dynsnap.metrics._tally import Tally
 from dynsnap.predictions import Aligned, AlignedStream, AlignmentReport, Predictions
+from dynsnap.predictions._stream import rows_of_part
+
+log = logging.getLogger("dynsnap.comparison")
 
 
 class AlignedBlocks(Protocol):
@@ -146,11 +150,11 @@ def count(
 def _counted(
     blocks: AlignedBlocks, counter: PartCounter, spread: Spread | None
 ) -> Iterator[PartCounted]:
-    if not isinstance(blocks, AlignedStream):
-        yield from counter.in_turn(blocks, blocks_in_part=None)
-    elif spread is None or not blocks.travels:
-        yield from counter.in_turn(
-            blocks, blocks_in_part=blocks.rows_in_part // blocks.rows_at_once
-        )
-    else:
-        yield from counter.spread(blocks, spread)
+    rows = rows_of_part(len(blocks.classes))
+    if isinstance(blocks, AlignedStream):
+        if spread is not None and blocks.travels:
+            return counter.spread(blocks, spread)
+        rows = blocks.rows_in_part
+    if spread is not None:
+        log.warning("Not all generations are Parquet files, so one process counts them.")
+    return counter.in_turn(blocks, rows_in_part=rows)

@@ -57,14 +57,23 @@ class PartCounter:
     top_k: tuple[int, ...]
     twin: bool
 
-    def in_turn(
-        self, blocks: Iterable[Block], *, blocks_in_part: int | None
-    ) -> Iterator[PartCounted]:
-        """Count one part after another; all blocks as one part if not said otherwise."""
-        left = iter(blocks)
+    def in_turn(self, blocks: Iterable[Block], *, rows_in_part: int) -> Iterator[PartCounted]:
+        """Count one part after another, whatever the size of the blocks."""
+        counted: PartCounted | None = None
         start = 0
-        while counted := self._count(itertools.islice(left, blocks_in_part), start=start):
-            start += counted.tally.rows
+        for block in blocks:
+            first, rows = 0, len(block[0])
+            while first < rows:
+                last = min(rows, first + rows_in_part - start % rows_in_part)
+                whole = last - first == rows
+                some = block if whole else tuple(each.slice(first, last) for each in block)
+                counted = self._add(some, counted, start=start)
+                start += last - first
+                first = last
+                if start % rows_in_part == 0:
+                    yield counted
+                    counted = None
+        if counted is not None:
             yield counted
 
     def spread(
@@ -85,10 +94,14 @@ class PartCounter:
     def _count(self, blocks: Iterable[Block], *, start: int) -> PartCounted | None:
         counted: PartCounted | None = None
         for block in blocks:
-            counted = counted or self._begun(block)
-            counted.tally.add(block, start=start)
-            counted.gallery.add(block[: self._regular])
+            counted = self._add(block, counted, start=start)
             start += len(block[0])
+        return counted
+
+    def _add(self, block: Block, counted: PartCounted | None, *, start: int) -> PartCounted:
+        counted = counted or self._begun(block)
+        counted.tally.add(block, start=start)
+        counted.gallery.add(block[: self._regular])
         return counted
 
     def _begun(self, block: Block) -> PartCounted:

@@ -103,13 +103,18 @@ def titles_of(names: Sequence[str] | None, count: int) -> tuple[str, ...]:
 def names_of_files(files: Sequence[Path]) -> tuple[str, ...]:
     """What tells files apart: their names without ending, else with their folders, else a number.
 
+    A pattern of files is called by its folder.
+
     Example:
         >>> names_of_files([Path("monday.csv"), Path("tuesday.csv")])
         ('monday', 'tuesday')
         >>> names_of_files([Path("1/preds.csv"), Path("2/preds.csv")])
         ('1/preds', '2/preds')
+        >>> names_of_files([Path("old/*.parquet"), Path("new/*.parquet")])
+        ('old', 'new')
     """
     ways: tuple[Callable[[Path], str], ...] = (
+        lambda file: (file.parent if "*" in file.name else file).stem,
         lambda file: file.stem,
         lambda file: str(file.with_suffix("")),
         str,

@@ -170,16 +170,38 @@ def stream(
             for each, file in zip(own, files, strict=True)
         ]
         lanes, report = _line_up(files, titles, follow, until)
-        in_block = min(rows_at_once, max(1, _BLOCK_SCORES // len(classes)))
         return AlignedStream(
             classes=classes,
             report=report,
-            rows_at_once=in_block,
-            rows_in_part=in_block * math.ceil(rows_in_part / in_block),
+            rows_at_once=rows_of_block(len(classes), rows_at_once),
+            rows_in_part=rows_of_part(len(classes), rows_at_once, rows_in_part),
             _lanes=lanes,
             _rename=rename,
             _open=until.pop_all(),
         )
+
+
+def rows_of_block(classes: int, rows_at_once: int = ROWS_AT_ONCE) -> int:
+    """Rows of a block with so many classes.
+
+    Example:
+        >>> rows_of_block(10), rows_of_block(100_000)
+        (131072, 167)
+    """
+    return min(rows_at_once, max(1, _BLOCK_SCORES // classes))
+
+
+def rows_of_part(
+    classes: int, rows_at_once: int = ROWS_AT_ONCE, rows_in_part: int = ROWS_IN_PART
+) -> int:
+    """Rows of a part: at least so many, and a whole number of blocks.
+
+    Example:
+        >>> rows_of_part(3, rows_at_once=300, rows_in_part=1000)
+        1200
+    """
+    rows = rows_of_block(classes, rows_at_once)
+    return rows * math.ceil(rows_in_part / rows)
 
 
 def _line_up(

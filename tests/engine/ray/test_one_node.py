@@ -3,13 +3,15 @@
 import functools
 import os
 
+import numpy as np
 import pytest
 
 from dynsnap.data import digits_stream
-from dynsnap.engine import RayEngine
-from dynsnap.errors import PlanError, TrainingError
+from dynsnap.engine import RayEngine, RayMap
+from dynsnap.errors import ComparisonError, FileError, PlanError, TrainingError
 from dynsnap.testing import CentroidTrainer, assert_same_round, check_engine
 from tests.engine.made import CYCLIC, STEP, specs
+from tests.engine.test_map import deadly, failing
 from tests.train.made import pictures, stream_of
 from tests.train.made import spec as made_spec
 
@@ -83,3 +85,22 @@ def test_settings_that_make_no_sense_are_refused():
         RayEngine(gpus=-1)
     with pytest.raises(PlanError, match="HOST:PORT"):
         RayEngine("ray://head:10001")
+
+
+def test_a_comparison_is_spread_too(home, tmp_path):
+    from tests.comparison.test_spread import cut, made, result
+
+    cut(made(2), tmp_path / "old", 700, 2500)
+    cut(made(3).take(np.random.default_rng(1).permutation(len(made(3)))), tmp_path / "new", 1000)
+    found = result(tmp_path, "old", "new", spread=RayMap(workers=2))
+    assert found == result(tmp_path, "old", "new")
+
+
+def test_what_a_worker_raises_while_it_counts_arrives(home):
+    with pytest.raises(FileError, match=r"old\.parquet does not exist"):
+        list(RayMap()(failing, range(6)))
+
+
+def test_workers_that_die_again_and_again_while_they_count_stop_it(home):
+    with pytest.raises(ComparisonError, match="were lost 3 times, the last time because of"):
+        list(RayMap()(deadly, range(2)))

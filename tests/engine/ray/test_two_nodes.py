@@ -14,7 +14,7 @@ from dynsnap.engine import RayEngine, Rules
 from dynsnap.errors import TrainingError
 from tests.cli.studies import LONG, contents, dynsnap, started, wait_until
 from tests.engine.faults import Faults, until_error
-from tests.engine.made import FaultyTrainer, assert_as_serial, specs, trained
+from tests.engine.made import FaultyTrainer, PairedTrainer, assert_as_serial, specs, trained
 
 ray = pytest.importorskip("ray")
 
@@ -33,8 +33,10 @@ class Nodes:
     def address(self):
         return self._cluster.address
 
-    def add(self, **settings):
-        return self._cluster.add_node(num_cpus=1, object_store_memory=100 * 2**20, **settings)
+    def add(self, num_cpus=1, **settings):
+        return self._cluster.add_node(
+            num_cpus=num_cpus, object_store_memory=100 * 2**20, **settings
+        )
 
     def kill(self, node):
         """End a node's raylet and its workers at once, each by its own pid."""
@@ -102,6 +104,18 @@ def test_a_node_that_is_killed_takes_nothing_with_it(cluster, tmp_path):
     cluster.remove(doomed)
     assert_as_serial(found, wanted)
     assert trained(tmp_path) == list(range(8))
+
+
+def test_two_tasks_share_a_gpu_where_each_needs_half_of_it(cluster, tmp_path):
+    # Ray believes a node that says it has a GPU.
+    node = cluster.add(num_cpus=2, num_gpus=1)
+    rules = Rules(together=1)
+    with RayEngine(cluster.address, gpus=0.5, rules=rules) as engine:
+        found = list(engine(PairedTrainer(tmp_path), specs(2)))
+    cluster.remove(node)
+    told = [json.loads(done.weights[0]) for done in found]
+    assert [one["resources"] for one in told] == [{"CPU": 1.0, "GPU": 0.5}] * 2
+    assert {one["gpu"] for one in told} == {"0"}
 
 
 def test_a_worker_with_another_version_is_named(cluster, tmp_path):
