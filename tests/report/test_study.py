@@ -85,3 +85,44 @@ def test_sweeps_show_their_points_with_cost():
 
 def test_a_report_of_a_study_can_be_markdown_too():
     assert "| dynsnap-cyc" in report.markdown(report.study_report(TABLE, title="A study"))
+
+
+def test_the_paper_s_tables_4_and_5_are_shown_where_they_were_measured():
+    more = {
+        "top_2_consistency": 0.97,
+        "top_2_accuracy": 0.96,
+        "pearson": 0.91,
+        "late_accuracy": 0.5,
+        "gained_1_2": 0.07,
+        "lost_1_2": 0.05,
+        "composite_1_2": 0.8,
+        "gained_2_3": 0.06,
+        "lost_2_3": 0.04,
+        "composite_2_3": 0.81,
+    }
+    table = [
+        *TABLE,
+        *(
+            Row(
+                method="dynsnap-cyc",
+                combination="average",
+                metric=metric,
+                value=value,
+                cost=3.0,
+                seconds=12.34,
+            )
+            for metric, value in more.items()
+        ),
+    ]
+    document = report.study_report(table, title="A study")
+    four, five = [block for block in document if isinstance(block, report.Table)][1:3]
+    assert [column.title for column in four.columns] == [
+        *("method", "by", "κ", "s", "CCON-2", "CACC-2", "Pearson", "late ACC")
+    ]
+    assert [[cell.text for cell in row] for row in four.rows] == [
+        ["dynsnap-cyc", "AVG", "3.0", "12.3", "97.0", "96.0", "91.0", "50.0"]
+    ]
+    assert [column.title for column in five.columns][3:] == [
+        *("gained 1→2", "lost 1→2", "Com 1→2", "gained 2→3", "lost 2→3", "Com 2→3")
+    ]
+    assert [cell.text for cell in five.rows[0]][3:] == ["7.0", "5.0", "80.0", "6.0", "4.0", "81.0"]

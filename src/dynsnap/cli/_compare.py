@@ -7,6 +7,7 @@ import click
 from dynsnap import comparison, predictions, report
 from dynsnap.cli import _options as options
 from dynsnap.cli._engines import EngineChoice, counting_option
+from dynsnap.cli._looks import inputs_option, read_looks
 from dynsnap.errors import PlanError
 
 
@@ -46,6 +47,7 @@ from dynsnap.errors import PlanError
 @options.json_option
 @options.markdown_option
 @options.html_option
+@inputs_option
 @options.svg_option
 @options.png_option
 @click.option(
@@ -72,6 +74,7 @@ def compare(
     json_to: Path | None,
     markdown_to: Path | None,
     html_to: Path | None,
+    inputs: str | None,
     svg_to: Path | None,
     png_to: Path | None,
     flips_to: Path | None,
@@ -124,7 +127,8 @@ def compare(
     options.deliver(json_to, lambda: options.as_json(comparison.to_json(found)))
     options.deliver(markdown_to, lambda: report.markdown(told))
     if html_to or svg_to or png_to:
-        page = report.html.comparison_page(found)
+        looks = read_looks(inputs, found, id_column=columns.id)
+        page = report.html.comparison_page(found, looks=looks)
         options.deliver(html_to, lambda: page.html)
         options.deliver_figures(page.figures, svg_to=svg_to, png_to=png_to)
     if not quiet and options.STDOUT not in outputs.values():

@@ -8,6 +8,7 @@ import click
 from dynsnap import comparison, predictions, report
 from dynsnap import gate as gates
 from dynsnap.cli import _options as options
+from dynsnap.cli._looks import inputs_option, read_looks
 from dynsnap.errors import PlanError
 
 
@@ -45,6 +46,7 @@ from dynsnap.errors import PlanError
 )
 @options.markdown_option
 @options.html_option
+@inputs_option
 @options.svg_option
 @options.png_option
 @options.quiet_option
@@ -66,6 +68,7 @@ def gate(
     junit_to: Path | None,
     markdown_to: Path | None,
     html_to: Path | None,
+    inputs: str | None,
     svg_to: Path | None,
     png_to: Path | None,
     quiet: bool,
@@ -110,7 +113,8 @@ def gate(
     options.deliver(junit_to, lambda: report.junit(verdict))
     options.deliver(markdown_to, lambda: report.markdown(told))
     if html_to or svg_to or png_to:
-        page = report.html.gate_page(verdict, compared[0])
+        looks = read_looks(inputs, compared[0], id_column=columns.id)
+        page = report.html.gate_page(verdict, compared[0], looks=looks)
         options.deliver(html_to, lambda: page.html)
         options.deliver_figures(page.figures, svg_to=svg_to, png_to=png_to)
     if not quiet and options.STDOUT not in outputs.values():

@@ -1,6 +1,7 @@
 """`dynsnap report`: a finished study as tables in the terminal, and as one page."""
 
 import csv
+import dataclasses
 import itertools
 import json
 from collections.abc import Iterator
@@ -11,7 +12,9 @@ import click
 import numpy as np
 
 from dynsnap import predictions, report, study, theory
+from dynsnap.cli import _closer
 from dynsnap.cli import _options as options
+from dynsnap.cli._looks import inputs_option
 from dynsnap.ensemble import Method, Round, members, survivors, threshold, wanted
 from dynsnap.errors import DynSnapError, FileError
 from dynsnap.report.html import Curve, StudyFindings
@@ -32,11 +35,23 @@ _MEMBERS = 20
     metavar="PATH|-",
     help="Where the page goes.  [default: RUN/report.html]",
 )
+@click.option(
+    "--method",
+    metavar="NAME",
+    help="The method that is looked at input by input.  [default: dynsnap-cyc, or the first]",
+)
+@inputs_option
 @options.svg_option
 @options.png_option
 @options.quiet_option
 def report_command(
-    folder: Path, html_to: Path | None, svg_to: Path | None, png_to: Path | None, quiet: bool
+    folder: Path,
+    html_to: Path | None,
+    method: str | None,
+    inputs: str | None,
+    svg_to: Path | None,
+    png_to: Path | None,
+    quiet: bool,
 ) -> None:
     """Show the study in the run folder RUN: tables here, and everything on one page.
 
@@ -45,6 +60,7 @@ def report_command(
     \b
         dynsnap report runs/mine
         dynsnap report runs/mine --html mine.html --svg figures
+        dynsnap report results/cifar10-paper --inputs cifar-10:data --method singlebase
     """
     page_to = html_to or folder / "report.html"
     if not (folder / "table.csv").is_file():
@@ -54,7 +70,7 @@ def report_command(
         )
     options.claim_outputs([folder / "table.csv"], {"--html": page_to})
     options.claim_figures(svg_to, png_to)
-    found = findings(folder)
+    found = findings(folder, method=method, inputs=inputs)
     page = report.html.study_page(found)
     options.deliver(page_to, lambda: page.html)
     options.deliver_figures(page.figures, svg_to=svg_to, png_to=png_to)
@@ -66,7 +82,9 @@ def report_command(
     )
 
 
-def findings(folder: Path) -> StudyFindings:
+def findings(
+    folder: Path, *, method: str | None = None, inputs: str | None = None
+) -> StudyFindings:
     """What a run folder holds about its study; what is missing or damaged is noted."""
     notes: list[str] = []
     about = _about(folder)
@@ -81,15 +99,39 @@ def findings(folder: Path) -> StudyFindings:
             notes.append("No rounds of training are stored here: curves and theorems are left out.")
     except DynSnapError as error:
         notes.append(f"Rounds of training are left out: {error}")
+    rows = _with_spread(_table(folder / "table.csv"), folder / "replicates.csv")
     return StudyFindings(
         name=str(about.get("study") or folder.resolve().name),
-        rows=_table(folder / "table.csv"),
+        rows=rows,
         sweeps=_sweeps(folder / "sweeps.csv"),
         about=about,
+        file=_text(folder / "study.toml"),
         curves=curves,
         audits=audits,
+        closer=_closer.look(folder, rows, method=method, inputs=inputs, notes=notes),
         notes=notes,
     )
+
+
+def _with_spread(rows: list[Row], path: Path) -> list[Row]:
+    """The rows of a table that was written before tables told how replicates differ."""
+    if not path.is_file() or any(row.spread is not None for row in rows):
+        return rows
+    each = [[row] for row in _table(path)]
+    known = {(row.method, row.combination, row.metric): row for row in study.averaged(each)}
+    return [
+        dataclasses.replace(row, spread=same.spread)
+        if (same := known.get((row.method, row.combination, row.metric))) is not None
+        else row
+        for row in rows
+    ]
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return ""
 
 
 def _about(folder: Path) -> dict[str, Any]:
@@ -159,7 +201,7 @@ class _Rounds:
     def curves(self) -> Iterator[Curve]:
         """The first round of some ensembles, of the last generation."""
         ensembles = [one for one in self._plan.methods if one.recipe.snapshots > 1]
-        shown = [one for one in ensembles if one.plan.size > 1 and one.plan.top is None]
+        shown = [one for one in ensembles if not one.plan.single and one.plan.top is None]
         for method in shown[:_CURVES]:
             last = max(self.generations(method), default=None)
             if last is None:
@@ -177,7 +219,7 @@ class _Rounds:
 
     def audits(self, folder: Path) -> Iterator[tuple[str, theory.Audit]]:
         """The theorems on the last two generations of a DynSnap, or of the largest ensemble."""
-        full = [one for one in self._plan.methods if one.plan.size > 1]
+        full = [one for one in self._plan.methods if not one.plan.single]
         full.sort(key=lambda one: not one.name.startswith("dynsnap"))
         for method in full[:1]:
             count = max(self.generations(method), default=0)

@@ -14,6 +14,12 @@ from dynsnap.comparison import Estimate
 Tone: TypeAlias = Literal["plain", "good", "bad", "quiet", "strong"]
 
 UNDEFINED = "–"
+CASES = {
+    "kept": "right → right",
+    "gained": "wrong → right",
+    "lost": "right → wrong",
+    "never": "wrong → wrong",
+}
 
 
 @dataclass(frozen=True, slots=True)

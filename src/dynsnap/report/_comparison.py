@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dynsnap.comparison import Comparison, Estimate, Estimates, Flow, GroupResult, PairResult
 from dynsnap.metrics import metric
 from dynsnap.report._blocks import (
+    CASES,
     Block,
     Bullets,
     Cell,
@@ -25,12 +26,6 @@ from dynsnap.report._blocks import (
 BREAKDOWNS = ("class", "slice")
 
 _HEADLINE = ("kept", "gained", "lost", "never", "consistency", "correct_consistency")
-_CASES = {
-    "kept": "right → right",
-    "gained": "wrong → right",
-    "lost": "right → wrong",
-    "never": "wrong → wrong",
-}
 _SAME_DATA = "same data"
 _ABOUT_SAME_DATA = (
     "Same data: what training the first generation again on the same data changes by itself."
@@ -160,14 +155,14 @@ def _headline(comparison: Comparison) -> Iterator[Block]:
 
 def _headline_row(name: str, symbol: str, estimate: Estimate, pair: PairResult) -> tuple[Cell, ...]:
     floor = pair.noise_floor or {}
-    case = name if name in _CASES and pair.transitions is not None else None
+    case = name if name in CASES and pair.transitions is not None else None
     return (
         Cell(name),
         Cell(symbol, "quiet"),
         Cell(number(estimate.value), "bad" if name == "lost" and estimate.value > 0 else "strong"),
         Cell(interval(estimate), "quiet"),
         Cell(count(getattr(pair.transitions, case)) if case else ""),
-        Cell(_CASES[case] if case else "", "quiet"),
+        Cell(CASES[case] if case else "", "quiet"),
         Cell(number(floor[name].value) if name in floor else ""),
     )
 
@@ -183,7 +178,7 @@ def _value(metrics: Estimates, name: str) -> str:
 
 
 def _symbol(name: str) -> str:
-    return name if name in _CASES else metric(name).symbol
+    return name if name in CASES else metric(name).symbol
 
 
 def _side_by_side(title: str, results: Sequence[tuple[str, Estimates]]) -> Table:

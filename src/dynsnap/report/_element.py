@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 _UNPRINTABLE = re.compile(
     r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 )
-_VOID = frozenset({"br", "hr", "input", "link", "meta", "path", "rect", "circle", "line"})
+_VOID = frozenset({"br", "hr", "img", "input", "link", "meta", "path", "rect", "circle", "line"})
 
 
 class Markup(str):
@@ -37,7 +37,9 @@ def element(tag: str, /, *children: Child, **attributes: Any) -> Markup:
     )
     if tag in _VOID and not children:
         return Markup(
-            f"<{tag}{said}>" if tag in ("br", "hr", "input", "link", "meta") else f"<{tag}{said}/>"
+            f"<{tag}{said}>"
+            if tag in ("br", "hr", "img", "input", "link", "meta")
+            else f"<{tag}{said}/>"
         )
     return Markup(f"<{tag}{said}>{joined(children)}</{tag}>")
 

@@ -21,12 +21,22 @@ _METRICS = {
     "consistency": "CON",
     "correct_consistency": "ACC-CON",
 }
+# The paper's Table 4, which it has of the two averages only: votes are not scores.
+_FURTHER = {
+    "top_2_consistency": "CCON-2",
+    "top_2_accuracy": "CACC-2",
+    "pearson": "Pearson",
+    "cosine": "cosine",
+    "late_accuracy": "late ACC",
+}
+_TRANSITIONS = {"gained": "gained", "lost": "lost", "composite": "Com"}  # its Table 5
 _SHORT = {
     "majority": "MV",
     "weighted_majority": "WMV",
     "average": "AVG",
     "weighted_average": "WAVG",
 }
+_PRICE = (Column("κ", numeric=True), Column("s", numeric=True))
 _BAR = 24  # cells of the longest bar
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 _BASELINE = "singlebase"
@@ -55,13 +65,16 @@ def _blocks(
     yield Heading(title)
     yield Paragraph(
         "Percent, with 95 % intervals over test inputs. ACC: mean over generations; CON (labelled "
-        "alike) and ACC-CON (alike and right): mean over pairs of generations. κ: trainings from "
-        "scratch per generation. MV, WMV: majority and weighted majority vote; AVG, WAVG: average "
-        "and weighted average.",
+        "alike) and ACC-CON (alike and right): mean over pairs of generations. κ, s: trainings "
+        "from scratch per generation, and their seconds. MV, WMV: majority and weighted majority "
+        "vote; AVG, WAVG: average and weighted average.",
         "quiet",
     )
     yield _main(found, methods, combinations)
     how = "average" if "average" in combinations else combinations[0]
+    averages = [one for one in combinations if one.endswith("average")]
+    yield from _further(found, methods, averages or [how])
+    yield from _transitions(found, methods, how)
     for metric in ("consistency", "correct_consistency"):
         yield _picture(found, methods, how, metric)
     for name in dict.fromkeys(point.sweep for point in sweeps):
@@ -72,7 +85,7 @@ def _blocks(
 def _main(
     found: dict[tuple[str, str, str], Row], methods: Sequence[str], combinations: Sequence[str]
 ) -> Table:
-    heads = [Column("method"), Column("by"), Column("κ", numeric=True)]
+    heads = [Column("method"), Column("by"), *_PRICE]
     for symbol in _METRICS.values():
         heads += [Column(symbol, numeric=True), Column("interval", numeric=True)]
     lines = []
@@ -86,13 +99,68 @@ def _main(
             cells = [
                 Cell(method if position == 0 else "", "strong"),
                 Cell("all" if alike else _SHORT.get(how, how)),
-                Cell(f"{first.cost:.1f}" if position == 0 else ""),
+                *(_price(first) if position == 0 else [Cell("")] * len(_PRICE)),
             ]
             for metric, row in zip(_METRICS, present, strict=True):
                 base = found.get((_BASELINE, how, metric))
                 cells += [Cell(_percent(row), _tone(row, base)), Cell(_interval(row), "quiet")]
             lines.append(tuple(cells))
-    return Table(title="", columns=tuple(heads), rows=tuple(lines), keys=3, unit=2)
+    return Table(title="", columns=tuple(heads), rows=tuple(lines), keys=4, unit=2)
+
+
+def _further(
+    found: dict[tuple[str, str, str], Row], methods: Sequence[str], combinations: Sequence[str]
+) -> Iterator[Table]:
+    """The paper's Table 4, and how well late classes are answered, by each of the averages."""
+    named = [metric for metric in _FURTHER if any(key[2] == metric for key in found)]
+    lines = []
+    for method in methods:
+        for how in combinations:
+            present = [found.get((method, how, metric)) for metric in named]
+            first = next((row for row in present if row is not None), None)
+            if first is not None:
+                cells = [Cell(method, "strong"), Cell(_SHORT.get(how, how)), *_price(first)]
+                lines.append((*cells, *(Cell(_percent(row)) for row in present)))
+    if lines:
+        heads = [Column("method"), Column("by"), *_PRICE]
+        heads += [Column(_FURTHER[metric], numeric=True) for metric in named]
+        title = "Top 2, likeness of scores, and late classes in the last generation"
+        yield Table(title=title, columns=tuple(heads), rows=tuple(lines), keys=4)
+
+
+def _transitions(
+    found: dict[tuple[str, str, str], Row], methods: Sequence[str], how: str
+) -> Iterator[Table]:
+    """The paper's Table 5: what each retrain gained and lost, pair by pair."""
+    pairs = list(dict.fromkeys(key[2][5:] for key in found if key[2].startswith("lost_")))
+    lines = []
+    for method in methods:
+        rows = [
+            found.get((method, how, f"{metric}_{pair}"))
+            for pair in pairs
+            for metric in _TRANSITIONS
+        ]
+        first = next((row for row in rows if row is not None), None)
+        if first is not None:
+            lines.append((Cell(method, "strong"), *_price(first), *map(Cell, map(_percent, rows))))
+    if lines:
+        heads = [
+            Column(f"{symbol} {pair.replace('_', '→')}", numeric=True)
+            for pair in pairs
+            for symbol in _TRANSITIONS.values()
+        ]
+        yield Table(
+            title=f"Gained, lost and composite of each pair ({_SHORT.get(how, how)})",
+            columns=(Column("method"), *_PRICE, *heads),
+            rows=tuple(lines),
+            keys=3,
+            unit=len(_TRANSITIONS),
+        )
+
+
+def _price(row: Row) -> list[Cell]:
+    """What a generation costs: κ, and seconds where they were written down."""
+    return [Cell(f"{row.cost:.1f}"), Cell("" if row.seconds is None else f"{row.seconds:.3g}")]
 
 
 def _alike(

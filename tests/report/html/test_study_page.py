@@ -1,19 +1,29 @@
 import csv
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from dynsnap.report.html import MOST_BYTES, Curve, StudyFindings, study_page
+from dynsnap.comparison import compare
+from dynsnap.report.html import MOST_BYTES, Closer, Curve, StudyFindings, study_page
 from dynsnap.study import Row, SweepRow
 from dynsnap.theory import audit
 from tests.cli.helpers import dynsnap, refused
 from tests.cli.studies import TINY
+from tests.comparison.made import generations
 from tests.report.html.reader import read
 
 RESULTS = Path(__file__).parents[3] / "results"
 SHIPPED = sorted(path.parent for path in RESULTS.glob("**/table.csv"))
-METRICS = ("accuracy", "consistency", "correct_consistency", "seconds")
+METRICS = (
+    "accuracy", "consistency", "correct_consistency", "gained", "lost", "pearson", "late_accuracy",
+    "accuracy_1", "accuracy_2", "seconds",
+)  # fmt: skip
+SECTIONS = (
+    "methods", "cost", "frontier", "sweeps", "ablations", "curves", "audit", "closer",
+    "everything", "run",
+)  # fmt: skip
 WAYS = ("majority", "average")
 
 
@@ -23,10 +33,11 @@ def rows_of(method, start, cost, low=0.01):
             method=method,
             combination=how,
             metric=metric,
-            value=start + 0.01 * place + 0.001 * way,
+            value=start + 0.001 * place + 0.0001 * way,
             low=None if metric == "seconds" else start - low,
             high=None if metric == "seconds" else start + 0.05,
             cost=cost,
+            spread=0.0123,
         )
         for way, how in enumerate(WAYS)
         for place, metric in enumerate(METRICS)
@@ -36,11 +47,13 @@ def rows_of(method, start, cost, low=0.01):
 def findings():
     rng = np.random.default_rng(0)
     old, new = rng.dirichlet([1.0, 1.0, 1.0], (2, 3, 50))
+    said = generations(rows=60, count=3)
     rows = [
         *rows_of("singlebase", 0.8, 1.0),
         *rows_of("dynsnap-cyc", 0.9, 3.3),
         *rows_of("no-schedule<b>", 0.85, 2.0),
         *rows_of("noise-floor", 0.95, 1.0),
+        *rows_of("never-retrain", 0.6, 0.0),
     ]
     return StudyFindings(
         name="a <b>study</b>",
@@ -51,6 +64,13 @@ def findings():
             for row in rows_of(f"members={point}", 0.7, cost)
         ],
         about={"generations": [10, 20], "test_inputs": 50, "replicates": 2, "rounds": 7},
+        file="[study]\nname = '<b>'\n",
+        closer=Closer(
+            method="dynsnap-cyc<i>",
+            combination="average",
+            comparison=compare(*said, names=["g1", "g2", "g3"], resamples=10),
+            looks={"i3": "a <b>bold</b> text", **{f"i{row}": "text " * 90 for row in range(3)}},
+        ),
         curves=[
             Curve(
                 method="dynsnap-cyc",
@@ -69,13 +89,23 @@ def findings():
 def test_a_study_has_every_section():
     page = study_page(findings())
     found = read(page.html)
-    for name in ("methods", "cost", "sweeps", "ablations", "curves", "audit", "everything"):
+    for name in SECTIONS:
         assert name in found.ids
     assert [figure.name for figure in page.figures] == [
         "correct-consistency-cost",
         "consistency-cost",
+        "accuracy-consistency",
+        "accuracy-cost",
+        "lost-consistency",
+        "lost-cost",
         "sweep-members",
         "curve-dynsnap-cyc",
+        "over-time",
+        "consistency",
+        "correct-consistency",
+        "transitions",
+        "classes",
+        "lost-to",
     ]
     assert "2 generations of 10 → 20 training inputs" in found.text
     assert len(page.html.encode()) < MOST_BYTES
@@ -83,11 +113,41 @@ def test_a_study_has_every_section():
 
 def test_best_and_second_best_are_marked_and_references_are_not():
     html = study_page(findings()).html
-    methods = html[html.index('id="methods-table"') : html.index('id="cost"')]
+    methods = html[html.index('id="methods-table"') : html.index('id="further-table"')]
     assert methods.count('class="number best"') == 3
     assert methods.count('class="number second"') == 3
     line = methods[methods.index("noise-floor") :]
     assert "best" not in line
+
+
+def test_of_what_is_lost_the_least_is_best():
+    html = study_page(findings()).html
+    table = html[html.index('id="cases-table"') :]
+    line = table[table.index("singlebase") :]
+    assert "best" in line[: line.index("</tr>")]
+
+
+def test_how_replicates_differ_is_in_the_tables():
+    assert "±1.23" in read(study_page(findings()).html).text
+
+
+def test_methods_that_do_not_count_are_marked_and_the_reason_is_said():
+    page = study_page(findings())
+    text = read(page.html).text
+    assert "singlebase does not count: late classes 80.7 %, below 0.9 of dynsnap-cyc's" not in text
+    assert "never-retrain does not count: late classes 60.6 %, below 0.9 of dynsnap-cyc's" in text
+    figure = next(one for one in page.figures if one.name == "accuracy-consistency")
+    names = {row[0] for row in figure.rows}
+    assert {"never-retrain ×", "dynsnap-cyc", "noise-floor"} <= names
+    cost = next(one for one in page.figures if one.name == "lost-cost")
+    assert "doubles" not in str(cost.shapes)  # what costs nothing has no place on such a scale
+
+
+def test_a_study_shows_inputs_as_text_that_is_cut():
+    found = read(study_page(findings()).html)
+    assert "b" not in found.tags
+    assert "text text" in found.text
+    assert "text " * 60 not in found.text
 
 
 def test_the_threshold_is_drawn_and_pruned_snapshots_are_told_apart():
@@ -105,18 +165,22 @@ def test_every_method_is_in_the_picture_of_costs():
         "dynsnap-cyc",
         "no-schedule<b>",
         "noise-floor",
-    }
+    }  # what costs nothing has no place on a scale of doublings
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """A real run folder: two generations, a sweep and an ablation."""
+    """A real run folder: two generations, the paper's four sweeps and two ablations."""
     folder = tmp_path_factory.mktemp("run")
     study = folder / "tiny.toml"
     study.write_text(
         TINY
         + '\n[[sweep]]\nover = "members"\nvalues = [1, 2]\n'
+        + '\n[[sweep]]\nover = "beta"\nvalues = [0.0, 1.0]\n'
+        + '\n[[sweep]]\nover = "snapshots"\nvalues = [1, 2]\nmembers = "snapshots"\nwindow = 4\n'
+        + '\n[[sweep]]\nover = "window"\nvalues = [2, 4]\nbeta = 1.0\n'
         + '\n[[ablation]]\nname = "no-schedule"\nschedule = "constant"\n'
+        + '\n[[ablation]]\nname = "no-randomness"\nepochs = 16\nsnapshots = 4\nbeta = 1.0\n'
     )
     ran = dynsnap("run", study, "--out", folder / "run", "--quiet")
     assert ran.exit_code == 0, ran.output
@@ -128,8 +192,14 @@ def test_a_run_folder_becomes_a_page_and_the_same_tables_in_the_terminal(run, tm
     assert ran.exit_code == 0, ran.output
     html = (run / "report.html").read_text()
     found = read(html)
-    for name in ("methods", "cost", "sweeps", "ablations", "curves", "audit", "everything"):
+    for name in SECTIONS:
         assert name in found.ids
+    for name in ("members", "beta", "snapshots", "window"):
+        assert f"sweep-{name}-table" in found.ids
+    ablations = html[html.index('id="ablations-table"') :]
+    ablations = ablations[: ablations.index("</table>")]
+    assert all(name in ablations for name in ("dynsnap-cyc", "no-schedule", "no-randomness"))
+    assert "τ = " in html
     assert "Every theorem holds on these." in found.text
     assert "dynsnap-cyc" in ran.stdout
     assert "report.html" in ran.stdout
@@ -138,7 +208,36 @@ def test_a_run_folder_becomes_a_page_and_the_same_tables_in_the_terminal(run, tm
             if row["metric"] == "correct_consistency":
                 assert f"{100 * float(row['value']):.2f}" in found.text
     names = {path.name for path in (tmp_path / "figures").iterdir()}
-    assert {"correct-consistency-cost.svg", "sweep-members.svg", "curve-dynsnap-cyc.svg"} <= names
+    drawn = ("correct-consistency-cost", "lost-consistency", "sweep-window", "curve-dynsnap-cyc")
+    assert {f"{name}.svg" for name in drawn} <= names
+
+
+def test_the_images_that_were_lost_are_on_the_page(run):
+    dynsnap("report", run, "--quiet")
+    found = read((run / "report.html").read_text())
+    assert found.images
+    assert all(image.startswith(b"\x89PNG") for image in found.images)
+
+
+def test_another_method_can_be_looked_at(run, tmp_path):
+    page = tmp_path / "page.html"
+    assert dynsnap("report", run, "-q", "--html", page, "--method", "singlebase").exit_code == 0
+    assert "A closer look at singlebase" in read(page.read_text()).text
+    said = refused("report", run, "--method", "singelbase", code=2)
+    assert "has no predictions of a method 'singelbase'" in said
+    assert "singlebase" in said.replace("singelbase", "")
+
+
+def test_inputs_come_from_the_data_where_the_run_has_none(run, tmp_path):
+    bare = tmp_path / "bare"
+    shutil.copytree(run, bare, ignore=shutil.ignore_patterns("inputs.npz", "rounds"))
+    dynsnap("report", bare, "--quiet")
+    assert not read((bare / "report.html").read_text()).images
+    dynsnap("report", bare, "--quiet", "--inputs", "digits")
+    assert read((bare / "report.html").read_text()).images
+    other = tmp_path / "other.npz"
+    np.savez(other, inputs=np.zeros((1, 2, 2, 1), np.uint8), ids=["elsewhere"])
+    assert "none of the" in refused("report", bare, "--inputs", other, code=3)
 
 
 def test_a_run_without_its_rounds_still_has_its_tables(run, tmp_path):
@@ -149,6 +248,9 @@ def test_a_run_without_its_rounds_still_has_its_tables(run, tmp_path):
     assert ran.exit_code == 0, ran.output
     text = read((tmp_path / "page.html").read_text()).text
     assert "Rounds of training are left out" in text
+    assert "No predictions are stored here" in text
+    said = refused("report", bare, "--method", "snapshot", code=2)
+    assert "It has none at all." in said
 
 
 def test_what_is_not_a_run_is_refused(tmp_path):

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from dynsnap.comparison import Flow, GroupResult, PairResult, TransitionCounts
-from dynsnap.report._blocks import count
+from dynsnap.report._blocks import CASES, count
 from dynsnap.report.figures._drawing import (
     Box,
     Figure,
@@ -26,9 +26,8 @@ def flow(pair: PairResult) -> Figure:
     """Right and wrong before, right and wrong now, and what went from which to which."""
     counts = pair.transitions
     assert counts is not None
-    cases = ("kept", "gained", "lost", "never")
-    total = sum(getattr(counts, name) for name in cases)
-    tall = {name: _height(getattr(counts, name), total) for name in cases}
+    total = sum(getattr(counts, name) for name in CASES)
+    tall = {name: _height(getattr(counts, name), total) for name in CASES}
     gap, top, left, right = 26.0, 46.0, 116.0, 326.0
     low = top + tall["kept"] + max(tall["lost"], tall["gained"]) + gap
     starts = {
@@ -84,12 +83,7 @@ def flow(pair: PairResult) -> Figure:
         head=("case", "was → is", "inputs", "share"),
         rows=tuple(
             (name, was, count(getattr(counts, name)), f"{getattr(counts, name) / total:.2%}")
-            for name, was in (
-                ("kept", "right → right"),
-                ("gained", "wrong → right"),
-                ("lost", "right → wrong"),
-                ("never", "wrong → wrong"),
-            )
+            for name, was in CASES.items()
         ),
     )
 
@@ -142,11 +136,11 @@ def _share(inputs: int, total: int) -> str:
 def by_class(groups: Sequence[GroupResult]) -> Figure:
     """How many inputs of each class were lost (to the left) and gained (to the right)."""
     shown = [(group, group.transitions) for group in groups[:_ROWS] if group.transitions]
-    most = max(max(cases.lost, cases.gained) for _, cases in shown) or 1
-    step, top, half = 24.0, 30.0, 220.0
-    names = min(190.0, max(width_of(group.name) for group, _ in shown) + 8)
-    axis = names + 48 + half
-    scale = half / most
+    most = [max(cases.lost for _, cases in shown), max(cases.gained for _, cases in shown)]
+    step, top = 24.0, 30.0
+    scale = 400.0 / (sum(most) or 1)  # one for both sides: bars of one length are of one number
+    names = min(250.0, max(width_of(group.name) for group, _ in shown)) + 12
+    axis = names + 44 + most[0] * scale
     shapes: list[Shape] = [
         Text(x=axis - 8, y=16, text="lost", anchor="end", tone="lost", bold=True),
         Text(x=axis + 8, y=16, text="gained", tone="gained", bold=True),
@@ -156,7 +150,7 @@ def by_class(groups: Sequence[GroupResult]) -> Figure:
         wide = cases.lost * scale, cases.gained * scale
         label = f"{group.name}: {count(cases.lost)} lost, {count(cases.gained)} gained"
         shapes += [
-            Text(x=names, y=y + 13, text=fitted(group.name, names - 8), anchor="end"),
+            Text(x=2, y=y + 13, text=fitted(group.name, names - 12)),
             Box(x=axis - wide[0], y=y, width=wide[0], height=16, tone="lost", label=label),
             Box(x=axis, y=y, width=wide[1], height=16, tone="gained", label=label),
             Text(
@@ -171,6 +165,10 @@ def by_class(groups: Sequence[GroupResult]) -> Figure:
         ]
     bottom = top + len(shown) * step
     worst, cases = shown[0]
+    rest = len(groups) - len(shown)
+    if rest:
+        more = f"and {count(rest)} more that lost no more than the last"
+        shapes.append(Text(x=2, y=bottom + 16, text=more, tone="muted", size=11))
     shapes.append(Stroke(points=((axis, top - 6), (axis, bottom)), tone="ink"))
     return Figure(
         name="classes",
@@ -179,8 +177,8 @@ def by_class(groups: Sequence[GroupResult]) -> Figure:
             f"The {len(shown)} classes that lost most, most first. The class that lost most is "
             f"{worst.name}: {count(cases.lost)} lost, {count(cases.gained)} gained."
         ),
-        width=axis + half + 60,
-        height=bottom + 8,
+        width=max(axis + most[1] * scale + 48, 420.0),
+        height=bottom + (24 if rest else 8),
         shapes=tuple(shapes),
         head=("class", "lost", "gained"),
         rows=tuple((group.name, count(cases.lost), count(cases.gained)) for group, cases in shown),
@@ -213,7 +211,7 @@ def where_answers_went(
     what = "lost" if known else "changed"
     return grid(
         name="lost-to",
-        title="Where lost answers went" if known else "Where labels went",
+        title="True classes, and the labels given now" if known else "Labels before, and now",
         description=(
             f"Rows are {'true classes' if known else 'labels before'}, columns the labels given "
             f"now. Most often {first} became {second}: {count(often)} inputs. The picture shows "

@@ -16,8 +16,10 @@ from dynsnap.report.figures._drawing import (
     ticks,
     width_of,
 )
+from dynsnap.report.figures._labels import beside
 
 _SHAPES = ("circle", "square", "diamond")
+_BESIDE = 130.0  # room for names to the right of the last point
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,7 +136,7 @@ def chart(
             x_to * 2 if logarithmic else x_to + 1,
         )
     # Names beside points, or below the last one, reach over the edge.
-    right = 130.0 if named_points else 48.0 if places else 20.0
+    right = _BESIDE if named_points else 48.0 if places else 20.0
     frame = Frame(
         left=62,
         top=44,
@@ -263,17 +265,7 @@ def _key(series: Sequence[Series]) -> list[Shape]:
 
 
 def _names(frame: Frame, series: Sequence[Series]) -> list[Shape]:
-    """The name of each series beside its last point, moved apart where they would overlap."""
-    shapes: list[Shape] = []
-    taken: list[tuple[float, float, float]] = []
-    for one in sorted(series, key=lambda each: frame.y(each.points[-1].y)):
-        x, y = frame.x(one.points[-1].x) + 9, frame.y(one.points[-1].y) + 4
-        word = fitted(one.name, 200, 11)
-        wide = width_of(word, 11)
-        while any(
-            abs(y - other) < 13 and x < end and start < x + wide for start, end, other in taken
-        ):
-            y += 3
-        taken.append((x, x + wide, y))
-        shapes.append(Text(x=x, y=y, text=word, size=11))
-    return shapes
+    """The name of each series beside its last point."""
+    ends = [(one.name, frame.x(one.points[-1].x), frame.y(one.points[-1].y)) for one in series]
+    bounds = (frame.left, 0.0, frame.left + frame.width + _BESIDE - 4, frame.top + frame.height)
+    return list(beside(ends, bounds))

@@ -17,6 +17,7 @@ from dynsnap.report.figures._drawing import (
 )
 
 _ROWS = 24
+_WIDE = 640.0
 
 
 def rules(outcomes: Sequence[RuleOutcome]) -> Figure:
@@ -33,7 +34,7 @@ def rules(outcomes: Sequence[RuleOutcome]) -> Figure:
             f"{len(judged)} rules, of which {failed} failed. Dots are values, lines through them "
             "intervals, upright lines thresholds; what would fail is shaded."
         ),
-        width=440,
+        width=_WIDE,
         height=8 + len(judged) * 58.0,
         shapes=tuple(shapes),
     )
@@ -64,7 +65,7 @@ def _bar(outcome: RuleOutcome, top: float) -> list[Shape]:
     low, high = low - air, high + air
     if rule.threshold <= 1 and all(0 <= each <= 1 for each in numbers):
         low, high = max(low, 0.0), min(high, 1.0)
-    left, wide, y = 2.0, 436.0, top + 24
+    left, wide, y = 2.0, _WIDE - 4, top + 24
 
     def place(value: float) -> float:
         return left + (value - low) / (high - low) * wide
@@ -73,13 +74,14 @@ def _bar(outcome: RuleOutcome, top: float) -> list[Shape]:
     tone: Tone = "bad" if outcome.status == "failed" else "good"
     fails = (left, bar) if rule.at_least is not None else (bar, left + wide)
     where = "" if outcome.part == "all inputs" else f", {outcome.part}"
+    said = f"{limits(outcome)}  asked {asked(outcome)}".strip()
     shapes: list[Shape] = [
-        Text(x=left, y=top + 12, text=fitted(f"{rule.metric}{where}", 190, 13), bold=True, size=13),
-        Text(x=left + wide, y=top + 12, text=f"asked {asked(outcome)}", anchor="end", tone="muted"),
+        Text(x=left, y=top + 12, text=fitted(f"{rule.metric}{where}", 280, 13), bold=True, size=13),
+        Text(x=left + wide, y=top + 12, text=said, anchor="end", tone="muted"),
         Text(
-            x=left + wide - width_of(f"asked {asked(outcome)}") - 12,
+            x=left + wide - width_of(said) - 10,
             y=top + 12,
-            text=f"{number(found.value)} {outcome.status}",
+            text=f"{outcome.status} {number(found.value)}",
             anchor="end",
             bold=True,
             tone=tone,

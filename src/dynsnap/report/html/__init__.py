@@ -2,13 +2,16 @@
 
 from dynsnap.report.html._comparison import comparison_page
 from dynsnap.report.html._gate import gate_page
+from dynsnap.report.html._looks import Looks
 from dynsnap.report.html._page import MOST_BYTES, Page
-from dynsnap.report.html._study import StudyFindings, study_page
+from dynsnap.report.html._study import Closer, StudyFindings, study_page
 from dynsnap.report.html._study_figures import Curve
 
 __all__ = [
     "MOST_BYTES",
+    "Closer",
     "Curve",
+    "Looks",
     "Page",
     "StudyFindings",
     "comparison_page",

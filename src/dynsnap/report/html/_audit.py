@@ -61,7 +61,7 @@ def _line(name: str, left: float, right: float, holds: bool, claim: str) -> list
         Entry(number(right), key=right),
         Entry(number(right - left), key=right - left),
         Entry("yes" if holds else "NO", tone="good" if holds else "bad"),
-        Entry(element("span", claim), tone="text"),  # dynsnap's own words are never cut short
+        Entry(element("span", claim), tone="claim"),  # dynsnap's own words are never cut short
     ]
 
 

@@ -8,6 +8,7 @@ from dynsnap.report._blocks import count
 from dynsnap.report._element import Markup, clipped, element
 from dynsnap.report.html._groups import answers, classes, slices
 from dynsnap.report.html._inputs import flipped
+from dynsnap.report.html._looks import Looks
 from dynsnap.report.html._many import many
 from dynsnap.report.html._page import Page, bounded, page
 from dynsnap.report.html._parts import Section
@@ -16,10 +17,14 @@ from dynsnap.report.html._two import measured, moved
 _NOTES = 40
 
 
-def comparison_page(comparison: Comparison) -> Page:
+def comparison_page(comparison: Comparison, *, looks: Looks | None = None) -> Page:
     """Everything that a comparison found, as one self-contained page of at most 1.5 MB.
 
     Of more than two generations, what is about two is about the last retrain.
+
+    Args:
+        comparison: What `dynsnap.compare` returned.
+        looks: What inputs look like, by id, as `dynsnap.data.read_excerpts` gives it.
 
     Example:
         >>> import dynsnap
@@ -35,18 +40,18 @@ def comparison_page(comparison: Comparison) -> Page:
             title=names,
             about=setting(comparison),
             banner=warning(comparison),
-            sections=tuple(sections(comparison, rows)),
+            sections=tuple(sections(comparison, rows, looks or {})),
             footer=signature(comparison),
         )
     )
 
 
-def sections(comparison: Comparison, rows: int) -> Iterator[Section]:
+def sections(comparison: Comparison, rows: int, looks: Looks) -> Iterator[Section]:
     """The sections of a comparison; tables have at most so many rows."""
     pair = comparison.pairs[-1]
     several = len(comparison.generations) > 2
     if several:
-        yield many(comparison, rows)
+        yield many(comparison, rows, looks)
     if pair.transitions is not None:
         yield moved(comparison, pair)
     yield measured(comparison, pair)
@@ -55,7 +60,7 @@ def sections(comparison: Comparison, rows: int) -> Iterator[Section]:
     yield answers(comparison, pair, rows)
     if groups := [group for group in pair.groups if group.kind == "slice"]:
         yield slices(comparison, groups, rows)
-    yield flipped(comparison, pair, rows)
+    yield flipped(comparison, pair, rows, looks)
     if comparison.notes:
         yield Section(name="notes", title="Notes", body=[_bullets(comparison.notes)])
 
@@ -65,7 +70,7 @@ def setting(comparison: Comparison) -> str:
     weighted = ", weighted" if comparison.weighted else ""
     return (
         f"{count(comparison.inputs)} inputs, {count(len(comparison.classes))} classes{weighted}. "
-        f"Intervals hold with {comparison.confidence:g} confidence, from "
+        f"Intervals, in brackets, hold with {comparison.confidence:g} confidence, from "
         f"{count(comparison.resamples)} resamples of the inputs."
     )
 

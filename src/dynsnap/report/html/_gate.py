@@ -11,18 +11,29 @@ from dynsnap.report.figures import rules
 from dynsnap.report.figures._rules import asked
 from dynsnap.report.html._comparison import sections, setting, signature, warning
 from dynsnap.report.html._groups import worse_slices
+from dynsnap.report.html._looks import Looks
 from dynsnap.report.html._page import Page, bounded, page
-from dynsnap.report.html._parts import Entry, Head, Listing, Section, listing, metric_term, picture
+from dynsnap.report.html._parts import (
+    INTERVAL,
+    Entry,
+    Head,
+    Listing,
+    Section,
+    listing,
+    metric_term,
+    picture,
+)
 
 _TONES = {"passed": "good", "failed": "bad", "not judged": "quiet"}
 
 
-def gate_page(verdict: Verdict, comparison: Comparison) -> Page:
+def gate_page(verdict: Verdict, comparison: Comparison, *, looks: Looks | None = None) -> Page:
     """A verdict, and the comparison that it was given on, as one self-contained page.
 
     Args:
         verdict: What `dynsnap.gate.judge` returned.
         comparison: What it judged.
+        looks: What inputs look like, by id, as `dynsnap.data.read_excerpts` gives it.
 
     Example:
         >>> import dynsnap
@@ -39,7 +50,10 @@ def gate_page(verdict: Verdict, comparison: Comparison) -> Page:
             title=f"{clipped(verdict.old, 60)} → {clipped(verdict.new, 60)}",
             about=setting(comparison),
             banner=[_banner(verdict), warning(comparison)],
-            sections=(_verdict(verdict, comparison, rows), *sections(comparison, rows)),
+            sections=(
+                _verdict(verdict, comparison, rows),
+                *sections(comparison, rows, looks or {}),
+            ),
             footer=signature(comparison),
         )
     )
@@ -92,7 +106,7 @@ def _table(outcomes: Sequence[RuleOutcome], rows: int) -> Markup:
         Head("of"),
         Head("asked for"),
         Head("value", True),
-        Head("interval", fixed=True),
+        INTERVAL,
         Head("inputs", True),
     ]
     if floor:
@@ -112,7 +126,7 @@ def _table(outcomes: Sequence[RuleOutcome], rows: int) -> Markup:
             Entry(outcome.part, tone="text"),
             Entry(asked(outcome)),
             Entry(number(value), key=value),
-            Entry(interval(found), tone="quiet"),
+            Entry(interval(found), tone="range"),
             Entry(count(outcome.inputs), key=outcome.inputs),
         ]
         if floor:

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 from dynsnap.comparison import Comparison, Estimate, GroupResult, PairResult
 from dynsnap.report._blocks import count, interval, number, p_value
-from dynsnap.report._element import Markup
+from dynsnap.report._element import Markup, clipped
 from dynsnap.report.figures import by_class, where_answers_went
 from dynsnap.report.html._inputs import how_many
-from dynsnap.report.html._parts import Entry, Head, Listing, Section, listing, picture
+from dynsnap.report.html._parts import INTERVAL, Entry, Head, Listing, Section, listing, picture
 
 _CORRECTED = (
     "p: McNemar's exact test of lost against gained within the group. Corrected: by Holm's method, "
@@ -26,7 +26,8 @@ def classes(
     worst = ranked[0]
     lead = "No class lost or gained an input."
     if flipping and worst.transitions:
-        lead = f"Class {worst.name} lost most: {count(worst.transitions.lost)} inputs."
+        lost = count(worst.transitions.lost)
+        lead = f"Worst first. Most were lost of {clipped(worst.name)}: {lost} inputs."
     body = [picture(figure) for figure in drawn]
     body.append(_table("class", "Lost and gained in each class", ranked, comparison, rows))
     if rare:
@@ -126,10 +127,10 @@ def _table(
         heads += [
             Head("lost", True),
             Head("share", True, "Share of the group's inputs that were right before and are not."),
-            Head("interval", fixed=True),
+            INTERVAL,
             Head("gained", True),
             Head("share", True, "Share of the group's inputs that are right now and were not."),
-            Head("interval", fixed=True),
+            INTERVAL,
             Head("net", True, "Gained less lost."),
             Head("p", True, "McNemar's exact test of lost against gained within the group."),
             Head("corrected", True, "The same by Holm's method, for the number of groups."),
@@ -173,7 +174,7 @@ def _line(group: GroupResult, comparison: Comparison) -> list[Entry]:
 
 def _share(estimate: Estimate | None) -> list[Entry]:
     value = None if estimate is None else estimate.value
-    return [Entry(number(value), key=value), Entry(interval(estimate), tone="quiet")]
+    return [Entry(number(value), key=value), Entry(interval(estimate), tone="range")]
 
 
 def _ranked(groups: Sequence[GroupResult]) -> list[GroupResult]:

@@ -5,10 +5,11 @@ from collections.abc import Sequence
 from dynsnap.comparison import Comparison, PairResult, RestlessInput
 from dynsnap.report._blocks import count
 from dynsnap.report._element import Markup
+from dynsnap.report.html._looks import Looks, look, looks_head, most_rows
 from dynsnap.report.html._parts import Entry, Head, Listing, Section, listing
 
 
-def flipped(comparison: Comparison, pair: PairResult, rows: int) -> Section:
+def flipped(comparison: Comparison, pair: PairResult, rows: int, looks: Looks) -> Section:
     """The inputs lost, or without truth those whose label changed."""
     known = comparison.has_truth
     what = "lost" if known else "changed"
@@ -16,9 +17,10 @@ def flipped(comparison: Comparison, pair: PairResult, rows: int) -> Section:
     if not pair.flipped:
         none = "No input was lost." if known else "No label changed."
         return Section(name="inputs", title=f"Inputs {what}", lead=none)
-    shown = pair.flipped[:rows]
+    shown = pair.flipped[: most_rows(looks, rows)]
+    seen = any(one.id in looks for one in shown)
     scored = any(one.new_confidence is not None for one in shown)
-    heads = [Head("id")]
+    heads = [Head("id"), *([looks_head()] if seen else [])]
     # What was lost was right before: the old label is the truth.
     heads += [Head("was, rightly" if known else "was"), Head("is now")]
     if scored:
@@ -29,7 +31,8 @@ def flipped(comparison: Comparison, pair: PairResult, rows: int) -> Section:
     heads += [Head(column) for column in comparison.slices]
     lines = []
     for one in shown:
-        line = [Entry(one.id), Entry(one.old_label, tone="text"), Entry(one.new_label, tone="text")]
+        line = [Entry(one.id), *([look(looks, one.id)] if seen else [])]
+        line += [Entry(one.old_label, tone="text"), Entry(one.new_label, tone="text")]
         if scored:
             line += [_sure(one.old_confidence), _sure(one.new_confidence)]
         lines.append([*line, *(Entry(value, tone="text") for value in one.slices)])
@@ -46,7 +49,7 @@ def flipped(comparison: Comparison, pair: PairResult, rows: int) -> Section:
                     heads=tuple(heads),
                     rows=lines,
                     search=True,
-                    sorted_by=(4, "descending") if scored else None,
+                    sorted_by=(4 + seen, "descending") if scored else None,
                     whole=whole,
                     note="All of them: dynsnap compare --flips flips.parquet."
                     if whole > len(lines)
@@ -57,17 +60,21 @@ def flipped(comparison: Comparison, pair: PairResult, rows: int) -> Section:
     )
 
 
-def restless(found: Sequence[RestlessInput], names: Sequence[str], rows: int) -> Markup:
+def restless(
+    found: Sequence[RestlessInput], names: Sequence[str], rows: int, looks: Looks
+) -> Markup:
     """The inputs whose label changes again and again."""
-    shown = found[:rows]
+    shown = found[: most_rows(looks, rows)]
+    seen = any(one.id in looks for one in shown)
     known = any(one.truth is not None for one in shown)
-    heads = [Head("id"), Head("changes", True)]
+    heads = [Head("id"), *([looks_head()] if seen else []), Head("changes", True)]
     if known:
         heads.append(Head("truth"))
     heads += [Head(name) for name in names[-_GENERATIONS:]]
     lines = []
     for one in shown:
-        line = [Entry(one.id), Entry(str(one.changes), key=one.changes)]
+        line = [Entry(one.id), *([look(looks, one.id)] if seen else [])]
+        line.append(Entry(str(one.changes), key=one.changes))
         if known:
             line.append(Entry(one.truth or ""))
         line += [
@@ -82,7 +89,7 @@ def restless(found: Sequence[RestlessInput], names: Sequence[str], rows: int) ->
             heads=tuple(heads),
             rows=lines,
             search=True,
-            sorted_by=(1, "descending"),
+            sorted_by=(1 + seen, "descending"),
             note=f"The {len(lines)} that changed most often; coloured where the label is wrong."
             if known
             else f"The {len(lines)} that changed most often.",

@@ -9,13 +9,23 @@ from dynsnap.report._blocks import interval, number
 from dynsnap.report._element import Child, clipped, element
 from dynsnap.report.figures import Figure, Point, Series, chart, grid
 from dynsnap.report.html._inputs import restless
-from dynsnap.report.html._parts import Entry, Head, Listing, Section, listing, metric_term, picture
+from dynsnap.report.html._looks import Looks
+from dynsnap.report.html._parts import (
+    INTERVAL,
+    Entry,
+    Head,
+    Listing,
+    Section,
+    listing,
+    metric_term,
+    picture,
+)
 
 _MOST = 20  # generations in a matrix
 _GLANCE = ("lost", "gained", "consistency", "correct_consistency")
 
 
-def many(comparison: Comparison, rows: int) -> Section:
+def many(comparison: Comparison, rows: int, looks: Looks) -> Section:
     """All generations: matrices, time lines, and the inputs that cannot rest."""
     names = [each.name for each in comparison.generations]
     drawn = [_over_time(comparison), *_matrices(comparison)]
@@ -26,7 +36,7 @@ def many(comparison: Comparison, rows: int) -> Section:
         _retrains(comparison, rows),
     ]
     if comparison.restless:
-        body.append(restless(comparison.restless, names, rows))
+        body.append(restless(comparison.restless, names, rows, looks))
     else:
         body.append(element("p", "No input changed its label more than once.", class_="note"))
     if len(names) > _MOST:
@@ -144,7 +154,7 @@ def _retrains(comparison: Comparison, rows: int) -> Child:
     for name in names:
         entry = metric(name)
         word = name if name in ("lost", "gained") else entry.symbol
-        heads += [Head(word, True, entry.meaning), Head("interval", fixed=True)]
+        heads += [Head(word, True, entry.meaning), INTERVAL]
     lines = []
     for pair in pairs[-rows:]:
         line = [Entry(f"{clipped(pair.old, 30)} → {clipped(pair.new, 30)}")]
@@ -152,7 +162,7 @@ def _retrains(comparison: Comparison, rows: int) -> Child:
             found = pair.metrics[name]
             line += [
                 Entry(number(found.value), key=found.value),
-                Entry(interval(found), tone="quiet"),
+                Entry(interval(found), tone="range"),
             ]
         lines.append(line)
     return listing(

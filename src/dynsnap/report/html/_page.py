@@ -69,8 +69,8 @@ def page(
             element("h1", clipped(title, 200)),
             element("p", about, class_="about"),
             banner,
-            element("nav", element("ul", contents), aria_label="Contents"),
         ),
+        element("nav", element("ul", contents), aria_label="Contents"),
         element("main", [_section(section) for section in sections], id="content", tabindex="-1"),
         element("footer", element("p", footer)) if footer else None,
         element("div", id="tip", role="tooltip", hidden=True),
@@ -79,17 +79,18 @@ def page(
     html = element("html", element("head", head), element("body", body), lang="en")
     return Page(
         html=f"<!doctype html>\n{html}\n",
-        figures=tuple(figure for section in sections for figure in section.figures),
+        figures=tuple(figure for section in sections for figure in section.all_figures),
     )
 
 
-def _section(section: Section) -> Markup:
+def _section(section: Section, level: int = 2) -> Markup:
     heading = f"{section.name}-heading"
     return element(
         "section",
-        element("h2", section.title, id=heading),
+        element(f"h{level}", section.title, id=heading),
         element("p", section.lead, class_="lead") if section.lead else None,
         list(section.body),
+        [_section(part, level + 1) for part in section.parts],
         id=section.name,
         aria_labelledby=heading,
     )

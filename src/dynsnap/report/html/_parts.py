@@ -23,6 +23,7 @@ class Section:
         lead: What it is about, in a sentence or two.
         body: What follows.
         figures: The figures in it, for files of their own.
+        parts: Sections within this one, which are not in the contents.
     """
 
     name: str
@@ -30,16 +31,33 @@ class Section:
     lead: str = ""
     body: Sequence[Child] = ()
     figures: tuple[Figure, ...] = ()
+    parts: tuple["Section", ...] = ()
+
+    @property
+    def all_figures(self) -> tuple[Figure, ...]:
+        """The figures of this section, then those of its parts."""
+        within = (figure for part in self.parts for figure in part.all_figures)
+        return (*self.figures, *within)
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The head of a column; `meaning` is said on hover or focus, `fixed` is not sorted by."""
+    """The head of a column.
+
+    Attributes:
+        meaning: What is said on hover or focus.
+        fixed: Whether the table cannot be sorted by it.
+        unseen: Whether it is said to screen readers only, where the eye needs no word.
+    """
 
     title: str
     numeric: bool = False
     meaning: str = ""
     fixed: bool = False
+    unseen: bool = False
+
+
+INTERVAL = Head("interval", fixed=True, unseen=True)  # in brackets, behind its value
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +78,7 @@ class Listing:
         sorted_by: The column that it comes sorted by, with "ascending" or "descending".
         search: Whether it has a field to search it by.
         whole: How many rows there are in all, where some were left out.
+        grouped: Whether rows of one name belong together, which is then said once to the eye.
     """
 
     name: str
@@ -70,6 +89,7 @@ class Listing:
     search: bool = False
     sortable: bool = True
     whole: int | None = None
+    grouped: bool = False
     note: str = field(default="")
 
 
@@ -79,7 +99,7 @@ def listing(table: Listing) -> Markup:
     heads = [
         element(
             "th",
-            term(head.title, head.meaning) if head.meaning else head.title,
+            _head(head),
             scope="col",
             class_="number" if head.numeric else None,
             aria_sort=_sorting(table, place),
@@ -87,7 +107,14 @@ def listing(table: Listing) -> Markup:
         )
         for place, head in enumerate(table.heads)
     ]
-    rows = [element("tr", _cells(table, row)) for row in table.rows]
+    names = [row[0].said if isinstance(row[0], Entry) else row[0] for row in table.rows]
+    again = [
+        table.grouped and names[place - 1 : place] == [name] for place, name in enumerate(names)
+    ]
+    rows = [
+        element("tr", _cells(table, row), class_="again" if repeated else None)
+        for row, repeated in zip(table.rows, again, strict=True)
+    ]
     left_out = (table.whole or 0) - len(table.rows)
     more = f"Showing {count(len(table.rows))} of {count(table.whole or 0)}." if left_out > 0 else ""
     note = " ".join(part for part in (more, table.note) if part)
@@ -98,11 +125,12 @@ def listing(table: Listing) -> Markup:
             "div",
             element(
                 "table",
-                element("caption", table.caption, id=caption),
+                element("caption", element("span", table.caption), id=caption),
                 element("thead", element("tr", heads)),
                 element("tbody", rows),
                 id=table.name,
                 data_sortable=table.sortable,
+                data_grouped=table.grouped,
             ),
             class_="scroll tall" if len(table.rows) > _TALL else "scroll",
             tabindex="0",
@@ -112,6 +140,12 @@ def listing(table: Listing) -> Markup:
         element("p", note, class_="note") if note else None,
         class_="table",
     )
+
+
+def _head(head: Head) -> Child:
+    if head.unseen:
+        return element("span", head.title, class_="unseen")
+    return term(head.title, head.meaning) if head.meaning else head.title
 
 
 def _sorting(table: Listing, place: int) -> str | None:
@@ -177,7 +211,7 @@ def picture(figure: Figure) -> Markup:
         [Entry(cell, key=_key(cell)) if place else Entry(cell) for place, cell in enumerate(row)]
         for row in figure.rows[:_DATA]
     ]
-    numbers = listing(
+    behind = listing(
         Listing(
             name=f"{figure.name}-data",
             caption=figure.title,
@@ -200,7 +234,7 @@ def picture(figure: Figure) -> Markup:
             role="region",
             aria_label=clipped(figure.title, 200),
         ),
-        element("details", element("summary", "The numbers behind this picture"), numbers)
+        element("details", element("summary", "The numbers behind this picture"), behind)
         if figure.rows
         else None,
         id=f"figure-{figure.name}",

@@ -5,14 +5,42 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dynsnap import __version__
+from dynsnap.comparison import Comparison
 from dynsnap.report._element import clipped, element
 from dynsnap.report.html._audit import audited
+from dynsnap.report.html._comparison import sections
+from dynsnap.report.html._frontier import honest
+from dynsnap.report.html._looks import Looks
 from dynsnap.report.html._page import Page, bounded, page
-from dynsnap.report.html._parts import Entry, Head, Listing, Section, listing
+from dynsnap.report.html._parts import INTERVAL, Entry, Head, Listing, Section, listing
 from dynsnap.report.html._study_figures import Curve, cost, curves, sweeps
-from dynsnap.report.html._study_table import SHORT, headline, is_ablation
+from dynsnap.report.html._study_table import (
+    CASES,
+    FURTHER,
+    SHORT,
+    SPREAD,
+    by_method,
+    is_ablation,
+)
 from dynsnap.study import Row, SweepRow
 from dynsnap.theory import Audit
+
+_FILE = 8000  # letters of the study file
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Closer:
+    """One method of a study, input by input.
+
+    Attributes:
+        comparison: Its generations side by side.
+        looks: What the inputs look like, by id.
+    """
+
+    method: str
+    combination: str
+    comparison: Comparison
+    looks: Looks = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,8 +51,10 @@ class StudyFindings:
         rows: The study's table.
         sweeps: The points of its sweeps.
         about: What it was run with, as in `about.json`.
+        file: The study file.
         curves: Some of its rounds.
         audits: The theorems on the members of two generations, by what was looked at.
+        closer: One of its methods, input by input.
         notes: What was left out and why, a sentence each.
     """
 
@@ -32,8 +62,10 @@ class StudyFindings:
     rows: Sequence[Row]
     sweeps: Sequence[SweepRow] = ()
     about: Mapping[str, Any] = field(default_factory=dict)
+    file: str = ""
     curves: Sequence[Curve] = ()
     audits: Mapping[str, Audit] = field(default_factory=dict)
+    closer: Closer | None = None
     notes: Sequence[str] = ()
 
 
@@ -68,8 +100,11 @@ def _about(about: Mapping[str, Any]) -> str:
 
 def _sections(study: StudyFindings, rows: int) -> Iterator[Section]:
     own = [row for row in study.rows if not is_ablation(row.method)]
-    yield _methods(own, study)
+    yield _methods(own or study.rows)
     yield cost(study.rows)
+    frontier = honest(study.rows)
+    if frontier is not None:
+        yield frontier
     if study.sweeps:
         yield sweeps(study.sweeps)
     if any(is_ablation(row.method) for row in study.rows):
@@ -78,24 +113,34 @@ def _sections(study: StudyFindings, rows: int) -> Iterator[Section]:
         yield curves(study.curves)
     if study.audits:
         yield audited(study.audits)
+    if study.closer is not None:
+        yield _closer(study.closer, rows)
     yield _everything(study.rows, rows)
+    if study.about or study.file:
+        yield _run(study)
     if study.notes:
         said = [element("li", clipped(note, 400)) for note in study.notes]
         yield Section(name="notes", title="Notes", body=[element("ul", said, class_="plain")])
 
 
-def _methods(rows: Sequence[Row], study: StudyFindings) -> Section:
+def _methods(rows: Sequence[Row]) -> Section:
     lead = (
-        "In percent. ACC is the mean over generations, CON (labelled alike) and ACC-CON (alike and "
-        "right) over all pairs of generations. κ: trainings from scratch that a generation takes. "
-        "Best of a column bold, second best underlined."
+        "In percent, with 95 % intervals over test inputs in brackets. ACC is the mean over "
+        "generations, CON (labelled alike) and ACC-CON (alike and right) over all pairs of "
+        "generations. κ: trainings from scratch that a generation takes. Best of a column bold, "
+        "second best underlined."
     )
-    return Section(
-        name="methods",
-        title="Methods",
-        lead=lead,
-        body=[headline("methods-table", "Methods, by how their members are combined", rows)],
-    )
+    body = [by_method("methods-table", "Methods, by how their members are combined", rows)]
+    present = {row.metric for row in rows}
+    # The scores of votes are shares of votes, which say no more than the labels.
+    scored = [row for row in rows if row.combination.endswith("average")]
+    if scored and present & FURTHER.keys():
+        caption = "The two likeliest classes, and scores"
+        body.append(by_method("further-table", caption, scored, FURTHER, short=True))
+    if present & CASES.keys():
+        caption = "Right and wrong, from old to new"
+        body.append(by_method("cases-table", caption, rows, CASES, short=True))
+    return Section(name="methods", title="Methods", lead=lead, body=body)
 
 
 def _ablations(rows: Sequence[Row]) -> Section:
@@ -104,7 +149,22 @@ def _ablations(rows: Sequence[Row]) -> Section:
         name="ablations",
         title="Ablations",
         lead="DynSnap with an idea taken away or changed, beside the whole of it.",
-        body=[headline("ablations-table", "Ablations", beside)],
+        body=[by_method("ablations-table", "Ablations", beside)],
+    )
+
+
+def _closer(closer: Closer, rows: int) -> Section:
+    # Every metric of every method has a table of its own already.
+    parts = [
+        part
+        for part in sections(closer.comparison, rows, closer.looks)
+        if part.name not in ("metrics", "notes")
+    ]
+    return Section(
+        name="closer",
+        title=f"A closer look at {clipped(closer.method, 60)}",
+        lead=f"Members combined by {closer.combination.replace('_', ' ')}, first replicate.",
+        parts=tuple(parts),
     )
 
 
@@ -114,11 +174,12 @@ def _everything(rows: Sequence[Row], most: int) -> Section:
             Entry(row.method),
             Entry(SHORT.get(row.combination, row.combination)),
             Entry(row.metric.replace("_", " ")),
-            Entry(f"{row.value:.4f}", key=row.value),
+            Entry(f"{row.value:.4f}", key=row.value if row.value == row.value else None),
             Entry(
                 "" if row.low is None or row.high is None else f"[{row.low:.4f}, {row.high:.4f}]",
-                tone="quiet",
+                tone="range",
             ),
+            Entry("" if row.spread is None else f"±{row.spread:.4f}", tone="range"),
             Entry(f"{row.cost:.1f}", key=row.cost),
         ]
         for row in rows
@@ -136,7 +197,8 @@ def _everything(rows: Sequence[Row], most: int) -> Section:
                         Head("by"),
                         Head("metric"),
                         Head("value", True),
-                        Head("interval", fixed=True),
+                        INTERVAL,
+                        SPREAD,
                         Head("κ", True),
                     ),
                     rows=lines[: 2 * most],
@@ -149,3 +211,43 @@ def _everything(rows: Sequence[Row], most: int) -> Section:
             )
         ],
     )
+
+
+def _run(study: StudyFindings) -> Section:
+    facts = list(_facts(study.about))
+    body = []
+    if facts:
+        body.append(
+            listing(
+                Listing(
+                    name="run-table",
+                    caption="Software, hardware, time",
+                    heads=(Head("what"), Head("which")),
+                    rows=[[Entry(name), Entry(value, tone="text")] for name, value in facts],
+                    sortable=False,
+                )
+            )
+        )
+    if study.file:
+        said = element("pre", element("code", clipped(study.file, _FILE)), tabindex="0")
+        body.append(element("details", element("summary", "The study file"), said))
+    return Section(name="run", title="How it was run", body=body)
+
+
+def _facts(about: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """What is known of a run, one fact a line."""
+    for name, value in about.items():
+        word = name.replace("_", " ")
+        if isinstance(value, Mapping):
+            yield from _facts({key: each for key, each in value.items() if key != "dynsnap"})
+        elif isinstance(value, list):
+            yield (
+                word,
+                ", ".join(f"{each:,}" if isinstance(each, int) else str(each) for each in value),
+            )
+        elif isinstance(value, float):
+            yield word, f"{value:,.1f}"
+        elif isinstance(value, int):
+            yield word, f"{value:,}"
+        else:
+            yield word, str(value)

@@ -4,11 +4,19 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dynsnap.report._element import Markup
+from dynsnap.report._element import Markup, element
 from dynsnap.report.figures import Figure, Level, Point, Series, chart, tones
 from dynsnap.report.html._parts import Entry, Head, Listing, Section, listing, picture
-from dynsnap.report.html._study_table import HEADLINE, is_reference, limits, percent, value_of
+from dynsnap.report.html._study_table import (
+    HEADLINE,
+    Extent,
+    is_reference,
+    percent,
+    preferred,
+)
 from dynsnap.study import Row, SweepRow
+
+WIDTH = 540.0  # of figures that stand side by side
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,14 +40,9 @@ class Curve:
     threshold: float | None = None
 
 
-def _preferred(rows: Sequence[Row]) -> str:
-    known = list(dict.fromkeys(row.combination for row in rows))
-    return "average" if "average" in known else known[0]
-
-
 def cost(rows: Sequence[Row]) -> Section:
     """Consistency against cost, with every method."""
-    how = _preferred(rows)
+    how = preferred(rows)
     drawn = []
     for metric, symbol in (("correct_consistency", "ACC-CON"), ("consistency", "CON")):
         shown = [row for row in rows if row.metric == metric and row.combination == how]
@@ -79,6 +82,7 @@ def cost(rows: Sequence[Row]) -> Section:
                 logarithmic=True,
                 named_points=True,
                 said="{:.1f}".format,
+                width=WIDTH,
                 height=340,
             )
         )
@@ -86,7 +90,7 @@ def cost(rows: Sequence[Row]) -> Section:
         name="cost",
         title="What consistency costs",
         lead=drawn[0].description if drawn else "",
-        body=[picture(figure) for figure in drawn],
+        body=[element("div", [picture(figure) for figure in drawn], class_="side")],
         figures=tuple(drawn),
     )
 
@@ -99,7 +103,8 @@ def sweeps(points: Sequence[SweepRow]) -> Section:
         some = list(group)
         figure = _sweep(name, some)
         drawn.append(figure)
-        body += [picture(figure), _sweep_table(name, some)]
+        both = [picture(figure), _sweep_table(name, some)]
+        body.append(element("div", both, class_="side"))
     return Section(
         name="sweeps",
         title="Sweeps",
@@ -148,6 +153,7 @@ def _sweep(name: str, points: Sequence[SweepRow]) -> Figure:
         series=series,
         across=f"{over}, with its cost",
         up="percent",
+        width=WIDTH,
         places=[(float(i), f"{label} ({costs[label]:.1f}κ)") for i, label in enumerate(labels)],
         said="{:.1f}".format,
     )
@@ -157,18 +163,15 @@ def _sweep_table(name: str, points: Sequence[SweepRow]) -> Markup:
     labels = list(dict.fromkeys(point.point for point in points))
     found = {(point.point, point.row.metric): point.row for point in points}
     costs = {point.point: point.row.cost for point in points}
+    extent = Extent.of((point.row for point in points), short=True)
     heads = [Head(points[0].over), Head("κ", True)]
     for symbol in HEADLINE.values():
-        heads += [Head(symbol, True), Head("interval", fixed=True)]
+        heads += extent.heads(symbol)
     lines = []
     for label in labels:
         line = [Entry(label), Entry(f"{costs[label]:.1f}", key=costs[label])]
         for metric in HEADLINE:
-            row = found.get((label, metric))
-            line += [
-                Entry(percent(value_of(row)), key=value_of(row)),
-                Entry(limits(row), tone="quiet"),
-            ]
+            line += extent.cells(found.get((label, metric)))
         lines.append(line)
     return listing(
         Listing(
@@ -188,7 +191,7 @@ def curves(curves: Sequence[Curve]) -> Section:
         title="Rounds of training",
         lead="Validation accuracy after every epoch. Marks are snapshots; those below the pruning "
         "threshold τ are not kept.",
-        body=[picture(figure) for figure in drawn],
+        body=[element("div", [picture(figure) for figure in drawn], class_="side")],
         figures=drawn,
     )
 
@@ -214,6 +217,8 @@ def _curve(curve: Curve) -> Figure:
         series=series,
         across="epoch",
         up="validation accuracy",
+        width=WIDTH,
+        height=260,
         levels=() if bar is None else [Level(y=bar, name=f"τ = {bar:.4f}", tone="ink")],
         said="{:.3f}".format,
     )

@@ -1,21 +1,32 @@
-"""The paper's table: methods and combinations, best and second best marked, intervals, cost."""
+"""The paper's tables: methods and combinations, best and second best marked, intervals, cost."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from dynsnap.ensemble import METHODS
 from dynsnap.metrics import catalogue
 from dynsnap.report._blocks import UNDEFINED
 from dynsnap.report._element import Markup
-from dynsnap.report.html._parts import Entry, Head, Listing, listing
+from dynsnap.report.html._parts import INTERVAL, Entry, Head, Listing, listing
 from dynsnap.study import NEVER_RETRAIN, NOISE_FLOOR, Row
 
 HEADLINE = {"accuracy": "ACC", "consistency": "CON", "correct_consistency": "ACC-CON"}
+FURTHER = {
+    "top_2_accuracy": "CACC-2",
+    "top_2_consistency": "CCON-2",
+    "pearson": "Pearson",
+    "cosine": "cosine",
+}
+CASES = {"kept": "kept", "gained": "gained", "lost": "lost", "never": "never", "composite": "Com"}
 SHORT = {
     "majority": "MV",
     "weighted_majority": "WMV",
     "average": "AVG",
     "weighted_average": "WAVG",
 }
+WAYS = "MV, WMV: majority and weighted majority vote. AVG, WAVG: average and weighted average."
+SAID = "±: standard deviation over replicates."
+SPREAD = Head("standard deviation over replicates", fixed=True, unseen=True)
 
 
 def is_reference(method: str) -> bool:
@@ -28,65 +39,110 @@ def is_ablation(method: str) -> bool:
     return method not in METHODS and not is_reference(method)
 
 
-def headline(name: str, caption: str, rows: Sequence[Row]) -> Markup:
-    """The paper's table: best and second best marked, intervals, cost."""
-    found = {(row.method, row.combination, row.metric): row for row in rows}
-    ranks = {
-        metric: sorted(
-            {
-                round(row.value, 6)
-                for row in rows
-                if row.metric == metric and not is_reference(row.method)
-            },
-            reverse=True,
-        )[:2]
-        for metric in HEADLINE
+def preferred(rows: Sequence[Row]) -> str:
+    """The combination that pictures show: the average, where there is one."""
+    known = list(dict.fromkeys(row.combination for row in rows))
+    return "average" if "average" in known else known[0]
+
+
+def by_method(
+    name: str,
+    caption: str,
+    rows: Sequence[Row],
+    metrics: Mapping[str, str] = HEADLINE,
+    *,
+    short: bool = False,
+) -> Markup:
+    """Some metrics of every method and combination; short of intervals, where asked for."""
+    found = {
+        (row.method, row.combination, row.metric): row for row in rows if row.metric in metrics
     }
+    shown = {key: word for key, word in metrics.items() if any(key == one[2] for one in found)}
+    ranks = {metric: _best(found, metric) for metric in shown}
+    extent = Extent.of(found.values(), short=short)
     heads = [Head("method"), Head("by"), Head("κ", True, "Trainings from scratch per generation.")]
-    for metric, symbol in HEADLINE.items():
-        heads += [Head(symbol, True, catalogue[metric].meaning), Head("interval", fixed=True)]
+    for metric, word in shown.items():
+        heads += extent.heads(word, catalogue[metric].meaning)
     made = []
-    for method, how, alike in _lines(rows, found):
-        present = [found.get((method, how, metric)) for metric in HEADLINE]
-        cost = next((row.cost for row in present if row is not None), None)
+    for method, how, alike in _lines(found, list(shown)):
+        present = [found.get((method, how, metric)) for metric in shown]
+        cost = next(row.cost for row in present if row is not None)
         line = [
             Entry(method, tone="quiet" if is_reference(method) else ""),
             Entry("all" if alike else SHORT.get(how, how)),
-            Entry("" if cost is None else f"{cost:.1f}", key=cost),
+            Entry(f"{cost:.1f}", key=cost),
         ]
-        for metric, row in zip(HEADLINE, present, strict=True):
-            place = _rank(row, ranks[metric]) if not is_reference(method) else ""
-            line += [
-                Entry(percent(value_of(row)), key=value_of(row), tone=place),
-                Entry(limits(row), tone="quiet"),
-            ]
+        for metric, row in zip(shown, present, strict=True):
+            place = "" if is_reference(method) else _rank(row, ranks[metric])
+            line += extent.cells(row, tone=place)
         made.append(line)
+    said = (WAYS, SAID if extent.spreads else "")
     return listing(
         Listing(
             name=name,
             caption=caption,
             heads=tuple(heads),
             rows=made,
-            note="MV, WMV: majority and weighted majority vote. AVG, WAVG: average and weighted "
-            "average.",
+            grouped=True,
+            note=" ".join(part for part in said if part),
         )
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """What stands beside a value: its interval, how replicates differ, or both."""
+
+    intervals: bool
+    spreads: bool
+
+    @staticmethod
+    def of(rows: Iterable[Row], *, short: bool = False) -> "Extent":
+        """All that these rows know; where it has to be short, not both."""
+        spreads = any(row.spread is not None for row in rows)
+        return Extent(intervals=not (short and spreads), spreads=spreads)
+
+    def heads(self, word: str, meaning: str = "") -> list[Head]:
+        """The heads of a value and of what stands beside it."""
+        beside = [*([INTERVAL] if self.intervals else []), *([SPREAD] if self.spreads else [])]
+        return [Head(word, True, meaning), *beside]
+
+    def cells(self, row: Row | None, *, tone: str = "") -> list[Entry]:
+        """A value in percent, and what stands beside it."""
+        cells = [Entry(percent(value_of(row)), key=value_of(row), tone=tone)]
+        if self.intervals:
+            cells.append(Entry(limits(row), tone="range"))
+        if self.spreads:
+            differ = "" if row is None or row.spread is None else f"±{percent(row.spread)}"
+            cells.append(Entry(differ, tone="range"))
+        return cells
+
+
 def _lines(
-    rows: Sequence[Row], found: Mapping[tuple[str, str, str], Row]
+    found: Mapping[tuple[str, str, str], Row], metrics: Sequence[str]
 ) -> Iterator[tuple[str, str, bool]]:
     """Method, combination, and whether it stands for all combinations; references come last."""
-    methods = dict.fromkeys(row.method for row in rows)
-    ways = list(dict.fromkeys(row.combination for row in rows))
+    methods = dict.fromkeys(method for method, _, _ in found)
+    ways = list(dict.fromkeys(how for _, how, _ in found))
     for method in sorted(methods, key=is_reference):
         said = {
-            tuple(value_of(found.get((method, how, metric))) for metric in HEADLINE) for how in ways
+            tuple(value_of(found.get((method, how, metric))) for metric in metrics) for how in ways
         }
         alike = len(said) == 1 and len(ways) > 1
         for how in ways[:1] if alike else ways:
-            if any((method, how, metric) in found for metric in HEADLINE):
+            if any((method, how, metric) in found for metric in metrics):
                 yield method, how, alike
+
+
+def _best(found: Mapping[tuple[str, str, str], Row], metric: str) -> list[float]:
+    """The best value and the second best of those that are retrained."""
+    lower = catalogue[metric].direction == "lower"
+    values = {
+        round(row.value, 6)
+        for (method, _, name), row in found.items()
+        if name == metric and not is_reference(method) and row.value == row.value
+    }
+    return sorted(values, reverse=not lower)[:2]
 
 
 def _rank(row: Row | None, best: Sequence[float]) -> str:
@@ -102,7 +158,7 @@ def value_of(row: Row | None) -> float | None:
 
 def percent(value: float | None) -> str:
     """A fraction in percent, or a dash."""
-    return UNDEFINED if value is None else f"{100 * value:.2f}"
+    return UNDEFINED if value is None or value != value else f"{100 * value:.2f}"
 
 
 def limits(row: Row | None) -> str:

@@ -2,14 +2,15 @@
 
 from collections.abc import Iterator
 
-from dynsnap.comparison import Comparison, Estimate, PairResult
+from dynsnap.comparison import Comparison, Estimate, PairResult, TransitionCounts
 from dynsnap.metrics import metric
-from dynsnap.report._blocks import count, interval, number, p_value
+from dynsnap.report._blocks import CASES, count, interval, number, p_value
 from dynsnap.report._element import Markup, clipped, element
 from dynsnap.report.figures import flow
 from dynsnap.report.figures._drawing import Box, Dot, Figure, Shape, Stroke
 from dynsnap.report.figures._svg import ornament
 from dynsnap.report.html._parts import (
+    INTERVAL,
     Entry,
     Head,
     Listing,
@@ -46,8 +47,41 @@ def moved(comparison: Comparison, pair: PairResult) -> Section:
             f"{count(counts.lost)} inputs were right before and are wrong now; "
             f"{count(counts.gained)} were wrong and are right.{test}"
         ),
-        body=[tiles(comparison, pair), picture(drawn)],
+        body=[
+            tiles(comparison, pair),
+            element("div", picture(drawn), _cases(pair, counts), class_="side"),
+        ],
         figures=(drawn,),
+    )
+
+
+def _cases(pair: PairResult, counts: TransitionCounts) -> Markup:
+    rows = []
+    for name, was in CASES.items():
+        found = pair.metrics[name]
+        rows.append(
+            [
+                Entry(metric_term(name)),
+                Entry(was, tone="quiet"),
+                Entry(count(getattr(counts, name)), key=getattr(counts, name)),
+                Entry(number(found.value), key=_key(found.value)),
+                Entry(interval(found), tone="range"),
+            ]
+        )
+    return listing(
+        Listing(
+            name="cases-of-pair",
+            caption="The four cases",
+            heads=(
+                Head("case"),
+                Head("was → is"),
+                Head("inputs", True),
+                Head("share", True),
+                INTERVAL,
+            ),
+            rows=rows,
+            sortable=False,
+        )
     )
 
 
@@ -108,7 +142,7 @@ def _metrics(comparison: Comparison, pair: PairResult) -> Markup:
         Head("metric"),
         Head("symbol"),
         Head("value", True),
-        Head("interval", fixed=True),
+        INTERVAL,
         Head("0 to 1", fixed=True),
     ]
     if floor:
@@ -126,7 +160,7 @@ def _metrics(comparison: Comparison, pair: PairResult) -> Markup:
             Entry(metric_term(name)),
             Entry(metric(name).symbol, tone="quiet"),
             Entry(number(estimate.value), key=_key(estimate.value)),
-            Entry(interval(estimate), tone="quiet"),
+            Entry(interval(estimate), tone="range"),
             Entry(_strip(estimate, floor.get(name))),
         ]
         if floor:
@@ -158,7 +192,7 @@ def _alone(comparison: Comparison, pair: PairResult) -> Markup | None:
         return None
     heads = [Head("metric"), Head("symbol")]
     for each in both:
-        heads += [Head(clipped(each.name, 40), True), Head("interval", fixed=True)]
+        heads += [Head(clipped(each.name, 40), True), INTERVAL]
     rows = []
     for name in names:
         row = [Entry(metric_term(name)), Entry(metric(name).symbol, tone="quiet")]
@@ -167,7 +201,7 @@ def _alone(comparison: Comparison, pair: PairResult) -> Markup | None:
             value = None if found is None else found.value
             row += [
                 Entry(number(value), key=None if value is None else _key(value)),
-                Entry(interval(found), tone="quiet"),
+                Entry(interval(found), tone="range"),
             ]
         rows.append(row)
     return listing(

@@ -13,6 +13,18 @@
     return a.localeCompare(b, undefined, { numeric: true });
   };
 
+  // A name that several rows share is said once: on the first of them that is shown.
+  const regroup = (table) => {
+    if (!("grouped" in table.dataset)) return;
+    let before = null;
+    for (const row of table.tBodies[0].rows) {
+      if (row.hidden) continue;
+      const name = row.cells[0].textContent;
+      row.classList.toggle("again", name === before);
+      before = name;
+    }
+  };
+
   const sort = (table, place, head) => {
     const down = head.getAttribute("aria-sort") === "descending";
     const fresh = !head.hasAttribute("aria-sort");
@@ -24,11 +36,12 @@
     const rows = [...body.rows].map((row) => [keyOf(row, place), row]);
     rows.sort(([a], [b]) => (descending ? compare(b, a) : compare(a, b)));
     body.append(...rows.map(([, row]) => row));
+    regroup(table);
   };
 
   for (const table of document.querySelectorAll("table[data-sortable]")) {
     [...table.tHead.rows[0].cells].forEach((head, place) => {
-      if (!head.textContent.trim() || "fixed" in head.dataset) return;
+      if ("fixed" in head.dataset || !head.textContent.trim()) return;
       const button = document.createElement("button");
       button.type = "button";
       const meaning = head.querySelector(".term");
@@ -44,7 +57,8 @@
   }
 
   for (const input of document.querySelectorAll("input[data-filter]")) {
-    const rows = [...document.getElementById(input.dataset.filter).tBodies[0].rows];
+    const table = document.getElementById(input.dataset.filter);
+    const rows = [...table.tBodies[0].rows];
     const found = input.parentElement.querySelector("output");
     input.parentElement.hidden = false;
     input.addEventListener("input", () => {
@@ -55,6 +69,7 @@
         row.hidden = !words.every((word) => text.includes(word));
         shown += row.hidden ? 0 : 1;
       }
+      regroup(table);
       found.textContent = words.length ? `${shown} of ${rows.length} rows` : "";
     });
   }

@@ -1,0 +1,71 @@
+"""One method of a study input by input, from its prediction files."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from dynsnap import comparison
+from dynsnap.cli._looks import read_looks
+from dynsnap.errors import DynSnapError, PlanError, did_you_mean
+from dynsnap.report.html import Closer
+from dynsnap.study import FRESH, INPUTS, Row
+
+_NAME = re.compile(
+    r"(?P<method>.+)-(?P<how>(?:weighted_)?(?:average|majority))-g(?P<generation>\d+)(?:-r0)?\.parquet"
+)
+
+
+def look(
+    folder: Path,
+    rows: Sequence[Row],
+    *,
+    method: str | None,
+    inputs: str | None,
+    notes: list[str],
+) -> Closer | None:
+    """The generations of one method side by side, with the inputs that it lost.
+
+    Args:
+        folder: The run folder.
+        rows: The study's table, in whose order methods are tried.
+        method: The method; by default a fresh DynSnap-cyc, or the first there is.
+        inputs: Where inputs are kept, if not in the run folder.
+        notes: Is told what had to be left out.
+    """
+    found = _files(folder / "predictions")
+    known = list(dict.fromkeys(name for name, _ in found))
+    if method is not None and method not in known:
+        raise PlanError(
+            f"{folder} has no predictions of a method {method!r} in two generations. "
+            f"{did_you_mean(method, known) if known else 'It has none at all.'}"
+        )
+    if not known:
+        notes.append("No predictions are stored here: what was lost, input by input, is left out.")
+        return None
+    order = [method or FRESH, *dict.fromkeys(row.method for row in rows), *known]
+    chosen = next(name for name in order if name in known)
+    how = next(way for name, way in sorted(found) if name == chosen)  # the average comes first
+    files = found[chosen, how]
+    try:
+        compared = comparison.compare(
+            *files.values(), names=[f"{chosen} {number}" for number in files]
+        )
+        kept = folder / INPUTS
+        place = inputs or (str(kept) if kept.is_file() else None)
+        looks = read_looks(place, compared)
+    except DynSnapError as error:
+        if inputs is not None:
+            raise
+        notes.append(f"What was lost, input by input, is left out: {error}")
+        return None
+    return Closer(method=chosen, combination=how, comparison=compared, looks=looks)
+
+
+def _files(folder: Path) -> dict[tuple[str, str], dict[int, Path]]:
+    """The prediction files of the first replicate, by method and combination and generation."""
+    found: dict[tuple[str, str], dict[int, Path]] = {}
+    for path in folder.glob("*.parquet"):
+        if match := _NAME.fullmatch(path.name):
+            files = found.setdefault((match["method"], match["how"]), {})
+            files[int(match["generation"])] = path
+    return {key: dict(sorted(files.items())) for key, files in found.items() if len(files) > 1}

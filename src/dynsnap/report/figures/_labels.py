@@ -1,0 +1,51 @@
+"""Names beside points, where they cover neither marks nor each other."""
+
+from collections.abc import Iterator, Sequence
+from typing import TypeAlias
+
+from dynsnap.report.figures._drawing import Anchor, Text, fitted, width_of
+
+Bounds: TypeAlias = tuple[float, float, float, float]  # left, top, right, bottom
+
+_SIZE = 11.0
+_TALL = 14.0
+_MARK = 6.0  # half the size of a mark
+
+
+def beside(points: Sequence[tuple[str, float, float]], bounds: Bounds) -> Iterator[Text]:
+    """A text for each named point, within these bounds.
+
+    Example:
+        >>> [text.anchor for text in beside([("a", 50, 50), ("b", 54, 50)], (0, 0, 100, 100))]
+        ['end', 'start']
+    """
+    taken = [(x - _MARK, y - _MARK, x + _MARK, y + _MARK) for _, x, y in points]
+    for name, x, y in sorted(points, key=lambda point: point[2]):
+        word = fitted(name, 200, _SIZE)
+        places = list(_around(x, y, width_of(word, _SIZE), bounds))
+        free = (at for at in places if not any(_overlap(at[1], other) for other in taken))
+        # Where everything is taken, names may touch: beside their point they are still found.
+        anchor, box = next(free, places[-1])
+        taken.append(box)
+        at = {"start": box[0], "end": box[2], "middle": (box[0] + box[2]) / 2}[anchor]
+        yield Text(x=at, y=box[3] - 3, text=word, anchor=anchor, size=_SIZE)
+
+
+def _around(x: float, y: float, wide: float, bounds: Bounds) -> Iterator[tuple[Anchor, Bounds]]:
+    """Places near a point, the best first: right of it, left, a little up or down, and further."""
+    left, top, right, bottom = bounds
+    for away in (0, -9, 9, -16, 16, -24, 24, -32, 32, -40, 40):
+        above = y - _TALL / 2 + away
+        if not top <= above <= bottom - _TALL:
+            continue
+        if x + 9 + wide <= right:
+            yield "start", (x + 9, above, x + 9 + wide, above + _TALL)
+        if x - 9 - wide >= left:
+            yield "end", (x - 9 - wide, above, x - 9, above + _TALL)
+        if abs(away) > 12:
+            yield "middle", (x - wide / 2, above, x + wide / 2, above + _TALL)
+    yield "start", (x + 9, y - _TALL / 2, x + 9 + wide, y + _TALL / 2)
+
+
+def _overlap(one: Bounds, other: Bounds) -> bool:
+    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]

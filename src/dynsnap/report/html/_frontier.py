@@ -1,0 +1,176 @@
+"""What consistency is worth: accuracy and losses against it and against cost, honestly."""
+
+from collections.abc import Callable, Sequence
+
+from dynsnap.metrics import catalogue
+from dynsnap.report._element import Markup, clipped, element
+from dynsnap.report.figures import Figure, Point, Series, chart, tones
+from dynsnap.report.html._parts import Entry, Head, Listing, Section, listing, picture, term
+from dynsnap.report.html._study_figures import WIDTH
+from dynsnap.report.html._study_table import (
+    Extent,
+    is_reference,
+    percent,
+    preferred,
+    value_of,
+)
+from dynsnap.study import FRESH, Row, Standing, frontier
+
+_EACH = 5  # generations whose accuracy has a column of its own
+
+_Measure = Callable[[Standing], Row | None]
+
+
+def honest(rows: Sequence[Row]) -> Section | None:
+    """Every method with what it gives and what it takes; None where there is nothing to compare."""
+    how = preferred(rows)
+    found = frontier(rows, combination=how)
+    if len(found) < 2:
+        return None
+    judged = any(one.judged for one in found)
+    lacking = [
+        element("li", f"{clipped(one.method, 60)} does not count: {one.lacks}.")
+        for one in found
+        if one.lacks
+    ]
+    drawn = [figure for figure in _pictures(found, how) if figure is not None]
+    lead = (
+        "Consistency alone rewards doing nothing: what is never retrained never changes its mind. "
+    )
+    if judged:
+        lead += (
+            f"A method does not count if its accuracy on classes that arrive late is below 0.9 of "
+            f"{FRESH}'s, or its accuracy in the last generation more than 0.3 points below. "
+            "Those are grey in the pictures, and marked ×."
+        )
+    return Section(
+        name="frontier",
+        title="Accuracy, losses, cost",
+        lead=lead,
+        body=[
+            _table(found, how, judged),
+            element("ul", lacking, class_="plain note") if lacking else None,
+            element("div", [picture(figure) for figure in drawn], class_="side"),
+        ],
+        figures=tuple(drawn),
+    )
+
+
+def _table(found: Sequence[Standing], how: str, judged: bool) -> Markup:
+    every = max((one.accuracies for one in found), key=len)
+    numbers = [row.metric.removeprefix("accuracy_") for row in every]
+    # Of a long stream, the first and the last say most.
+    shown = [*numbers[:1], *numbers[-(_EACH - 1) :]] if len(numbers) > _EACH else numbers
+    measures: list[tuple[str, str, _Measure]] = [
+        ("ACC", catalogue["accuracy"].meaning, lambda one: one.accuracy),
+        ("gained", catalogue["gained"].meaning, lambda one: one.gained),
+        ("lost", catalogue["lost"].meaning, lambda one: one.lost),
+        ("CON", catalogue["consistency"].meaning, lambda one: one.consistency),
+        ("ACC-CON", catalogue["correct_consistency"].meaning, lambda one: one.correct_consistency),
+        ("late", "Accuracy of the last generation on classes that arrive late.",
+         lambda one: one.late),
+    ]  # fmt: skip
+    used = [each for each in measures if any(each[2](one) is not None for one in found)]
+    bare = Extent(intervals=False, spreads=False)  # the first table says how sure they are
+    heads = [Head("method"), *([Head("counts")] if judged else [])]
+    heads.append(Head("κ", True, "Trainings from scratch per generation."))
+    heads += [Head(f"ACC {number}", True, f"Accuracy of generation {number}.") for number in shown]
+    for word, meaning, _ in used:
+        heads += bare.heads(word, meaning)
+    lines = []
+    for one in sorted(found, key=lambda each: is_reference(each.method)):
+        each = {row.metric.removeprefix("accuracy_"): row for row in one.accuracies}
+        line = [
+            Entry(one.method, tone="quiet" if is_reference(one.method) else ""),
+            *([_verdict(one)] if judged else []),
+            Entry(f"{one.cost:.1f}", key=one.cost),
+        ]
+        for number in shown:
+            value = value_of(each.get(number))
+            line.append(Entry(percent(value), key=value))
+        for _, _, measure in used:
+            line += bare.cells(measure(one))
+        lines.append(line)
+    return listing(
+        Listing(
+            name="frontier-table",
+            caption=f"Every method, members combined by {how.replace('_', ' ')}, in percent",
+            heads=tuple(heads),
+            rows=lines,
+            note="Gained, lost, CON and ACC-CON are means over pairs of generations.",
+        )
+    )
+
+
+def _verdict(one: Standing) -> Entry:
+    if not one.judged:
+        return Entry("reference", tone="quiet")
+    if one.counts:
+        return Entry("yes", tone="good")
+    return Entry(term("no", one.lacks), tone="bad")
+
+
+def _pictures(found: Sequence[Standing], how: str) -> list[Figure | None]:
+    accuracy: _Measure = lambda one: one.accuracy  # noqa: E731
+    lost: _Measure = lambda one: one.lost  # noqa: E731
+    across_con = ("CON, percent", lambda one: 100 * one.consistency.value)
+    across_cost = ("cost, κ", lambda one: one.cost)
+    return [
+        _picture(found, how, up, word, across)
+        for word, up in (("ACC", accuracy), ("lost", lost))
+        for across in (across_con, across_cost)
+    ]
+
+
+def _picture(
+    found: Sequence[Standing],
+    how: str,
+    measure: _Measure,
+    word: str,
+    across: tuple[str, Callable[[Standing], float]],
+) -> Figure | None:
+    shown = [(one, row) for one in found if (row := measure(one)) is not None]
+    if len(shown) < 2:
+        return None
+    colours = tones([one.method for one, _ in shown])
+    title, x = across
+    costly = title.startswith("cost")
+    doubling = costly and all(x(one) > 0 for one, _ in shown)
+    series = []
+    for one, row in shown:
+        name = one.method if one.counts else f"{one.method} ×"
+        said = f"{name}: {word} {percent(row.value)}, {title.split(',')[0]} {x(one):.2f}"
+        if one.lacks:
+            said += f" ({one.lacks})"
+        at = Point(
+            x=x(one),
+            y=100 * row.value,
+            low=None if row.low is None else 100 * row.low,
+            high=None if row.high is None else 100 * row.high,
+            label=said,
+        )
+        tone = colours[one.method] if one.counts else "muted"
+        series.append(Series(name=name, points=(at,), tone=tone))
+    against = "cost" if costly else "CON"
+    best = (min if word == "lost" else max)(
+        (each for each in shown if each[0].counts and not is_reference(each[0].method)),
+        key=lambda each: each[1].value,
+        default=shown[0],
+    )
+    return chart(
+        name=f"{'lost' if word == 'lost' else 'accuracy'}-{'cost' if costly else 'consistency'}",
+        title=f"{word} against {against}, members combined by {how.replace('_', ' ')}",
+        description=(
+            f"{word} in percent against {against}, for every method. "
+            f"{'Lowest' if word == 'lost' else 'Highest'} of those that count: {best[0].method}, "
+            f"{percent(best[1].value)}."
+        ),
+        series=series,
+        across=f"{title} (each step doubles)" if doubling else title,
+        up=f"{word}, percent",
+        logarithmic=doubling,
+        named_points=True,
+        said="{:.1f}".format,
+        width=WIDTH,
+        height=340,
+    )
