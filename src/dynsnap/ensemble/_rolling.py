@@ -21,6 +21,9 @@ class Rolling:
 
     Attributes:
         carry: Share of the members that is carried over; the rest is new.
+        lag: How far the accuracy of a carried member may be below the mean of the new ones, as a
+            share of the inputs. One that has fallen further behind is replaced by a new one: after
+            a sudden change of the data, that is everybody.
         refresh: Epochs that each carried member is trained on with the new data, in one cycle of
             the cyclic schedule; 0 leaves members as they are.
         agreement: How much agreeing with the generation that is deployed counts, beside being
@@ -34,6 +37,7 @@ class Rolling:
     """
 
     carry: float = 0.75
+    lag: float = 0.05
     refresh: int = 0
     agreement: float = 0.0
     class_aware: bool = True
@@ -41,6 +45,8 @@ class Rolling:
     def __post_init__(self) -> None:
         if not (isinstance(self.carry, Real) and 0 <= self.carry <= 1):
             raise PlanError(f"`carry` must be between 0 and 1, got {self.carry!r}.")
+        if not (isinstance(self.lag, Real) and self.lag >= 0):
+            raise PlanError(f"`lag` must not be negative, got {self.lag!r}.")
         if not isinstance(self.refresh, int) or isinstance(self.refresh, bool) or self.refresh < 0:
             raise PlanError(f"`refresh` must be a number of epochs, got {self.refresh!r}.")
         if not (isinstance(self.agreement, Real) and self.agreement >= 0):

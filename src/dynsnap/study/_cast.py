@@ -8,7 +8,7 @@ import numpy as np
 
 from dynsnap._types import Accuracies, Flags, Labels, MemberScores, Positions
 from dynsnap.data import Stream
-from dynsnap.ensemble import Rolling, Round, RoundSpec, best, combine, members
+from dynsnap.ensemble import Round, RoundSpec, Size, best, combine, members
 from dynsnap.errors import PlanError
 from dynsnap.study._ensemble import Ensemble
 
@@ -47,7 +47,7 @@ class Casting:
 
     Args:
         load: Gives a round with its scores.
-        fresh: Gives what is known of the rounds of an ensemble's own generation, which may lack
+        grown: Gives what is known of the rounds of an ensemble's own generation, which may lack
             scores.
         refreshed: Gives the rounds that trained on carried members of an ensemble.
         stream: The study's data.
@@ -56,15 +56,16 @@ class Casting:
     def __init__(
         self,
         load: Callable[[RoundSpec], Round],
-        fresh: Callable[[Ensemble], Sequence[Round]],
+        grown: Callable[[Ensemble], Sequence[Round]],
         refreshed: Callable[[Ensemble], Sequence[Round]],
         stream: Stream,
     ) -> None:
         self._load = load
-        self._fresh = fresh
+        self._grown = grown
         self._refreshed = refreshed
         self._stream = stream
         self._casts: dict[Ensemble, Cast] = {}
+        self._carried: dict[Ensemble, Cast] = {}
 
     def of(self, ensemble: Ensemble) -> Cast:
         """The members of an ensemble whose rounds are all there."""
@@ -73,23 +74,13 @@ class Casting:
         return self._casts[ensemble]
 
     def carried(self, ensemble: Ensemble) -> Cast:
-        """The members of the generation before that an ensemble carries over, best first."""
-        rolling, before = ensemble.method.rolling, ensemble.previous
-        assert rolling is not None and before is not None
-        old = self.of(before)
-        rows, truth = self._judging(ensemble.generation)
-        scores = self.scores(old, UNTOUCHED)[:, rows]
-        said = scores.argmax(axis=2)
-        together = combine(scores, how="average", known=self.heeded(before))
-        accuracy = np.mean(said == truth, axis=1)
-        agreement = np.mean(said == together.argmax(axis=1), axis=1)
-        kept = best(
-            accuracy,
-            agreement,
-            count=rolling.carried(ensemble.method.plan.size),
-            rolling=rolling,
-        )
-        return Cast(tuple(old.who[place] for place in kept.tolist()), accuracy[kept])
+        """The members of the generation before that an ensemble carries over, best first.
+
+        The rounds for its first new members must be there too.
+        """
+        if ensemble not in self._carried:
+            self._carried[ensemble] = self._carry(ensemble)
+        return self._carried[ensemble]
 
     def scores(self, cast: Cast, name: str) -> MemberScores:
         """What the members say about one evaluation set, each round read once."""
@@ -109,26 +100,49 @@ class Casting:
         return np.stack([learned[number] for number in generations])
 
     def _find(self, ensemble: Ensemble) -> Cast:
-        rounds = self._fresh(ensemble)
-        rolling, new = ensemble.method.rolling, ensemble.new_members
-        fresh = Cast((), np.empty(0))
-        if new:
-            kept = members(replace(ensemble.method.plan, size=new), rounds)
-            fresh = Cast(tuple((rounds[place].spec, j) for place, j in kept.origin), kept.accuracy)
+        rolling, size = ensemble.method.rolling, ensemble.method.plan.size
         if rolling is None or ensemble.previous is None:
-            return fresh
-        old = self._old_hands(ensemble, rolling)
-        together = Cast(old.who + fresh.who, np.empty(0))
-        rows, truth = self._judging(ensemble.generation)
-        said = self.scores(together, UNTOUCHED)[:, rows].argmax(axis=2)
-        return replace(together, accuracy=np.mean(said == truth, axis=1))
+            return self._fresh(ensemble, size)
+        assert size != "auto"
+        old = self.carried(ensemble)
+        if rolling.refresh:
+            old = Cast(tuple((done.spec, 0) for done in self._refreshed(ensemble)), old.accuracy)
+        together = Cast(old.who + self._fresh(ensemble, size - len(old)).who, np.empty(0))
+        return replace(together, accuracy=self._judged(together, ensemble.generation))
 
-    def _old_hands(self, ensemble: Ensemble, rolling: Rolling) -> Cast:
-        """The members that are carried over, as they are now."""
-        if not rolling.refresh:
-            return self.carried(ensemble)
-        refreshed = self._refreshed(ensemble)
-        return Cast(tuple((done.spec, 0) for done in refreshed), np.empty(0))
+    def _fresh(self, ensemble: Ensemble, count: Size) -> Cast:
+        """So many members of an ensemble's own rounds."""
+        if not count:
+            return Cast((), np.empty(0))
+        rounds = self._grown(ensemble)
+        kept = members(replace(ensemble.method.plan, size=count), rounds)
+        return Cast(tuple((rounds[place].spec, j) for place, j in kept.origin), kept.accuracy)
+
+    def _carry(self, ensemble: Ensemble) -> Cast:
+        rolling, before, size = (
+            ensemble.method.rolling,
+            ensemble.previous,
+            ensemble.method.plan.size,
+        )
+        assert rolling is not None and before is not None and size != "auto"
+        old = self.of(before)
+        rows, truth = self._judging(ensemble.generation)
+        scores = self.scores(old, UNTOUCHED)[:, rows]
+        said = scores.argmax(axis=2)
+        together = combine(scores, how="average", known=self.heeded(before)).argmax(axis=1)
+        accuracy, agreement = np.mean(said == truth, axis=1), np.mean(said == together, axis=1)
+        kept = best(accuracy, agreement, count=rolling.carried(size), rolling=rolling)
+        first = self._fresh(ensemble, ensemble.new_members)
+        if len(first):
+            bar = self._judged(first, ensemble.generation).mean() - rolling.lag
+            kept = kept[accuracy[kept] >= bar]
+        return Cast(tuple(old.who[place] for place in kept.tolist()), accuracy[kept])
+
+    def _judged(self, cast: Cast, generation: int) -> Accuracies:
+        """The accuracy of each member on the rows that members are judged by in a generation."""
+        rows, truth = self._judging(generation)
+        said = self.scores(cast, UNTOUCHED)[:, rows].argmax(axis=2)
+        return np.asarray(np.mean(said == truth, axis=1))
 
     def _judging(self, generation: int) -> tuple[Positions, Labels]:
         """The rows that members are judged by in a generation, and their true classes."""

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from dynsnap.ensemble import EnsemblePlan, Method, Round, RoundSpec, Size, rounds_used, wanted
+from dynsnap.ensemble import Method, Round, RoundSpec, Size, rounds_used, wanted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +28,7 @@ class Ensemble:
 
     @property
     def new_members(self) -> Size:
-        """How many of its members come from rounds of its own generation."""
+        """The fewest members that come from rounds of its own generation."""
         return self.method.new_members(self.generation)
 
     @property
@@ -44,17 +44,14 @@ class Ensemble:
         plan = self.method.plan
         return plan.automatic or (plan.beta != 1 and not plan.top)
 
-    def wanted(self, rounds: Sequence[Round]) -> int:
-        """How many more rounds are certain to be needed."""
-        return wanted(self._plan, rounds) if self.new_members else 0
+    def wanted(self, rounds: Sequence[Round], new: Size | None = None) -> int:
+        """How many more rounds are certain to be needed for so many new members, or the fewest."""
+        new = self.new_members if new is None else new
+        return wanted(replace(self.method.plan, size=new), rounds) if new else 0
 
-    def rounds_used(self, rounds: Sequence[Round]) -> int:
-        """How many of these rounds, from the first on, it takes members from."""
-        return rounds_used(self._plan, rounds) if self.new_members else 0
-
-    @property
-    def _plan(self) -> EnsemblePlan:
-        return replace(self.method.plan, size=self.new_members)
+    def rounds_used(self, rounds: Sequence[Round], new: Size) -> int:
+        """How many of these rounds, from the first on, so many new members come from."""
+        return rounds_used(replace(self.method.plan, size=new), rounds) if new else 0
 
     def spec(self, index: int, *, seed: int) -> RoundSpec:
         """The ensemble's round of this index."""

@@ -79,6 +79,7 @@ class Defaults:
             self,
             rolling=Rolling(
                 carry=section.take("carry", float, own.carry),
+                lag=section.take("lag", float, own.lag),
                 refresh=section.take("refresh", int, own.refresh),
                 agreement=section.take("agreement", float, own.agreement),
                 class_aware=section.take("class_aware", bool, own.class_aware),
@@ -151,7 +152,7 @@ def read_sweep(section: Section, defaults: Defaults) -> Sweep:
         )
     settings_of = ["epochs", "members", "snapshots", "beta", "window", "tolerance", "most_rounds"]
     if base == "rolling":
-        settings_of += ["carry", "refresh", "agreement", "class_aware"]
+        settings_of += ["carry", "lag", "refresh", "agreement", "class_aware"]
     fixed = {key: section.take_any(key) for key in settings_of if key != over}
     section.finish()
     points = []

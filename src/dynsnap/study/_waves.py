@@ -14,6 +14,7 @@ from dynsnap.ensemble import (
     Round,
     RoundSpec,
     RoundStore,
+    Size,
     Trainer,
     round_key,
     train_rounds,
@@ -65,8 +66,7 @@ class Ledger:
     def casting(self) -> Casting:
         """Who plays in which ensemble: for ensembles that are grown."""
         assert self._stream is not None, "hand in the data"
-        refreshed = self._refreshed.__getitem__
-        return Casting(self.load, self._own_rounds, refreshed, self._stream)
+        return Casting(self.load, self.grown.__getitem__, self._refreshed.__getitem__, self._stream)
 
     def get(self, key: str, spec: RoundSpec, /) -> Round | None:
         """What is known of a stored round: with `put`, this is what `train_rounds` asks for."""
@@ -97,7 +97,8 @@ class Ledger:
         """Train until every ensemble is full, `ahead` rounds before it is certain to need them."""
         if self._stream is not None and any(ensemble.previous for ensemble in ensembles):
             check_judges(self._stream)
-        self.grown = {ensemble: [] for ensemble in ensembles}
+        self.grown.clear()
+        self.grown.update((ensemble, []) for ensemble in ensembles)
         while specs := self._outstanding(seed, ahead):
             fresh = train_rounds(
                 specs,
@@ -125,7 +126,7 @@ class Ledger:
 
     def _own_rounds(self, ensemble: Ensemble) -> list[Round]:
         grown = self.grown[ensemble]
-        return grown[: ensemble.rounds_used(grown)]
+        return grown[: ensemble.rounds_used(grown, self._new_members(ensemble))]
 
     def _outstanding(self, seed: int, ahead: int) -> list[RoundSpec]:
         """What all ensembles want and nobody has trained yet, each round once."""
@@ -154,6 +155,8 @@ class Ledger:
             return []
         if ensemble in self._refreshed or not self._complete(before):
             return []
+        if ensemble.wanted(self.grown[ensemble], ensemble.new_members):
+            return []
         specs = [
             ensemble.refreshing(f"{round_key(self._trainer, spec)}/{place}", seed=seed)
             for spec, place in self.casting.carried(ensemble).who
@@ -164,21 +167,34 @@ class Ledger:
         return lacking
 
     def _complete(self, ensemble: Ensemble) -> bool:
-        """Whether all rounds of an ensemble are there."""
-        rolling = ensemble.method.rolling
-        waits = rolling is not None and rolling.refresh and ensemble.previous is not None
-        return not self._wanted(ensemble, self.grown[ensemble]) and not (
-            waits and ensemble not in self._refreshed
-        )
+        """Whether all rounds of an ensemble are there, and of those that it carries over from."""
+        before, rolling = ensemble.previous, ensemble.method.rolling
+        if before is not None and not self._complete(before):
+            return False
+        waits = before is not None and rolling is not None and rolling.refresh
+        if waits and ensemble not in self._refreshed:
+            return False
+        return not self._wanted(ensemble, self.grown[ensemble])
 
     def _wanted(self, ensemble: Ensemble, rounds: Sequence[Round]) -> int:
         """How many more rounds an ensemble is certain to need."""
         if not ensemble.method.plan.automatic:
-            return ensemble.wanted(rounds)
+            return ensemble.wanted(rounds, self._new_members(ensemble))
         known = (ensemble, len(rounds))
         if known not in self._decided:  # by what the rounds say, which is in the store
-            self._decided[known] = ensemble.wanted([self.load(head.spec) for head in rounds])
+            loaded = [self.load(head.spec) for head in rounds]
+            self._decided[known] = ensemble.wanted(loaded, ensemble.new_members)
         return self._decided[known]
+
+    def _new_members(self, ensemble: Ensemble) -> Size:
+        """How many members must come from an ensemble's own rounds, as far as is known by now."""
+        least, before = ensemble.new_members, ensemble.previous
+        if before is None or not least or ensemble.method.plan.size == "auto":
+            return least
+        if ensemble.wanted(self.grown[ensemble], least) or not self._complete(before):
+            return least
+        # The first new members are there, so that those to be carried over can be held to them.
+        return ensemble.method.plan.size - len(self.casting.carried(ensemble))
 
 
 def _head(done: Round) -> Round:
