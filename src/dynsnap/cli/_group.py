@@ -31,6 +31,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "train": ("dynsnap.cli._train:train", "Train an ensemble that is ready to predict."),
     "predict": ("dynsnap.cli._predict:predict", "Score new inputs with a saved ensemble."),
+    "distill": (
+        "dynsnap.cli._distill:distill",
+        "Make one network of an ensemble, and measure what is left of it.",
+    ),
     "runs": ("dynsnap.cli._runs:runs", "List, show or remove the rounds of a run folder."),
     "compare": (
         "dynsnap.cli._compare:compare",

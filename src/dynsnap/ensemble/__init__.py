@@ -11,7 +11,7 @@ from dynsnap.ensemble._grow import (
     train_rounds,
     wanted,
 )
-from dynsnap.ensemble._lesson import Lesson, with_second
+from dynsnap.ensemble._lesson import Lesson, Teaching, with_second
 from dynsnap.ensemble._methods import METHODS, Method, cost, method, methods
 from dynsnap.ensemble._plan import Beta, EnsemblePlan, Size
 from dynsnap.ensemble._protocols import (
@@ -52,6 +52,7 @@ __all__ = [
     "ScheduleKind",
     "Selection",
     "Size",
+    "Teaching",
     "Trainer",
     "best",
     "combine",

@@ -2,11 +2,13 @@
 
 import hashlib
 from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
 from dynsnap import _check
 from dynsnap._types import Flags, Scores
+from dynsnap.ensemble._protocols import Checkpoints, Trainer
 from dynsnap.errors import InputError, PlanError
 
 
@@ -86,3 +88,12 @@ def with_second(first: Scores, second: Scores, *, share: float, heard: Flags) ->
     own = np.where(heard, share, 0.0)[:, None]
     mixed: Scores = (1 - own) * first + own * second
     return mixed
+
+
+@runtime_checkable
+class Teaching(Trainer, Protocol):
+    """A trainer whose rounds can learn from a lesson beside the labels."""
+
+    def taught(self, lesson: Lesson, *, checkpoints: Checkpoints | None = None) -> Trainer:
+        """The same trainer for students; rounds under another lesson have another key."""
+        ...

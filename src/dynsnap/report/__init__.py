@@ -14,6 +14,7 @@ from dynsnap.report._blocks import (
     Tone,
 )
 from dynsnap.report._comparison import BREAKDOWNS, comparison_report
+from dynsnap.report._distilled import distilled_json, distilled_report
 from dynsnap.report._gate import gate_report, junit
 from dynsnap.report._markdown import markdown
 from dynsnap.report._study import study_report
@@ -34,6 +35,8 @@ __all__ = [
     "audit_json",
     "audit_report",
     "comparison_report",
+    "distilled_json",
+    "distilled_report",
     "figures",
     "gate_report",
     "html",

@@ -1,5 +1,8 @@
 """The experiment: methods side by side on growing data, with every tool handed to it."""
 
+from dynsnap.study._distill import Distilled, distill
+from dynsnap.study._distill_plan import SECONDS, UNTAUGHT, DistillPlan, Second
+from dynsnap.study._distilled import Remains
 from dynsnap.study._ensemble import Ensemble
 from dynsnap.study._frontier import FRESH, Standing, frontier
 from dynsnap.study._inputs import INPUTS, SHOWN, shown_ids
@@ -18,15 +21,21 @@ __all__ = [
     "INPUTS",
     "NEVER_RETRAIN",
     "NOISE_FLOOR",
+    "SECONDS",
     "SHOWN",
+    "UNTAUGHT",
     "DataPlan",
     "Defaults",
+    "DistillPlan",
+    "Distilled",
     "Ensemble",
     "Keep",
     "Ledger",
     "Outlook",
     "Planned",
+    "Remains",
     "Row",
+    "Second",
     "Section",
     "Standing",
     "StudyMonitor",
@@ -37,6 +46,7 @@ __all__ = [
     "TrainedEnsemble",
     "averaged",
     "check_generations",
+    "distill",
     "frontier",
     "growth_of",
     "open_stream",

@@ -1,0 +1,150 @@
+"""What is left of an ensemble in one network, as a report and as JSON."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from dynsnap.report._blocks import (
+    UNDEFINED,
+    Block,
+    Bullets,
+    Cell,
+    Column,
+    Document,
+    Heading,
+    Paragraph,
+    Table,
+)
+from dynsnap.study import UNTAUGHT, Distilled, Row
+
+_METRICS = {
+    "accuracy": "ACC",
+    "consistency": "CON",
+    "correct_consistency": "ACC-CON",
+    "gained": "gained",
+    "lost": "lost",
+    "late_accuracy": "late",
+    "fidelity": "as teacher",
+}
+SCHEMA = "dynsnap.distill/1"
+
+
+def distilled_report(found: Distilled, *, title: str, notes: Sequence[str] = ()) -> Document:
+    """Teacher, student and single learner side by side, and what is left of the gain.
+
+    Args:
+        found: What distilling has found.
+        title: What the study is called.
+        notes: What else the reader should know, a sentence each.
+    """
+    return tuple(_blocks(found, title, notes))
+
+
+def distilled_json(found: Distilled, *, study: str) -> dict[str, Any]:
+    """Everything as plain values; numbers are fractions."""
+    how = found.how
+    return {
+        "schema": SCHEMA,
+        "study": study,
+        "teacher": how.method.name,
+        "student": how.name,
+        "combination": how.combination,
+        "epochs": how.epochs,
+        "weight": how.weight,
+        "temperature": how.temperature,
+        "second_teacher": how.second,
+        "share": how.share if how.second else None,
+        "generations": list(found.generations),
+        "replicates": found.replicates,
+        "learners": [
+            {
+                "name": name,
+                "networks": networks,
+                "cost": _of(found.rows, name)[0].cost,
+                "metrics": {
+                    row.metric: {
+                        "value": row.value,
+                        "low": row.low,
+                        "high": row.high,
+                        "spread": row.spread,
+                    }
+                    for row in _of(found.rows, name)
+                },
+            }
+            for name, networks in found.networks.items()
+        ],
+        "remains": {one.metric: one.share for one in found.remains},
+        "predictions": [str(path) for path in found.predictions],
+    }
+
+
+def _blocks(found: Distilled, title: str, notes: Sequence[str]) -> Iterator[Block]:
+    how = found.how
+    yield Heading(f"{title}: {how.method.name} as one network")
+    spread = ", ± standard deviation over replicates" if found.replicates > 1 else ""
+    yield Paragraph(
+        f"Percent{spread}. Networks: how many answer for one input. κ: trainings from scratch per "
+        "generation, a student's teacher included. ACC: mean over generations; CON, ACC-CON, "
+        "gained, lost: mean over pairs of generations. Late: the last generation on classes that "
+        "arrive late.",
+        "quiet",
+    )
+    yield _table(found)
+    yield Bullets("Reading it", (*_explained(found), *notes))
+
+
+def _table(found: Distilled) -> Table:
+    measured = {row.metric for row in found.rows}
+    shown = {metric: symbol for metric, symbol in _METRICS.items() if metric in measured}
+    if len(found.generations) > 1:
+        each = {f"accuracy_{number}": f"g{number}" for number in found.generations}
+        shown = {"accuracy": "ACC", **each, **shown}
+    lines = []
+    for name, networks in found.networks.items():
+        own = {row.metric: row for row in _of(found.rows, name)}
+        cells = [Cell(name, "strong"), Cell(str(networks)), Cell(f"{own['accuracy'].cost:.1f}")]
+        lines.append((*cells, *(Cell(_percent(own.get(metric))) for metric in shown)))
+    heads = [Column("learner"), Column("networks", numeric=True), Column("κ", numeric=True)]
+    return Table(
+        title="",
+        columns=(*heads, *(Column(symbol, numeric=True) for symbol in shown.values())),
+        rows=tuple(lines),
+    )
+
+
+def _explained(found: Distilled) -> Iterator[str]:
+    teacher, how = found.networks[found.how.method.name], found.how
+    yield f"The student runs at 1/{teacher} of its teacher's cost."
+    if found.remains:
+        kept = ", ".join(
+            f"{_METRICS[one.metric]} "
+            + (f"{one.share:.0%}" if one.share is not None else "(no gain to keep)")
+            for one in found.remains
+        )
+        yield f"Of what the ensemble gains over a single learner, the student keeps: {kept}."
+    else:
+        yield (
+            "How much of the gain is left cannot be said: the run has no predictions of a single "
+            "learner. Add singlebase to the study's methods, and run it."
+        )
+    if how.control:
+        yield (
+            f"{UNTAUGHT}: the student's twin, the same {how.epochs} epochs with the same "
+            "randomness, by the labels alone."
+        )
+    if how.second is not None:
+        who = "ensemble" if how.second == "previous" else "student"
+        yield (
+            f"From the second generation on, the {who} of the generation before taught too, with a "
+            f"share of {how.share:g}; not on rows of classes that it never saw."
+        )
+
+
+def _of(rows: Sequence[Row], name: str) -> list[Row]:
+    return [row for row in rows if row.method == name]
+
+
+def _percent(row: Row | None) -> str:
+    if row is None:
+        return UNDEFINED
+    spread = "" if row.spread is None else f" ±{100 * row.spread:.1f}"
+    return f"{100 * row.value:.1f}{spread}"

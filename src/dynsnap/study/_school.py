@@ -1,0 +1,130 @@
+"""Teachers from a run, and the students that they teach."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+from dynsnap import seeds
+from dynsnap.data import Stream
+from dynsnap.ensemble import (
+    Checkpoints,
+    Method,
+    Round,
+    RoundSpec,
+    RoundStore,
+    Teaching,
+    Trainer,
+    round_key,
+)
+from dynsnap.errors import FileError
+from dynsnap.study._distill_plan import UNTAUGHT, DistillPlan
+from dynsnap.study._plan import StudyPlan
+from dynsnap.study._teachers import Teacher, lesson, teacher
+from dynsnap.study._train import TrainedEnsemble, train_ensembles
+from dynsnap.study._waves import StudyMonitor
+
+
+class School:
+    """Teachers from the store, and students that they teach."""
+
+    def __init__(
+        self,
+        plan: StudyPlan,
+        how: DistillPlan,
+        stream: Stream,
+        trainer: Teaching,
+        store: RoundStore,
+        checkpoints: Callable[[Callable[[RoundSpec], str]], Checkpoints] | None,
+        monitor: StudyMonitor | None,
+    ) -> None:
+        self._plan, self._how, self._stream = plan, how, stream
+        self._trainer, self._store = trainer, store
+        self._checkpoints, self._monitor = checkpoints, monitor
+        # Its own randomness, and so a name that no other round of the study has.
+        self._own = replace(plan, seed=seeds.number(plan.seed, "student"))
+
+    def check(self, replicate: int, generations: Sequence[int]) -> None:
+        """Raise unless all teachers of a replicate are there."""
+        next(self._ensembles(replicate, self._needed(generations)))
+
+    def taught(
+        self, replicate: int, generations: Sequence[int]
+    ) -> Iterator[tuple[Teacher, Teacher]]:
+        """Each teacher and its student, generation by generation."""
+        how = self._how
+        before: dict[int, Teacher] = {}
+        needed = self._needed(generations)
+        for number, made in zip(needed, self._ensembles(replicate, needed), strict=True):
+            first = teacher(self._trainer, made, how.combination)
+            student = None
+            if number in generations or how.second == "student":
+                student = self._student(replicate, number, first, before.get(number - 1))
+            if student is not None and number in generations:
+                yield first, student
+            second = first if how.second == "previous" else student
+            before = {} if how.second is None or second is None else {number: second}
+
+    def _needed(self, generations: Sequence[int]) -> list[int]:
+        """The generations whose ensembles are needed."""
+        if self._how.second == "student":  # each stands on the shoulders of the one before
+            return list(range(1, max(generations) + 1))
+        wanted = set(generations)
+        if self._how.second == "previous":
+            wanted |= {number - 1 for number in generations if number > 1}
+        return sorted(wanted)
+
+    def _ensembles(self, replicate: int, generations: Sequence[int]) -> Iterator[TrainedEnsemble]:
+        return train_ensembles(
+            self._plan,
+            self._how.method,
+            generations,
+            stream=self._stream,
+            trainer=self._trainer,
+            store=self._store,
+            engine=self._missing,
+            replicate=replicate,
+        )
+
+    def _missing(self, _: Trainer, specs: Sequence[RoundSpec], /) -> list[Round]:
+        raise FileError(
+            f"Distilling {self._how.method.name} takes the weights of its members, and the run "
+            f'does not hold those of {specs[0]}. Set `keep = "weights"` in [study] and run it, or '
+            "make the first replicate's with `dynsnap train` and distil with --replicates 1."
+        )
+
+    def _student(
+        self, replicate: int, generation: int, first: Teacher, second: Teacher | None
+    ) -> Teacher:
+        how = self._how
+        learnt = lesson(
+            self._stream,
+            generation,
+            first,
+            second,
+            share=how.share,
+            weight=how.weight,
+            temperature=how.temperature,
+        )
+        kept = self._checkpoints
+        trainer: Trainer
+        trainer = self._trainer.taught(
+            learnt, checkpoints=kept and kept(lambda spec: round_key(trainer, spec))
+        )
+        return self._single(trainer, how.student(self._plan.baseline), replicate, generation)
+
+    def untaught(self, replicate: int, generation: int) -> Teacher:
+        """The twin of a student that learns from labels alone."""
+        method = self._how.student(self._plan.baseline, name=UNTAUGHT)
+        return self._single(self._trainer, method, replicate, generation)
+
+    def _single(self, trainer: Trainer, method: Method, replicate: int, generation: int) -> Teacher:
+        (made,) = train_ensembles(
+            self._own,
+            method,
+            [generation],
+            stream=self._stream,
+            trainer=trainer,
+            store=self._store,
+            monitor=self._monitor,
+            replicate=replicate,
+        )
+        return teacher(trainer, made, self._how.combination)
