@@ -68,8 +68,8 @@ def train(model, recipe=CYCLIC, generation=2, index=0, **options):
 def test_the_contract_of_a_trainer_is_kept(name):
     model, recipe = ALL[name]
 
-    def make(monitor, _checkpoints):
-        return BoostTrainer(digits(), model=model, monitor=monitor)
+    def make(monitor, checkpoints):
+        return BoostTrainer(digits(), model=model, monitor=monitor, checkpoints=checkpoints)
 
     check_trainer(make, stream=digits(), recipes=[recipe], score_tolerance=0)
 
@@ -145,21 +145,29 @@ def test_prefixes_equal_a_slow_prediction_of_every_prefix(name):
 def slow_prefix(name, inputs, labels, iterations, seed, held_out):
     """Probabilities of a booster that was trained for so many iterations, and no more."""
     model = copy.deepcopy(MANY[name])
-    if name == "xgboost":
-        # W = 1 here, so every iteration of the cyclic schedule has the full rate.
-        model.set_params(n_estimators=iterations, random_state=seed, n_jobs=1)
-    elif name == "lightgbm":
-        model.set_params(n_estimators=iterations, random_state=seed, n_jobs=1, verbosity=-1)
-        model.set_params(deterministic=True, force_row_wise=True)
-    else:
-        # Scikit-learn derives further seeds from the first, the same for every length.
-        count = {"hist": "max_iter", "gradient": "n_estimators"}[name]
-        own = seeds.number(seed, "random_state") % 2**31
-        model.set_params(**{count: iterations, "random_state": own})
-        if name == "hist":
-            model.set_params(early_stopping=False)
     with threadpool_limits(limits=1):
-        return model.fit(inputs, labels).predict_proba(held_out)
+        if name in ("hist", "gradient"):
+            # Scikit-learn derives further seeds from the first, the same for every length.
+            count = {"hist": "max_iter", "gradient": "n_estimators"}[name]
+            own = seeds.number(seed, "random_state") % 2**31
+            model.set_params(**{count: iterations, "random_state": own})
+            if name == "hist":
+                model.set_params(early_stopping=False)
+            return model.fit(inputs, labels).predict_proba(held_out)
+        # A training of its own for every iteration. W = 1 here: all of them have the full rate.
+        booster = None
+        for iteration in range(iterations):
+            number = seeds.number(seed, iteration) % 2**31
+            fresh = copy.deepcopy(model).set_params(n_estimators=1, n_jobs=1)
+            if name == "xgboost":
+                fresh.set_params(random_state=number).fit(inputs, labels, xgb_model=booster)
+                booster = fresh.get_booster()
+            else:
+                bag = seeds.number(seed, f"bag {iteration}") % 2**31
+                fresh.set_params(deterministic=True, force_row_wise=True, verbosity=-1)
+                fresh.set_params(random_state=seed, bagging_seed=bag)
+                booster = fresh.fit(inputs, labels, init_model=booster).booster_
+        return fresh.predict_proba(held_out)
 
 
 @pytest.mark.parametrize("name", ["mlp", "sgd"])
@@ -334,6 +342,8 @@ def test_a_round_may_go_without_weights():
         (XGBRFClassifier(), "one forest.*Use XGBClassifier"),
         (LGBMClassifier(boosting_type="dart"), "`boosting_type` must be one of gbdt"),
         (LGBMClassifier(boosting="rf"), "`boosting` must be one of gbdt"),
+        (LGBMClassifier(boosting_type="goss"), "goss fails where the learning rate changes"),
+        (LGBMClassifier(data_sample_strategy="goss"), "goss fails where the learning rate"),
         (LGBMClassifier(objective="multiclassova"), "`objective` must be one of"),
     ],
 )

@@ -7,7 +7,9 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
+from dynsnap import seeds
 from dynsnap._types import AnyArray, Floats, Labels, Scores
+from dynsnap.boost._saver import State
 from dynsnap.boost._watch import Watch
 from dynsnap.ensemble import Recipe
 from dynsnap.errors import PlanError
@@ -48,7 +50,22 @@ class Learner(Protocol):
         """Raise PlanError unless this learner can follow the recipe."""
         ...
 
-    def fit(self, task: Task, watch: Watch, /) -> Cut: ...
+    def open(self, state: State, /) -> Any:
+        """What `fit` goes on from, of a state that it gave to `Watch.rest`."""
+        ...
+
+    def fit(self, task: Task, watch: Watch, begun: Any, /) -> Cut:
+        """Train from the epoch that the watch says: from `begun`, or None for a fresh start.
+
+        What an epoch computes may depend on the state before it and on its number alone, so that
+        a round that was stopped goes on to the same bits.
+        """
+        ...
+
+
+def seed(task: Task, name: int | str) -> int:
+    """A seed of 31 bits for a part of a round."""
+    return seeds.number(task.seed, name) % 2**31
 
 
 def rates(recipe: Recipe, base: float) -> Floats:

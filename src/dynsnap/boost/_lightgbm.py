@@ -1,12 +1,23 @@
 """LightGBM: a snapshot is the booster cut to its first iterations, in its own text format."""
 
+import json
+import re
 import warnings
 from typing import Any
 
 import numpy as np
 
 from dynsnap._types import AnyArray, Labels, Scores
-from dynsnap.boost._learner import Cut, Predict, Task, rates, refuse_unknown, two_columns
+from dynsnap.boost._learner import (
+    Cut,
+    Predict,
+    Task,
+    rates,
+    refuse_unknown,
+    seed,
+    two_columns,
+)
+from dynsnap.boost._saver import State
 from dynsnap.boost._watch import Watch
 from dynsnap.ensemble import Recipe
 
@@ -24,9 +35,17 @@ class LightGBMLearner:
             refuse_unknown(
                 alias,
                 params.get(alias),
-                ("gbdt", "goss"),
-                "the first iterations of a dart or rf booster are not what it was at that time.",
+                ("gbdt",),
+                "the first iterations of a dart or rf booster are not what it was at that time, "
+                "and goss fails where the learning rate changes.",
             )
+        # With goss, a rate that falls makes LightGBM write beyond its arrays.
+        refuse_unknown(
+            "data_sample_strategy",
+            params.get("data_sample_strategy"),
+            ("bagging",),
+            "goss fails where the learning rate changes.",
+        )
         refuse_unknown(
             "objective",
             params.get("objective"),
@@ -37,6 +56,10 @@ class LightGBMLearner:
         names = ("learning_rate", "shrinkage_rate", "eta")
         self._rate = next((float(params[name]) for name in names if params.get(name)), 0.1)
         self._module = lightgbm
+        # What these keep from iteration to iteration is in no file, and cannot be made again.
+        stateful = any(name.startswith("cegb_") and params[name] for name in params)
+        device = next((params[name] for name in ("device_type", "device") if name in params), "cpu")
+        self._resumable = not stateful and not params.get("use_quantized_grad") and device == "cpu"
 
     @property
     def version(self) -> str:
@@ -45,17 +68,49 @@ class LightGBMLearner:
     def check(self, recipe: Recipe) -> None:
         """Every recipe without dropout will do."""
 
-    def fit(self, task: Task, watch: Watch) -> Cut:
+    def open(self, state: State) -> Any:
+        booster = self._module.Booster(model_str=state["booster"].decode())
+        return booster, [int(length) for length in json.loads(state["lengths"])]
+
+    def fit(self, task: Task, watch: Watch, begun: Any) -> Cut:
         from sklearn.base import clone
+
+        booster, lengths = begun or (None, [])
+        schedule = rates(task.recipe, self._rate)
 
         # As with XGBoost, the library adds each new tree to the scores that it keeps.
         def look(_truth: Labels, scores: Scores) -> tuple[str, float, bool]:
             watch.show(two_columns(scores))
             return "seen", 0.0, True
 
-        schedule = rates(task.recipe, self._rate)
+        frequency: int | None = None  # of drawing the rows to learn from; -1 without columns
+
+        def before(env: Any) -> None:
+            nonlocal frequency
+            epoch = len(watch.curve)
+            if frequency is None:
+                frequency = _bagging_frequency(env.model)
+            if frequency < 0:
+                return  # LightGBM takes no settings where there is nothing to learn from
+            own = {"learning_rate": float(schedule[epoch]), "num_iterations": task.recipe.epochs}
+            fresh = {"feature_fraction_seed": seed(task, epoch), "extra_seed": seed(task, epoch)}
+            if frequency > 0:
+                # The rows, which stay for some iterations, are drawn again in each of them.
+                fresh["bagging_seed"] = seed(task, f"bag {epoch // frequency}")
+                fresh["bagging_freq"] = frequency
+            # Where LightGBM is in its random numbers is stored nowhere, so each iteration starts
+            # new ones. What stays as it is would go on: all change to something else and back.
+            env.model.reset_parameter({name: value + 1 for name, value in fresh.items()})
+            env.model.reset_parameter({**fresh, **own})
+
+        def after(env: Any) -> None:
+            # An iteration that found nothing to split has left no trees.
+            lengths.append(env.model.current_iteration())
+            watch.rest((lambda: _state(env.model, lengths)) if self._resumable else None)
+
+        before.before_iteration = True  # type: ignore[attr-defined]  # as LightGBM wants it said
         model = clone(self._model).set_params(
-            n_estimators=task.recipe.epochs,
+            n_estimators=task.recipe.epochs - len(watch.curve),
             objective=None,  # binary or multiclass, by the labels
             metric="None",
             random_state=task.seed,
@@ -74,15 +129,31 @@ class LightGBMLearner:
                 task.labels,
                 eval_set=[(task.validation, unused)],
                 eval_metric=look,
-                callbacks=[self._module.reset_parameter(learning_rate=schedule.tolist())],
+                callbacks=[before, after],
+                init_model=booster,
             )
-        booster = model.booster_
+        return lambda epoch: _text(model.booster_, lengths[epoch])
 
-        def cut(epoch: int) -> bytes:
-            # A booster that found nothing more to split is shorter, and is then kept whole.
-            return str(booster.model_to_string(num_iteration=epoch + 1)).encode()
 
-        return cut
+def _bagging_frequency(booster: Any) -> int:
+    """After how many iterations a booster draws its rows anew, -1 if no column says anything."""
+    data = booster.train_set
+    if not any(data.feature_num_bin(column) > 1 for column in range(data.num_feature())):
+        return -1
+    # The one place that says it, whichever of its names the user has chosen.
+    found = re.search(r"\[bagging_freq: (\d+)\]", booster.model_to_string(num_iteration=1))
+    return int(found[1]) if found else 0
+
+
+def _state(booster: Any, lengths: list[int]) -> State:
+    return {
+        "booster": _text(booster, lengths[-1]),
+        "lengths": json.dumps(lengths).encode(),
+    }
+
+
+def _text(booster: Any, iterations: int) -> bytes:
+    return str(booster.model_to_string(num_iteration=iterations)).encode()
 
 
 def load(payload: bytes) -> Predict:

@@ -1,14 +1,16 @@
 """Scikit-learn: snapshots where a classifier learns in steps, one learner per round elsewhere."""
 
 import copy
+from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from dynsnap import seeds
 from dynsnap._types import AnyArray, Scores
 from dynsnap.boost import _skops
-from dynsnap.boost._learner import Cut, Predict, Task, rates
+from dynsnap.boost._learner import Cut, Predict, Task, rates, seed
+from dynsnap.boost._saver import State
 from dynsnap.boost._watch import Watch
 from dynsnap.ensemble import Recipe
 from dynsnap.errors import PlanError
@@ -56,12 +58,21 @@ class ScikitLearner:
                 f"of XGBClassifier, LGBMClassifier, {MANY}."
             )
 
-    def fit(self, task: Task, watch: Watch) -> Cut:
-        model = self._fresh(task).fit(task.inputs, task.labels)
+    def open(self, state: State) -> Any:
+        return _skops.load(state["learner"]), state["learner"]
+
+    def fit(self, task: Task, watch: Watch, begun: Any) -> Cut:
+        # It is done after the first epoch, and cannot stop before: there is nothing in between.
+        if begun is None:
+            model = self._fresh(task).fit(task.inputs, task.labels)
+            learner = _skops.dump(model)
+        else:
+            model, learner = begun
         scores = model.predict_proba(task.validation)
-        for _ in range(task.recipe.epochs):  # it was done after the first
+        while len(watch.curve) < task.recipe.epochs:
             watch.show(scores)
-        return lambda _epoch: _skops.dump(model)
+            watch.rest(lambda: {"learner": learner})
+        return lambda _epoch: learner
 
     def _fresh(self, task: Task) -> Any:
         """An unfitted copy whose randomness, at any depth, comes from the round's seed."""
@@ -72,46 +83,10 @@ class ScikitLearner:
         for key, value in model.get_params(deep=True).items():
             name = key.rpartition("__")[2]
             if name == "random_state":
-                fixed[key] = _seed(task.seed, key)
+                fixed[key] = seed(task, key)
             elif name == "n_jobs" and value is not None:
                 fixed[key] = 1
         return model.set_params(**fixed)
-
-
-class StagedLearner(ScikitLearner):
-    """Gradient boosting, whose snapshots are prefixes of its iterations.
-
-    Its learning rate is one number, so it stays the same in all iterations: a schedule only says
-    where the windows are.
-    """
-
-    kind = "sklearn"
-
-    def check(self, recipe: Recipe) -> None:
-        """Every recipe without dropout will do."""
-
-    def fit(self, task: Task, watch: Watch) -> Cut:
-        model = self._fresh(task)
-        histogram = hasattr(model, "max_iter")
-        own = (
-            {"max_iter": task.recipe.epochs, "early_stopping": False}
-            if histogram
-            else {"n_estimators": task.recipe.epochs, "n_iter_no_change": None}
-        )
-        model.set_params(**own, warm_start=False).fit(task.inputs, task.labels)
-        for scores in model.staged_predict_proba(task.validation):
-            watch.show(scores)
-
-        def cut(epoch: int) -> bytes:
-            prefix = copy.copy(model)
-            if histogram:
-                prefix._predictors = model._predictors[: epoch + 1]
-            else:
-                prefix.estimators_ = model.estimators_[: epoch + 1]
-                prefix.n_estimators_ = epoch + 1
-            return _skops.dump(prefix)
-
-        return cut
 
 
 class SteppedLearner(ScikitLearner):
@@ -122,16 +97,25 @@ class SteppedLearner(ScikitLearner):
     def check(self, recipe: Recipe) -> None:
         """Every recipe without dropout will do."""
 
-    def fit(self, task: Task, watch: Watch) -> Cut:
-        model = self._fresh(task).set_params(early_stopping=False)
+    def open(self, state: State) -> Any:
+        kept = {int(name): part for name, part in state.items() if name != "model"}
+        return _skops.load(state["model"]), kept
+
+    def fit(self, task: Task, watch: Watch, begun: Any) -> Cut:
+        kept: dict[int, Any]  # a learner, or what `_stored` made of it before the round was stopped
+        if begun is None:
+            model, kept = self._fresh(task).set_params(early_stopping=False), {}
+        else:
+            model, kept = begun
         name = "learning_rate_init" if hasattr(model, "learning_rate_init") else "eta0"
+        schedule = rates(task.recipe, getattr(self._model, name))
         classes = np.unique(task.labels)
-        kept: dict[int, Any] = {}
-        for epoch, rate in enumerate(rates(task.recipe, getattr(model, name))):
+        for epoch in range(len(watch.curve), task.recipe.epochs):
+            rate = float(schedule[epoch])
             # A seed per epoch: with one for all, every pass would take the rows in the same order.
-            model.set_params(random_state=_seed(task.seed, epoch), **{name: float(rate)})
+            model.set_params(random_state=seed(task, epoch), **{name: rate})
             if hasattr(model, "_optimizer"):  # the MLP's, made in the first epoch
-                model._optimizer.learning_rate_init = model._optimizer.learning_rate = float(rate)
+                model._optimizer.learning_rate_init = model._optimizer.learning_rate = rate
             model.partial_fit(task.inputs, task.labels, classes=classes)
             wanted = watch.show(model.predict_proba(task.validation)).tolist()
             kept = {
@@ -139,28 +123,23 @@ class SteppedLearner(ScikitLearner):
                 for at in wanted
                 if at in kept or at == epoch
             }
-
-        def cut(at: int) -> bytes:
-            learner = copy.copy(kept[at])
-            if hasattr(learner, "_optimizer"):
-                del learner._optimizer  # it is twice the size of the weights, and training is over
-            return _skops.dump(learner)
-
-        return cut
+            watch.rest(partial(_state, model, kept))
+        return lambda at: _stored(kept[at])
 
 
-def adapt(model: Any) -> ScikitLearner:
-    """The way in which a scikit-learn classifier is trained."""
-    from sklearn.ensemble import GradientBoostingClassifier, HistGradientBoostingClassifier
-    from sklearn.linear_model import SGDClassifier
-    from sklearn.neural_network import MLPClassifier
+def _state(model: Any, kept: Mapping[int, Any]) -> State:
+    learners = {str(at): _stored(learner) for at, learner in kept.items()}
+    return {"model": _skops.dump(model), **learners}
 
-    if isinstance(model, GradientBoostingClassifier | HistGradientBoostingClassifier):
-        return StagedLearner(model)
-    # The MLP's solver "lbfgs" has no epochs, and no `partial_fit`.
-    if isinstance(model, MLPClassifier | SGDClassifier) and hasattr(model, "partial_fit"):
-        return SteppedLearner(model)
-    return ScikitLearner(model)
+
+def _stored(learner: Any) -> bytes:
+    """A learner that will not be trained any more, as bytes."""
+    if isinstance(learner, bytes):
+        return learner
+    learner = copy.copy(learner)
+    if hasattr(learner, "_optimizer"):
+        del learner._optimizer  # it is twice the size of the weights, and training is over
+    return _skops.dump(learner)
 
 
 def load(payload: bytes) -> Predict:
@@ -171,7 +150,3 @@ def load(payload: bytes) -> Predict:
         return np.asarray(model.predict_proba(inputs))
 
     return predict
-
-
-def _seed(seed: int, name: int | str) -> int:
-    return seeds.number(seed, name) % 2**31

@@ -6,6 +6,8 @@ import json
 import zipfile
 from typing import Any
 
+import numpy as np
+
 from dynsnap.errors import FileError, PlanError
 
 # Parts of scikit-learn's classifiers that are not estimators themselves, and plain functions that
@@ -92,7 +94,11 @@ def _trusted(name: str) -> bool:
 
 
 def _canonical(content: bytes) -> bytes:
-    """The same archive without what differs between runs: memory addresses and the time of day."""
+    """The same archive without what differs between runs.
+
+    That is memory addresses, the time of day, and whatever was in memory between the fields of
+    the nodes of a tree.
+    """
     numbers: dict[str, int] = {}
 
     def renumbered(node: Any) -> Any:
@@ -102,7 +108,10 @@ def _canonical(content: bytes) -> bytes:
             return node
         if "__id__" not in node:
             return {key: renumbered(value) for key, value in node.items()}
-        number = numbers.setdefault(str(node["__id__"]), len(numbers))
+        # Whether two equal numbers or words are one object in memory is a matter of chance.
+        plain = node.get("__loader__") == "JsonNode"
+        own = f"json {node['content']}" if plain else str(node["__id__"])
+        number = numbers.setdefault(own, len(numbers))
         fresh = {key: renumbered(value) for key, value in node.items()} | {"__id__": number}
         if isinstance(file := node.get("file"), str):
             fresh["file"] = renamed(file)
@@ -114,10 +123,29 @@ def _canonical(content: bytes) -> bytes:
 
     with zipfile.ZipFile(io.BytesIO(content)) as old:
         schema = renumbered(json.loads(old.read("schema.json")))
-        files = {renamed(name): old.read(name) for name in old.namelist() if name != "schema.json"}
+        files = {
+            renamed(name): _without_padding(old.read(name))
+            for name in old.namelist()
+            if name != "schema.json"
+        }
     files["schema.json"] = json.dumps(schema, separators=(",", ":")).encode()
     fresh = io.BytesIO()
     with zipfile.ZipFile(fresh, "w", zipfile.ZIP_DEFLATED) as new:
         for name in sorted(files):
             new.writestr(zipfile.ZipInfo(name), files[name], zipfile.ZIP_DEFLATED)
     return fresh.getvalue()
+
+
+def _without_padding(file: bytes) -> bytes:
+    """An array's file with zeros between the fields of its rows; any other file as it is."""
+    if not file.startswith(b"\x93NUMPY"):
+        return file
+    array = np.load(io.BytesIO(file), allow_pickle=False)
+    if array.dtype.fields is None or not array.size:
+        return file
+    rows = np.frombuffer(file[-array.nbytes :], np.uint8).reshape(array.size, -1).copy()
+    used = np.zeros(rows.shape[1], dtype=bool)
+    for kind, offset in (field[:2] for field in array.dtype.fields.values()):
+        used[offset : offset + kind.itemsize] = True
+    rows[:, ~used] = 0
+    return file[: -array.nbytes] + rows.tobytes()

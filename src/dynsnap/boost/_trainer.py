@@ -1,7 +1,6 @@
 """A trainer for boosted trees and scikit-learn classifiers."""
 
 import json
-import time
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any
@@ -10,15 +9,19 @@ import numpy as np
 
 from dynsnap import seeds
 from dynsnap._types import AnyArray, MemberScores
-from dynsnap.boost import _scikit
 from dynsnap.boost._learner import Learner, Task, describe
 from dynsnap.boost._lightgbm import LightGBMLearner
-from dynsnap.boost._snapshots import FORMAT, features, pack, score
+from dynsnap.boost._saver import Saver
+from dynsnap.boost._scikit import ScikitLearner, SteppedLearner
+from dynsnap.boost._snapshots import features, pack, score
+from dynsnap.boost._staged import GradientLearner, HistogramLearner
 from dynsnap.boost._watch import Watch
 from dynsnap.boost._xgboost import XGBoostLearner
 from dynsnap.data import Stream, split
-from dynsnap.ensemble import Monitor, Recipe, Round, RoundSpec, snapshot_epochs
-from dynsnap.errors import DynSnapError, PlanError, TrainingError
+from dynsnap.ensemble import Checkpoints, Monitor, Recipe, Round, RoundSpec, snapshot_epochs
+from dynsnap.errors import DynSnapError, Interrupted, PlanError, TrainingError
+
+_WAY = 2  # of training: it goes up when the same spec gives other bits than before
 
 
 class BoostTrainer:
@@ -33,7 +36,11 @@ class BoostTrainer:
         stream: The growing data.
         model: An instance, not fitted. Its parameters hold, except the number of iterations, the
             random state, threads and early stopping, which the round decides.
-        monitor: Is told about every epoch, and may stop the training. A stopped round starts over.
+        monitor: Is told about every epoch, and may stop the training.
+        checkpoints: Keeps unfinished rounds. One that is taken up again ends in the same bits as
+            one that was never stopped. Classifiers that give one learner per round cannot stop
+            before they are fitted.
+        checkpoint_every: Least seconds between two checkpoints of a round.
         keep_weights: Whether rounds carry their learners, or scores only.
 
     Example:
@@ -57,12 +64,18 @@ class BoostTrainer:
         *,
         model: Any,
         monitor: Monitor | None = None,
+        checkpoints: Checkpoints | None = None,
+        checkpoint_every: float = 60.0,
         keep_weights: bool = True,
     ) -> None:
+        if checkpoint_every < 0:
+            raise PlanError(f"`checkpoint_every` must not be negative, got {checkpoint_every}.")
         self._stream = stream
         self._model = model
         self._learner = _adapt(model)
         self._monitor = monitor
+        self._checkpoints = checkpoints
+        self._checkpoint_every = checkpoint_every
         self._keep_weights = keep_weights
 
     @cached_property
@@ -70,7 +83,7 @@ class BoostTrainer:
         """Text that changes whenever the data, the model or the library would change a round."""
         learner = self._learner
         parts = [
-            f"boost/{FORMAT}",
+            f"boost/{_WAY}",
             learner.kind,
             learner.version,
             describe(self._model),
@@ -96,16 +109,34 @@ class BoostTrainer:
                 raise PlanError(
                     f"{type(self._model).__name__} always starts afresh, but {spec} has a parent."
                 )
-        return map(self._train, specs)
+        return self._train(specs)
 
     def score(self, weights: Sequence[bytes], inputs: AnyArray, /) -> MemberScores:
         """Scores of stored learners, with a column for every class of the stream."""
         return score(weights, inputs, classes=len(self._stream.pool.classes))
 
-    def _train(self, spec: RoundSpec) -> Round:
+    def _train(self, specs: Sequence[RoundSpec]) -> Iterator[Round]:
+        stopping = False
+        for spec in specs:
+            if stopping:
+                raise Interrupted(
+                    f"Stopped before {spec}. Finished rounds are kept; run the same again to go on."
+                )
+            saver = Saver(
+                spec,
+                checkpoints=self._checkpoints,
+                every=self._checkpoint_every,
+                owner=self.fingerprint,
+            )
+            done, stopping = self._train_one(spec, saver)
+            yield done
+            # Not before the caller has come back for more, and so has the round in safety.
+            saver.drop()
+
+    def _train_one(self, spec: RoundSpec, saver: Saver) -> tuple[Round, bool]:
+        """A round, and whether the monitor asked to stop while it was in its last epoch."""
         from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-        start = time.perf_counter()
         pool, name = self._stream.pool, spec.canonical()
         rng = seeds.generator(spec.seed, name, "split")
         train, validation = split(self._stream, spec.generation, rng)
@@ -121,11 +152,19 @@ class BoostTrainer:
             validation=features(pool.inputs[validation]),
             seed=seeds.number(spec.seed, name, "model") % 2**31,
         )
-        watch = Watch(spec, truth=pool.labels[validation], seen=seen, monitor=self._monitor)
+        begun = saver.restore(self._learner.open)
+        watch = Watch(
+            spec,
+            truth=pool.labels[validation],
+            seen=seen,
+            monitor=self._monitor,
+            saver=saver,
+            curve=begun.curve,
+        )
         # One thread: sums in parallel come in any order, and so differ in their last bits.
         with threadpool_limits(limits=1):
             try:
-                cut = self._learner.fit(task, watch)
+                cut = self._learner.fit(task, watch, begun.state)
             except DynSnapError:
                 raise
             except Exception as error:  # whatever the library has to say about model or data
@@ -136,14 +175,14 @@ class BoostTrainer:
             weights = tuple(
                 pack(cut(epoch), learner=self._learner, seen=seen) for epoch in epochs.tolist()
             )
-            seconds = time.perf_counter() - start
+            seconds = saver.seconds
             # The stored learners are what is scored, so what was stored is what was measured.
             scores = {
                 name: self.score(weights, held_out.inputs)
                 for name, held_out in self._stream.evaluation.items()
             }
         curve = np.array(watch.curve)
-        return Round(
+        done = Round(
             spec=spec,
             accuracy=curve[epochs],
             epochs=epochs,
@@ -152,6 +191,7 @@ class BoostTrainer:
             weights=weights if self._keep_weights else (),
             seconds=seconds,
         )
+        return done, watch.stopping
 
 
 def _adapt(model: Any) -> Learner:
@@ -167,4 +207,19 @@ def _adapt(model: Any) -> Learner:
         return XGBoostLearner(model)
     if "lightgbm" in homes:
         return LightGBMLearner(model)
-    return _scikit.adapt(model)
+    return _adapt_scikit(model)
+
+
+def _adapt_scikit(model: Any) -> Learner:
+    from sklearn.ensemble import GradientBoostingClassifier, HistGradientBoostingClassifier
+    from sklearn.linear_model import SGDClassifier
+    from sklearn.neural_network import MLPClassifier
+
+    if isinstance(model, GradientBoostingClassifier):
+        return GradientLearner(model)
+    if isinstance(model, HistGradientBoostingClassifier):
+        return HistogramLearner(model)
+    # The MLP's solver "lbfgs" has no epochs, and no `partial_fit`.
+    if isinstance(model, MLPClassifier | SGDClassifier) and hasattr(model, "partial_fit"):
+        return SteppedLearner(model)
+    return ScikitLearner(model)

@@ -1,27 +1,40 @@
 """Follow the validation accuracy of one round, and say which epochs are worth a snapshot."""
 
+from collections.abc import Callable
+
 import numpy as np
 
 from dynsnap._types import Labels, Positions, Scores
+from dynsnap.boost._saver import Saver, State
 from dynsnap.ensemble import Monitor, RoundSpec, snapshot_epochs
 from dynsnap.errors import Interrupted, TrainingError
 
 
 class Watch:
-    """Is shown the validation scores after every epoch of one round.
+    """Is shown the validation scores after every epoch of one round, and may stop it there.
 
     Attributes:
-        curve: Validation accuracy after every epoch so far.
+        curve: Validation accuracy after every epoch so far; its length is the epoch that is next.
+        stopping: Whether the monitor has asked to stop.
     """
 
     def __init__(
-        self, spec: RoundSpec, *, truth: Labels, seen: Labels, monitor: Monitor | None
+        self,
+        spec: RoundSpec,
+        *,
+        truth: Labels,
+        seen: Labels,
+        monitor: Monitor | None,
+        saver: Saver,
+        curve: list[float],
     ) -> None:
         self._spec = spec
         self._truth = truth
         self._seen = seen
         self._monitor = monitor
-        self.curve: list[float] = []
+        self._saver = saver
+        self.curve = curve
+        self.stopping = False
 
     def show(self, scores: Scores) -> Positions:
         """Take the scores after one more epoch, and say which epochs are worth keeping so far."""
@@ -33,13 +46,30 @@ class Watch:
         # The columns are the classes that the round has seen, in their order.
         # In single precision, as they are stored: what is measured here holds for what is kept.
         labels = self._seen[np.argmax(scores.astype(np.float32), axis=1)]
-        accuracy = float(np.mean(labels == self._truth))
-        self.curve.append(accuracy)
-        if self._monitor is not None:
-            self._monitor.epoch_done(self._spec, len(self.curve) - 1, accuracy)
-            if self._monitor.stopping():
-                raise Interrupted(
-                    f"Stopped in {self._spec}, after epoch {len(self.curve) - 1}. Finished rounds "
-                    "are kept; this one starts over."
-                )
+        self.curve.append(float(np.mean(labels == self._truth)))
         return snapshot_epochs(self._spec.recipe, self.curve)
+
+    def rest(self, state: Callable[[], State] | None) -> None:
+        """The epoch that was shown is over: the place to save the round, and to stop.
+
+        Args:
+            state: Gives all that the learner needs to go on from here; None where no file can
+                hold it.
+
+        Raises:
+            Interrupted: The monitor asked to stop, and epochs are left to train.
+        """
+        epoch = len(self.curve) - 1
+        if self._monitor is not None:
+            self._monitor.epoch_done(self._spec, epoch, self.curve[-1])
+            self.stopping = self.stopping or self._monitor.stopping()
+        if epoch + 1 == self._spec.recipe.epochs:
+            return  # the round is as good as finished
+        if state is not None and (self.stopping or self._saver.due()):
+            self._saver.save(self.curve, state())
+        if self.stopping:
+            goes = "was saved" if self._saver.saves and state is not None else "starts over"
+            raise Interrupted(
+                f"Stopped in {self._spec}, after epoch {epoch}. Finished rounds are kept; this one "
+                f"{goes}. Run the same again to go on."
+            )

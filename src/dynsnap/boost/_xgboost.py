@@ -5,7 +5,16 @@ from typing import Any
 import numpy as np
 
 from dynsnap._types import AnyArray, Labels, Scores
-from dynsnap.boost._learner import Cut, Predict, Task, rates, refuse_unknown, two_columns
+from dynsnap.boost._learner import (
+    Cut,
+    Predict,
+    Task,
+    rates,
+    refuse_unknown,
+    seed,
+    two_columns,
+)
+from dynsnap.boost._saver import State
 from dynsnap.boost._watch import Watch
 from dynsnap.ensemble import Recipe
 from dynsnap.errors import PlanError
@@ -42,6 +51,9 @@ class XGBoostLearner:
         self._model = model
         self._rate = float(params.get("learning_rate") or params.get("eta") or 0.3)
         self._module = xgboost
+        # An updater that was chosen by hand cannot be renewed, and a GPU's keeps more than that.
+        device = str(params.get("device") or "cpu")
+        self._resumable = not params.get("updater") and device.startswith("cpu")
 
     @property
     def version(self) -> str:
@@ -50,44 +62,78 @@ class XGBoostLearner:
     def check(self, recipe: Recipe) -> None:
         """Every recipe without dropout will do."""
 
-    def fit(self, task: Task, watch: Watch) -> Cut:
+    def open(self, state: State) -> Any:
+        booster = self._module.Booster()
+        booster.load_model(bytearray(state["booster"]))
+        return booster
+
+    def fit(self, task: Task, watch: Watch, begun: Any) -> Cut:
         from sklearn.base import clone
 
         # XGBoost keeps the margins of the evaluation set and adds each new tree to them, so that
         # looking on after every iteration costs one pass over the trees, not one per iteration.
+        # A booster that is read back adds them up in the same order, to the same bits.
         def look(_truth: Labels, scores: Scores) -> float:
             watch.show(two_columns(scores))
             return 0.0
 
-        schedule = rates(task.recipe, self._rate)
+        schedule, resumable = rates(task.recipe, self._rate), self._resumable
+        method = self._model.get_params().get("tree_method") or "auto"
+        another = "hist" if method in ("approx", "exact") else "approx"
 
-        class Scheduler(self._module.callback.TrainingCallback):  # type: ignore[misc, name-defined]
+        class Iterations(self._module.callback.TrainingCallback):  # type: ignore[misc, name-defined]
             # XGBoost's own LearningRateScheduler sets a rate after its iteration, one too late.
             def before_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:
-                model.set_param("learning_rate", float(schedule[epoch]))
+                iteration = len(watch.curve)
+                # Where an updater is in its random numbers is stored nowhere, so each iteration
+                # gets a new one, with a seed of its own. A change of method and back makes it;
+                # asking for the configuration makes the change happen.
+                model.set_param({"tree_method": another})
+                model.save_config()
+                model.set_param(
+                    {
+                        "tree_method": method,
+                        "seed": seed(task, iteration),
+                        "learning_rate": float(schedule[iteration]),
+                    }
+                )
+                return False
+
+            def after_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:
+                watch.rest((lambda: {"booster": _raw(model)}) if resumable else None)
                 return False
 
         model = clone(self._model).set_params(
-            n_estimators=task.recipe.epochs,
+            n_estimators=task.recipe.epochs - len(watch.curve),
             objective="binary:logistic",  # becomes multi:softprob with more than two classes
             eval_metric=look,
             disable_default_eval_metric=True,
             early_stopping_rounds=None,
-            callbacks=[Scheduler()],
+            callbacks=[Iterations()],
             random_state=task.seed,
             n_jobs=1,
             verbosity=0,
         )
         # The labels are not looked at: a validation row may be of a class that was never seen.
         unused = np.zeros(len(task.validation), dtype=np.int64)
-        model.fit(task.inputs, task.labels, eval_set=[(task.validation, unused)], verbose=False)
+        model.fit(
+            task.inputs,
+            task.labels,
+            eval_set=[(task.validation, unused)],
+            verbose=False,
+            xgb_model=begun,
+        )
         booster = model.get_booster()
         booster.set_attr(**{_MISSING: repr(float(model.missing))})
 
         def cut(epoch: int) -> bytes:
-            return bytes(booster[: epoch + 1].save_raw("ubj"))
+            return _raw(booster[: epoch + 1])
 
         return cut
+
+
+def _raw(booster: Any) -> bytes:
+    return bytes(booster.save_raw("ubj"))
 
 
 def load(payload: bytes) -> Predict:

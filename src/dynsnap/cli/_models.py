@@ -23,6 +23,7 @@ def make_trainer(plan: StudyPlan, stream: Stream, *, store: RunFolder, monitor: 
     settings = Section(plan.training, "[training]", taken=["epochs"])
     trainer: Trainer
     if _is_boosted(plan.model):
+        every = settings.take("checkpoint_every", float, 60.0)
         settings.finish()
         from dynsnap.boost import BoostTrainer
 
@@ -30,6 +31,8 @@ def make_trainer(plan: StudyPlan, stream: Stream, *, store: RunFolder, monitor: 
             stream,
             model=_classifier(plan.model),
             monitor=monitor,
+            checkpoints=store.checkpoints(lambda spec: round_key(trainer, spec)),
+            checkpoint_every=every,
             keep_weights=store.keeps_weights,
         )
     else:
