@@ -15,6 +15,7 @@ from dynsnap.errors import InputError
 from dynsnap.estimator import _file, _inputs
 from dynsnap.estimator._backends import TORCH_SETTINGS, ScoreMembers, allows_nan, scoring
 from dynsnap.estimator._fitted import Fitted, Member
+from dynsnap.estimator._student import student
 from dynsnap.estimator._training import train
 from dynsnap.predictions import Predictions
 
@@ -155,31 +156,58 @@ class DynSnapClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 after `load` or with `keep_data=False`.
         """
         check_is_fitted(self)
-        if self._lost:
-            names = ", ".join(f"`{name}`" for name in self._lost)
-            raise InputError(
-                f"To retrain a loaded estimator, pass {names} to `load` again: a file cannot hold "
-                "what it was trained with."
-            )
-        if earlier is not None:
-            before = self._checked(*earlier)
-        elif self._data is not None:
-            before = self._data
-        else:
-            raise InputError(
-                "This estimator does not hold the data that it was trained on: pass all of it as "
-                "`retrain(X, y, earlier=(X_before, y_before))`."
-            )
+        self._check_nothing_lost("retrain")
+        before = self._data_so_far(earlier, "retrain(X, y, earlier=(X_before, y_before))")
         inputs, labels = (
             _inputs.joined(old, new, name)
             for old, new, name in zip(before, self._checked(X, y), ("X", "y"), strict=True)
         )
-        fresh = clone(self)
-        for name in ("n_features_in_", "feature_names_in_", "_shape", "_allow_nan", "_lost"):
-            if hasattr(self, name):
-                setattr(fresh, name, getattr(self, name))
-        found: DynSnapClassifier = fresh._learn(inputs, labels, generation=self.generation_ + 1)
-        return found
+        return self._copy()._learn(inputs, labels, generation=self.generation_ + 1)
+
+    def distill(
+        self,
+        *,
+        weight: float = 1.0,
+        temperature: float = 1.0,
+        epochs: int | None = None,
+        previous: "DynSnapClassifier | None" = None,
+        share: float = 0.3,
+        data: tuple[Any, Any] | None = None,
+    ) -> "DynSnapClassifier":
+        """A new estimator: one network that was taught to say what this ensemble says.
+
+        It predicts, saves and loads as any other, at the cost of one network. For the next
+        generation, retrain the ensemble and distil that. Torch modules only.
+
+        Args:
+            weight: What the ensemble counts for; the labels have the rest.
+            temperature: How soft scores are made before they are compared.
+            epochs: Epochs of its training; `epochs` of this estimator by default.
+            previous: A second teacher, of the generation before: its ensemble, or what that was
+                distilled to. It has no say on rows of classes that it never saw.
+            share: What the second teacher counts for.
+            data: All data so far, as (X, y): needed where this estimator does not hold it, after
+                `load` or with `keep_data=False`.
+        """
+        check_is_fitted(self)
+        self._check_nothing_lost("distil")
+        if previous is not None:
+            check_is_fitted(previous)
+        inputs, labels = self._data_so_far(data, "distill(data=(X, y))")
+        made = student(
+            self,
+            inputs,
+            labels,
+            weight=weight,
+            temperature=temperature,
+            epochs=epochs,
+            previous=previous,
+            share=share,
+        )
+        fresh = self._copy()
+        fresh.set_params(method="singlebase", members=1, snapshots=1)
+        kept = (inputs, labels) if self.keep_data else None
+        return fresh._become(made, self.classes_, data=kept)
 
     def _learn(self, inputs: AnyArray, labels: AnyArray, *, generation: int) -> "DynSnapClassifier":
         made, classes = train(self, inputs, labels, generation=generation)
@@ -194,6 +222,33 @@ class DynSnapClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._score_members: ScoreMembers | None = None
         self._open()  # now, because predicting must leave an estimator as it was
         return self
+
+    def _copy(self) -> "DynSnapClassifier":
+        """An estimator for the same inputs with the same settings, yet to be fitted."""
+        fresh: DynSnapClassifier = clone(self)
+        for name in ("n_features_in_", "feature_names_in_", "_shape", "_allow_nan", "_lost"):
+            if hasattr(self, name):
+                setattr(fresh, name, getattr(self, name))
+        return fresh
+
+    def _data_so_far(self, given: tuple[Any, Any] | None, how: str) -> tuple[AnyArray, AnyArray]:
+        """All data so far: what was given, or what this estimator holds."""
+        if given is not None:
+            return self._checked(*given)
+        if self._data is None:
+            raise InputError(
+                "This estimator does not hold the data that it was trained on: pass all of it as "
+                f"`{how}`."
+            )
+        return self._data
+
+    def _check_nothing_lost(self, what: str) -> None:
+        if self._lost:
+            names = ", ".join(f"`{name}`" for name in self._lost)
+            raise InputError(
+                f"To {what} a loaded estimator, pass {names} to `load` again: a file cannot hold "
+                "what it was trained with."
+            )
 
     # --- what fitting found -----------------------------------------------------------------
 

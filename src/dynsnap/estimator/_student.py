@@ -1,0 +1,113 @@
+"""One network of a fitted ensemble: a student that learns to say what the ensemble says."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dynsnap import seeds
+from dynsnap._types import AnyArray, Flags, Scores
+from dynsnap.data import Pool, from_generations
+from dynsnap.ensemble import (
+    EnsemblePlan,
+    Lesson,
+    Method,
+    Recipe,
+    Schedule,
+    Teaching,
+    grow_rounds,
+    with_second,
+)
+from dynsnap.errors import InputError, PlanError
+from dynsnap.estimator._backends import backend_of, trainer
+from dynsnap.estimator._fitted import Fitted, fitted
+from dynsnap.estimator._inputs import encoded
+
+if TYPE_CHECKING:
+    from dynsnap.estimator._classifier import DynSnapClassifier
+
+
+def student(
+    estimator: "DynSnapClassifier",
+    inputs: AnyArray,
+    labels: AnyArray,
+    *,
+    weight: float,
+    temperature: float,
+    epochs: int | None,
+    previous: "DynSnapClassifier | None",
+    share: float,
+) -> Fitted:
+    """One network, taught by a fitted estimator on the data that it was fitted on."""
+    if estimator._fitted.backend != "torch":
+        raise PlanError(
+            "Only networks can be distilled: boosted trees and scikit-learn's classifiers learn "
+            "from labels, not from scores."
+        )
+    classes, positions = encoded(labels, validation=estimator.validation)
+    if classes.tolist() != estimator.classes_.tolist():
+        raise InputError(
+            f"The data has the classes {classes.tolist()}, but the ensemble was trained on "
+            f"{estimator.classes_.tolist()}. Pass the data that it was trained on."
+        )
+    scores: Scores = estimator.predict_proba(inputs)
+    if previous is not None:
+        second, known = _said(previous, inputs, classes)
+        scores = with_second(scores, second, share=share, heard=known[positions])
+    pool = Pool(
+        name="X",
+        inputs=inputs,
+        labels=positions,
+        classes=tuple(str(name) for name in classes),
+        ids=np.arange(len(inputs)),
+    )
+    generation, rows = estimator.generation_, np.arange(len(inputs))
+    stream = from_generations(
+        pool, [rows] * generation, test=pool.take(rows[:1]), validation=estimator.validation
+    )
+    base = trainer(
+        estimator.model, stream, monitor=estimator.monitor, settings=estimator._torch_settings()
+    )
+    assert isinstance(base, Teaching)
+    method = Method(
+        name="singlebase",
+        recipe=Recipe(
+            schedule=Schedule("step"),
+            epochs=estimator.epochs if epochs is None else epochs,
+            snapshots=1,
+        ),
+        plan=EnsemblePlan(size=1, snapshots=1, beta=1.0),
+    )
+    # Its own randomness, which no round of the ensemble has.
+    seed = seeds.number(estimator._fitted.seed, "student")
+    rounds = grow_rounds(
+        method.plan,
+        base.taught(Lesson(scores=scores, weight=weight, temperature=temperature)),
+        recipe=method.recipe,
+        generation=generation,
+        seed=seed,
+    )
+    return fitted(
+        method,
+        rounds,
+        backend=backend_of(estimator.model),
+        epochs=estimator.epochs,
+        seed=seed,
+        generation=generation,
+    )
+
+
+def _said(
+    previous: "DynSnapClassifier", inputs: AnyArray, classes: AnyArray
+) -> tuple[Scores, Flags]:
+    """What an earlier generation says, in the columns of this one, and which classes it knows."""
+    known = previous.classes_.tolist()
+    gone = [name for name in known if name not in classes.tolist()]
+    if gone:
+        raise InputError(
+            f"`previous` knows the class {gone[0]!r}, which this generation does not have. Pass "
+            "the generation before, of the same task."
+        )
+    places = [classes.tolist().index(name) for name in known]
+    second = np.zeros((len(inputs), len(classes)))
+    second[:, places] = previous.predict_proba(inputs)
+    return second, np.isin(np.arange(len(classes)), places)
