@@ -11,14 +11,14 @@ from typing import Any
 import click
 import numpy as np
 
-from dynsnap import predictions, report, study, theory
+from dynsnap import report, study, theory
 from dynsnap.cli import _closer
 from dynsnap.cli import _options as options
 from dynsnap.cli._looks import inputs_option
+from dynsnap.cli._stored import StoredRounds, truth_of
 from dynsnap.ensemble import Method, Round, members, survivors, threshold, wanted
 from dynsnap.errors import DynSnapError, FileError
 from dynsnap.report.html import Curve, StudyFindings
-from dynsnap.store import RunFolder
 from dynsnap.study import Ensemble, Row, StudyPlan, SweepRow
 
 _CURVES = 4
@@ -165,30 +165,18 @@ def _sweeps(path: Path) -> list[SweepRow]:
 
 
 class _Rounds:
-    """The stored rounds of a study, found by what they are, not by their keys."""
+    """The stored rounds of a study."""
 
     def __init__(self, folder: Path, plan: StudyPlan) -> None:
         self._plan = plan
-        self._store = RunFolder(folder, weights=False)
-        self._keys: dict[str, str] = {}
-        age: dict[str, float] = {}
-        for entry in self._store.entries():
-            if entry.damage is not None:
-                continue
-            name = json.dumps(entry.facts["spec"], sort_keys=True, separators=(",", ":"))
-            written = (folder / "rounds" / f"{entry.key}.npz").stat().st_mtime
-            # A study that was edited may have left older rounds of the same name.
-            if written >= age.get(name, 0.0):
-                age[name], self._keys[name] = written, entry.key
+        self._stored = StoredRounds(folder)
 
     def of(self, method: Method, generation: int) -> list[Round]:
         """The rounds of an ensemble, as far as they are there."""
         ensemble = Ensemble(method=method, generation=generation, replicate=0)
         found: list[Round] = []
         while wanted(method.plan, found):
-            spec = ensemble.spec(len(found), seed=self._plan.seed)
-            key = self._keys.get(spec.canonical())
-            done = None if key is None else self._store.get(key, spec)
+            done = self._stored.get(ensemble.spec(len(found), seed=self._plan.seed))
             if done is None:
                 break
             found.append(done)
@@ -228,7 +216,7 @@ class _Rounds:
             old, new = (members(method.plan, self.of(method, g)) for g in (count - 1, count))
             if len(old) != len(new):
                 return
-            truth = _truth(folder, method.name, count)
+            truth = truth_of(folder, f"{method.name}-*-g{count}*")
             inputs = old.scores["test"].shape[1]
             step = max(1, -(-inputs // _AUDITED))
             yield (
@@ -239,10 +227,3 @@ class _Rounds:
                     truth=None if truth is None or len(truth) != inputs else truth[::step],
                 ),
             )
-
-
-def _truth(folder: Path, method: str, generation: int) -> Any:
-    """The true classes of the test inputs, from a file of predictions on them."""
-    for path in sorted((folder / "predictions").glob(f"{method}-*-g{generation}*.parquet")):
-        return predictions.read(path).truth
-    return None

@@ -1,0 +1,65 @@
+"""What lies in a run folder, for commands that look and do not train."""
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from dynsnap import predictions
+from dynsnap._types import Labels
+from dynsnap.ensemble import Round, RoundSpec
+from dynsnap.store import RunFolder
+from dynsnap.study import Ensemble
+
+
+class StoredRounds:
+    """The rounds of a run folder, found by what they are, not by their keys.
+
+    Attributes:
+        damaged: How many rounds cannot be used.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._store = RunFolder(folder, weights=False)
+        self._keys: dict[str, dict[int, str]] = {}  # by all that names a round but its index
+        self.damaged = 0
+        age: dict[str, float] = {}
+        for entry in self._store.entries():
+            if entry.damage is not None:
+                self.damaged += 1
+                continue
+            spec = entry.facts["spec"]
+            name = json.dumps(spec, sort_keys=True)
+            written = (folder / "rounds" / f"{entry.key}.npz").stat().st_mtime
+            # A study that was edited may have left older rounds of the same name.
+            if written >= age.get(name, 0.0):
+                age[name] = written
+                self._keys.setdefault(_family(spec), {})[spec["index"]] = entry.key
+
+    def get(self, spec: RoundSpec) -> Round | None:
+        """A round, None where it is not there or damaged."""
+        key = self._keys.get(_family(dataclasses.asdict(spec)), {}).get(spec.index)
+        return None if key is None else self._store.get(key, spec)
+
+    def all_of(self, ensemble: Ensemble, *, seed: int) -> list[Round]:
+        """All rounds that an ensemble could be made of, also those that it does not need."""
+        known = self._keys.get(_family(dataclasses.asdict(ensemble.spec(0, seed=seed))), {})
+        specs = [
+            ensemble.spec(index - ensemble.offset, seed=seed)
+            for index in sorted(known)
+            if index >= ensemble.offset
+        ]
+        return [done for spec in specs if (done := self.get(spec)) is not None]
+
+
+def truth_of(folder: Path, pattern: str = "*") -> Labels | None:
+    """The true classes of the test inputs, from a file of predictions; None where there is none."""
+    for path in sorted((folder / "predictions").glob(f"{pattern}.parquet")):
+        return predictions.read(path).truth
+    return None
+
+
+def _family(spec: Mapping[str, Any]) -> str:
+    kept = {name: value for name, value in spec.items() if name != "index"}
+    return json.dumps(kept, sort_keys=True)
