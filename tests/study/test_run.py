@@ -1,5 +1,6 @@
 import csv
 import dataclasses
+import re
 
 import numpy as np
 import pytest
@@ -159,10 +160,37 @@ def test_the_table_is_written_with_the_agreed_columns(finished):
     _, folder, result = finished
     with (folder / "table.csv").open(newline="") as file:
         lines = list(csv.reader(file))
-    assert lines[0] == ["method", "combination", "metric", "value", "low", "high", "cost", "spread"]
+    columns = "method combination metric value low high cost seconds spread"
+    assert lines[0] == columns.split()
     assert len(lines) - 1 == len(result.rows)
     # As text: a value that is not defined equals nothing, not even itself.
     assert str(study.read_table(folder / "table.csv")) == str(list(result.rows))
+
+
+def test_the_transitions_of_every_pair_average_to_those_of_the_table(finished):
+    _, _, result = finished
+    for metric in ("kept", "gained", "lost", "never", "composite"):
+        each = [row.value for row in _rows_of(result, metric + r"_\d+_\d+")]
+        assert len(each) == 3
+        assert np.isclose(np.mean(each), result.value("dynsnap-cyc", metric).value)
+
+
+def test_every_row_has_its_cost_in_trainings_and_in_seconds(finished):
+    _, _, result = finished
+    seconds = {(row.method, row.combination): row.value for row in _rows_of(result, "seconds", "")}
+    for row in result.rows:
+        assert row.cost > 0
+        assert row.seconds == seconds[row.method, row.combination]
+
+
+def _rows_of(result, pattern, method="dynsnap-cyc", how="average"):
+    """Rows of one method and combination, or of all, whose metric is named so."""
+    return [
+        row
+        for row in result.rows
+        if re.fullmatch(pattern, row.metric)
+        and (not method or (row.method, row.combination) == (method, how))
+    ]
 
 
 def test_the_four_combinations_of_single_base_are_equal(finished):

@@ -24,6 +24,8 @@ NEVER_RETRAIN = "never-retrain"
 
 # Votes are one-hot rows of each member, and their correlations only repeat the consistency.
 _NOT_OF_VOTES = ("pearson", "cosine")
+_TRANSITIONS = ("kept", "gained", "lost", "never", "composite")
+_FEW = 4  # generations, whose pairs are all told apart
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +34,8 @@ class Row:
 
     Attributes:
         metric: A name of the catalogue; "accuracy_1" for the accuracy of generation 1 alone, and so
-            on; "late_accuracy" for the accuracy of the last generation on the classes that arrive
+            on; "lost_1_2" for the transition from generation 1 to generation 2 alone, and so on;
+            "late_accuracy" for the accuracy of the last generation on the classes that arrive
             late, "seconds" for the training time of one generation, "retrain_cost" for the cost
             (κ) of a generation that is not the first.
         value: Generation metrics averaged over generations, pair metrics over pairs, replicates
@@ -40,6 +43,7 @@ class Row:
         low: Lower bound of the interval over test inputs, None where there is none.
         high: Its upper bound.
         cost: Trainings from scratch (κ) that one generation takes.
+        seconds: The time that these take; None in tables of older versions.
         spread: Standard deviation of the value over replicates, None of a single one.
     """
 
@@ -50,6 +54,7 @@ class Row:
     low: float | None = None
     high: float | None = None
     cost: float
+    seconds: float | None = None
     spread: float | None = None
 
 
@@ -132,6 +137,7 @@ def averaged(replicates: Sequence[Sequence[Row]]) -> list[Row]:
             low=_mean(row.low for row in rows),
             high=_mean(row.high for row in rows),
             cost=_mean(row.cost for row in rows),
+            seconds=_mean(row.seconds for row in rows),
             spread=_spread([row.value for row in rows]),
         )
         for rows in together.values()
@@ -164,7 +170,9 @@ def read_table(path: Path) -> list[Row]:
                 low=number(cells["low"]),
                 high=number(cells["high"]),
                 cost=float(cells["cost"]),
-                spread=number(cells.get("spread") or ""),  # tables of older versions have none
+                # Tables of older versions have neither.
+                seconds=number(cells.get("seconds") or ""),
+                spread=number(cells.get("spread") or ""),
             )
             for cells in csv.DictReader(file)
         ]
@@ -181,7 +189,11 @@ def _noise_floor_rows(
 def _measured(
     plan: StudyPlan, said: Sequence[Predictions], how: Combination, *, each: bool = False
 ) -> dict[str, Estimate]:
-    """The averages over generations and pairs; and, if asked for, each generation's accuracy."""
+    """The averages over generations and pairs; and, if asked for, what each of them adds.
+
+    That is each generation's accuracy, and the transitions of each pair: of all pairs where there
+    are few, else of each generation and the next.
+    """
     names = [f"{position}" for position in range(1, len(said) + 1)]
     compared = compare(*said, names=names, resamples=plan.resamples)
     found = dict(compared.averages)
@@ -190,6 +202,10 @@ def _measured(
     if each:
         for generation in compared.generations:
             found[f"accuracy_{generation.name}"] = generation.metrics["accuracy"]
+        for pair in compared.pairs:
+            if len(said) <= _FEW or int(pair.new) == int(pair.old) + 1:
+                for name in _TRANSITIONS:
+                    found[f"{name}_{pair.old}_{pair.new}"] = pair.metrics[name]
     return found
 
 
@@ -211,6 +227,7 @@ def _rows(method: str, how: Combination, found: Mapping[str, Estimate], spent: P
             low=estimate.low,
             high=estimate.high,
             cost=spent.kappa,
+            seconds=spent.seconds,
         )
         for metric, estimate in measured.items()
     ]
