@@ -77,23 +77,37 @@ class Rolling:
         )
 
 
-def best(accuracy: Accuracies, agreement: Accuracies, *, count: int, rolling: Rolling) -> Positions:
+def best(
+    accuracy: Accuracies,
+    agreement: Accuracies,
+    *,
+    count: int,
+    rolling: Rolling,
+    new: Accuracies | None = None,
+) -> Positions:
     """Positions of the members to carry over, best first; equals in their own order.
 
     Args:
         accuracy: Of each member, on rows that no member was ever trained on.
         agreement: Of each member, how often it says there what the deployed ensemble says.
-        count: How many to carry over.
-        rolling: How much agreement counts.
+        count: How many to carry over at most.
+        rolling: How much agreement counts, and how far a member may lag behind.
+        new: The accuracy of new members on the same rows: who lags behind their mean stays behind.
 
     Example:
         >>> best(np.array([0.7, 0.9, 0.8]), np.zeros(3), count=2, rolling=Rolling())
         array([1, 2])
+        >>> best(np.array([0.7, 0.9, 0.8]), np.zeros(3), count=2, rolling=Rolling(),
+        ...      new=np.array([0.9]))
+        array([1])
     """
     if len(accuracy) < count:
         raise InputError(
             f"{count} members are to be carried over, but the last generation has {len(accuracy)}."
         )
-    merit = np.asarray(accuracy, float) + rolling.agreement * np.asarray(agreement, float)
-    ranked: Positions = np.argsort(-merit, kind="stable")
-    return ranked[:count]
+    accuracy = np.asarray(accuracy, float)
+    merit = accuracy + rolling.agreement * np.asarray(agreement, float)
+    ranked: Positions = np.argsort(-merit, kind="stable")[:count]
+    if new is not None and len(new):
+        ranked = ranked[accuracy[ranked] >= np.mean(new) - rolling.lag]
+    return ranked

@@ -131,11 +131,14 @@ class Casting:
         said = scores.argmax(axis=2)
         together = combine(scores, how="average", known=self.heeded(before)).argmax(axis=1)
         accuracy, agreement = np.mean(said == truth, axis=1), np.mean(said == together, axis=1)
-        kept = best(accuracy, agreement, count=rolling.carried(size), rolling=rolling)
         first = self._fresh(ensemble, ensemble.new_members)
-        if len(first):
-            bar = self._judged(first, ensemble.generation).mean() - rolling.lag
-            kept = kept[accuracy[kept] >= bar]
+        kept = best(
+            accuracy,
+            agreement,
+            count=rolling.carried(size),
+            rolling=rolling,
+            new=self._judged(first, ensemble.generation) if len(first) else None,
+        )
         return Cast(tuple(old.who[place] for place in kept.tolist()), accuracy[kept])
 
     def _judged(self, cast: Cast, generation: int) -> Accuracies:
