@@ -34,8 +34,11 @@ def test_the_four_cases_come_first(found):
     lines = result.stdout.splitlines()
     assert lines[0] == "old → new"
     assert lines[1].startswith("797 inputs, 10 classes")
-    assert [line.split()[0] for line in lines[5:9]] == ["kept", "gained", "lost", "never"]
-    assert f"{found['lost']:.4f}" in lines[7]
+    assert [word for word in lines[4].split() if word.isalpha()] == [
+        *("kept", "gained", "lost", "never", "right")
+    ]
+    assert [line.split()[0] for line in lines[8:12]] == ["kept", "gained", "lost", "never"]
+    assert f"{found['lost']:.4f}" in lines[10]
     assert "\x1b" not in result.stdout
     assert max(map(len, lines)) <= 100
 

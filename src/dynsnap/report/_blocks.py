@@ -5,6 +5,7 @@ class name is shown and never obeyed.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
 from typing import Literal, TypeAlias
@@ -32,10 +33,15 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """The head of a column; numbers are set right-aligned."""
+    """The head of a column; numbers are set right-aligned.
+
+    Attributes:
+        plot: Whether it holds small plots, which are for terminals that have room for them.
+    """
 
     title: str
     numeric: bool = False
+    plot: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +79,13 @@ class Paragraph:
 
 
 @dataclass(frozen=True, slots=True)
+class Line:
+    """Pieces of one line, each in its tone: a small plot for terminals."""
+
+    cells: tuple[Cell, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Bullets:
     """A short list under a title."""
 
@@ -80,16 +93,27 @@ class Bullets:
     items: tuple[str, ...]
 
 
-Block: TypeAlias = Heading | Paragraph | Bullets | Table
+Block: TypeAlias = Heading | Paragraph | Line | Bullets | Table
 Document: TypeAlias = tuple[Block, ...]
 
 
 def without_empty_columns(table: Table) -> Table:
     """The table, less the columns in which nothing stands. Key columns stay."""
-    kept = [
-        place < table.keys or any(row[place].text for row in table.rows)
-        for place in range(len(table.columns))
-    ]
+    return _with_columns(
+        table,
+        [
+            place < table.keys or any(row[place].text for row in table.rows)
+            for place in range(len(table.columns))
+        ],
+    )
+
+
+def without_plots(table: Table) -> Table:
+    """The table, less the columns of small plots."""
+    return _with_columns(table, [not column.plot for column in table.columns])
+
+
+def _with_columns(table: Table, kept: Sequence[bool]) -> Table:
     return replace(
         table,
         columns=tuple(compress(table.columns, kept)),

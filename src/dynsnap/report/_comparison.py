@@ -1,5 +1,7 @@
 """A comparison as a report: the four cases first, then everything else, worst first."""
 
+import itertools
+import math
 from collections.abc import Collection, Iterator, Sequence
 
 from dynsnap.comparison import Comparison, Estimate, Estimates, Flow, GroupResult, PairResult
@@ -22,6 +24,7 @@ from dynsnap.report._blocks import (
     p_value,
     without_empty_columns,
 )
+from dynsnap.report._plots import cases_bar, spark, strip
 
 BREAKDOWNS = ("class", "slice")
 
@@ -31,6 +34,7 @@ _ABOUT_SAME_DATA = (
     "Same data: what training the first generation again on the same data changes by itself."
 )
 _MATRICES = ("consistency", "correct_consistency")
+_MARKS = 10  # of the longest bar in a breakdown
 _BREAKDOWN_METRICS = ("lost", "gained", "consistency", "correct_consistency")
 
 
@@ -118,18 +122,27 @@ def _headline(comparison: Comparison) -> Iterator[Block]:
             ),
             footer="" if floor is None else _ABOUT_SAME_DATA,
         )
+        yield _over_time(comparison)
         return
     pair = comparison.pairs[0]
-    rows = [
-        _headline_row(name, metric(name).symbol, pair.metrics[name], pair)
+    shown = [
+        (name, metric(name).symbol, pair.metrics[name])
         for name in _HEADLINE
         if name in pair.metrics
     ]
-    rows += [
-        _headline_row(f"accuracy of {generation.name}", "ACC", generation.metrics["accuracy"], pair)
+    shown += [
+        (f"accuracy of {generation.name}", "ACC", generation.metrics["accuracy"])
         for generation in comparison.generations
         if "accuracy" in generation.metrics
     ]
+    scales, said = _scales([estimate for _, _, estimate in shown])
+    rows = [
+        _headline_row(name, symbol, estimate, pair, scale)
+        for (name, symbol, estimate), scale in zip(shown, scales, strict=True)
+    ]
+    if pair.transitions is not None:
+        yield Paragraph("")
+        yield from cases_bar(pair.transitions)
     yield without_empty_columns(
         Table(
             title="",
@@ -138,6 +151,7 @@ def _headline(comparison: Comparison) -> Iterator[Block]:
                 Column(""),
                 Column("value", numeric=True),
                 Column("interval"),
+                Column(said, plot=True),
                 Column("inputs", numeric=True),
                 Column("was → is"),
                 Column(_SAME_DATA, numeric=True),
@@ -153,7 +167,62 @@ def _headline(comparison: Comparison) -> Iterator[Block]:
         )
 
 
-def _headline_row(name: str, symbol: str, estimate: Estimate, pair: PairResult) -> tuple[Cell, ...]:
+def _scales(shown: Sequence[Estimate]) -> tuple[list[tuple[float, float]], str]:
+    """The scale that each value is drawn on, and how the two are told.
+
+    Shares of most inputs end at 1, shares of few begin at 0: on one line from 0 to 1 all of them
+    would be points at its ends.
+    """
+    ends = [(each.value if each.low is None else each.low,
+             each.value if each.high is None else each.high) for each in shown]  # fmt: skip
+    start = min([low for low, high in ends if high > 0.5], default=0.0)
+    end = max([high for _, high in ends if high <= 0.5], default=1.0)
+    start, end = math.floor(10 * start) / 10, math.ceil(10 * end) / 10
+    scales = [(start, 1.0) if high > 0.5 else (0.0, end) for _, high in ends]
+    return scales, ", ".join(f"{low:g}–{high:g}" for low, high in dict.fromkeys(scales))
+
+
+def _over_time(comparison: Comparison) -> Table:
+    """How it went, generation by generation, as small lines."""
+    names = [generation.name for generation in comparison.generations]
+    following = set(itertools.pairwise(names))
+    steps = [pair for pair in comparison.pairs if (pair.old, pair.new) in following]
+    alone = [each.metrics["accuracy"].value for each in comparison.generations if each.metrics]
+    lines = [("accuracy", alone)] if comparison.has_truth else []
+    lines += [
+        (f"{_symbol(name)} of each retrain", [step.metrics[name].value for step in steps])
+        for name in ("lost", "consistency", "correct_consistency")
+        if name in steps[0].metrics
+    ]
+    lines.append(("ambiguity so far", list(comparison.ambiguity_so_far)))
+    return Table(
+        title="Over time",
+        columns=(
+            Column(""),
+            Column("first", numeric=True),
+            Column("", plot=True),
+            Column("last", numeric=True),
+            Column("least", numeric=True),
+            Column("most", numeric=True),
+        ),
+        rows=tuple(
+            (
+                Cell(name),
+                Cell(number(values[0])),
+                Cell(spark(values)),
+                Cell(number(values[-1]), "strong"),
+                Cell(number(min(values)), "quiet"),
+                Cell(number(max(values)), "quiet"),
+            )
+            for name, values in lines
+            if values
+        ),
+    )
+
+
+def _headline_row(
+    name: str, symbol: str, estimate: Estimate, pair: PairResult, scale: tuple[float, float]
+) -> tuple[Cell, ...]:
     floor = pair.noise_floor or {}
     case = name if name in CASES and pair.transitions is not None else None
     return (
@@ -161,6 +230,7 @@ def _headline_row(name: str, symbol: str, estimate: Estimate, pair: PairResult) 
         Cell(symbol, "quiet"),
         Cell(number(estimate.value), "bad" if name == "lost" and estimate.value > 0 else "strong"),
         Cell(interval(estimate), "quiet"),
+        Cell(strip(estimate, start=scale[0], end=scale[1], cells=16)),
         Cell(count(getattr(pair.transitions, case)) if case else ""),
         Cell(CASES[case] if case else "", "quiet"),
         Cell(number(floor[name].value) if name in floor else ""),
@@ -221,18 +291,35 @@ def _groups(title: str, groups: list[GroupResult], weighted: bool, footer: str =
     if weighted:
         columns.append(Column("weight", numeric=True))
     columns += [Column(_symbol(name), numeric=True) for name in names]
-    columns.append(Column("p", numeric=True))
+    columns += [Column("p", numeric=True), Column("corrected", numeric=True)]
+    columns.append(Column("lost, gained", plot=True))
+    cases = [group.transitions for group in groups if group.transitions is not None]
+    most = max([max(each.lost, each.gained) for each in cases], default=0)
     rows = []
     for group in groups:
         row = [Cell(_group_name(group)), Cell(count(group.inputs))]
         if weighted:
             row.append(Cell(count(group.weight)))
         row += [Cell(_value(group.metrics, name)) for name in names]
-        row.append(Cell("" if group.changed is None else p_value(group.changed), "quiet"))
+        for p in (group.changed, group.corrected):
+            row.append(Cell("" if p is None else p_value(p), "quiet"))
+        row.append(Cell(_lost_and_gained(group, most)))
         rows.append(tuple(row))
     return without_empty_columns(
         Table(title=title, columns=tuple(columns), rows=tuple(rows), footer=footer)
     )
+
+
+def _lost_and_gained(group: GroupResult, most: int) -> str:
+    """A mark for each input lost and gained, or for as many as a mark stands for."""
+    if group.transitions is None or not most:
+        return ""
+    each = max(1, math.ceil(most / _MARKS))
+    lost, gained = (
+        math.ceil(number_of / each)
+        for number_of in (group.transitions.lost, group.transitions.gained)
+    )
+    return "▼" * lost + "▲" * gained
 
 
 def _badness(group: GroupResult) -> tuple[float, float, float]:

@@ -1,5 +1,6 @@
 """A gate's verdict as a report, and as JUnit XML for the machines that collect test results."""
 
+import math
 from collections.abc import Iterator
 from xml.etree import ElementTree
 
@@ -21,6 +22,7 @@ from dynsnap.report._blocks import (
     number,
     without_empty_columns,
 )
+from dynsnap.report._plots import strip
 
 _COLUMNS = (
     Column(""),
@@ -29,6 +31,7 @@ _COLUMNS = (
     Column("asked for"),
     Column("value", numeric=True),
     Column("interval"),
+    Column("░ fails", plot=True),
     Column("inputs", numeric=True),
     Column("same data", numeric=True),
     Column("rule"),
@@ -88,9 +91,28 @@ def _row(outcome: RuleOutcome) -> tuple[Cell, ...]:
         # The number that is held against the threshold stands out.
         Cell(number(estimate.value if estimate else None), "quiet" if on_bound else "strong"),
         Cell(interval(estimate), "strong" if on_bound else "quiet"),
+        Cell(_plot(outcome), _TONES[outcome.status]),
         Cell(count(outcome.inputs)),
         Cell("" if outcome.noise_floor is None else number(outcome.noise_floor), "quiet"),
         Cell(rule.name, "quiet"),
+    )
+
+
+def _plot(outcome: RuleOutcome) -> str:
+    """The value and its interval beside the threshold, on a scale of their own."""
+    found, rule = outcome.estimate, outcome.rule
+    if found is None:
+        return ""
+    known = [found.value, found.low, found.high, rule.threshold]
+    numbers = [each for each in known if each is not None and math.isfinite(each)]
+    air = (max(numbers) - min(numbers)) / 4 or 0.02
+    return strip(
+        found,
+        start=min(numbers) - air,
+        end=max(numbers) + air,
+        mark="◆" if outcome.status == "failed" else "●",
+        threshold=rule.threshold,
+        fails_above=rule.at_most is not None,
     )
 
 

@@ -3,7 +3,16 @@
 import re
 
 from dynsnap.errors import one_line
-from dynsnap.report._blocks import Block, Bullets, Cell, Document, Heading, Paragraph, Table
+from dynsnap.report._blocks import (
+    Bullets,
+    Cell,
+    Document,
+    Heading,
+    Line,
+    Paragraph,
+    Table,
+    without_plots,
+)
 
 _SPECIAL = re.compile(r"([\\`*_\[\]<>#|~$]|^\s*[-+=]|(?<=^\d)[.)](?=\s))")
 # Names that would notify people, link to issues or become links are cut by an empty comment.
@@ -20,7 +29,9 @@ def markdown(document: Document) -> str:
         Class \<b\>frog\</b\> is new.
         <BLANKLINE>
     """
-    return "\n\n".join(_block(block) for block in document) + "\n"
+    # Plots made of letters are for terminals.
+    said = (block for block in document if not isinstance(block, Line))
+    return "\n\n".join(_block(block) for block in said) + "\n"
 
 
 def escaped(raw: str) -> str:
@@ -34,7 +45,7 @@ def escaped(raw: str) -> str:
     return _CALLING.sub(r"\1<!-- -->", words)
 
 
-def _block(block: Block) -> str:
+def _block(block: Heading | Paragraph | Bullets | Table) -> str:
     if isinstance(block, Heading):
         return f"## {escaped(block.text)}"
     if isinstance(block, Paragraph):
@@ -42,7 +53,7 @@ def _block(block: Block) -> str:
         return f"**{words}**" if block.tone in ("bad", "strong") else words
     if isinstance(block, Bullets):
         return "\n".join([f"### {escaped(block.title)}", "", *_items(block)])
-    return _table(block)
+    return _table(without_plots(block))
 
 
 def _items(block: Bullets) -> list[str]:

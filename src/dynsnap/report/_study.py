@@ -13,8 +13,10 @@ from dynsnap.report._blocks import (
     Paragraph,
     Table,
     Tone,
+    without_empty_columns,
 )
-from dynsnap.study import NEVER_RETRAIN, NOISE_FLOOR, Row, SweepRow
+from dynsnap.report._plots import bar, spark
+from dynsnap.study import NEVER_RETRAIN, NOISE_FLOOR, Row, Standing, SweepRow, frontier
 
 _METRICS = {
     "accuracy": "ACC",
@@ -38,7 +40,6 @@ _SHORT = {
 }
 _PRICE = (Column("κ", numeric=True), Column("s", numeric=True))
 _BAR = 24  # cells of the longest bar
-_EIGHTHS = " ▏▎▍▌▋▊▉█"
 _BASELINE = "singlebase"
 
 
@@ -77,6 +78,7 @@ def _blocks(
     yield from _transitions(found, methods, how)
     for metric in ("consistency", "correct_consistency"):
         yield _picture(found, methods, how, metric)
+    yield from _frontier(frontier(rows, combination=how), how)
     for name in dict.fromkeys(point.sweep for point in sweeps):
         yield _sweep([point for point in sweeps if point.sweep == name])
     yield Bullets("Reading it", (*_explained(found, methods, how), *notes))
@@ -87,7 +89,7 @@ def _main(
 ) -> Table:
     heads = [Column("method"), Column("by"), *_PRICE]
     for symbol in _METRICS.values():
-        heads += [Column(symbol, numeric=True), Column("interval", numeric=True)]
+        heads += _value_heads(symbol)
     lines = []
     for method in methods:
         alike = len(combinations) > 1 and _alike(found, method, combinations)
@@ -103,9 +105,21 @@ def _main(
             ]
             for metric, row in zip(_METRICS, present, strict=True):
                 base = found.get((_BASELINE, how, metric))
-                cells += [Cell(_percent(row), _tone(row, base)), Cell(_interval(row), "quiet")]
+                cells += _value_cells(row, _tone(row, base))
             lines.append(tuple(cells))
-    return Table(title="", columns=tuple(heads), rows=tuple(lines), keys=4, unit=2)
+    keys = 3 + _timed(found)
+    table = Table(title="", columns=tuple(heads), rows=tuple(lines), keys=keys, unit=2)
+    return without_empty_columns(table)
+
+
+def _value_heads(symbol: str, spread: bool = False) -> list[Column]:
+    more = [Column("±", numeric=True)] if spread else []
+    return [Column(symbol, numeric=True), Column("interval", numeric=True), *more]
+
+
+def _value_cells(row: Row | None, tone: Tone, spread: bool = False) -> list[Cell]:
+    cells = [Cell(_percent(row), tone), Cell(_interval(row), "quiet")]
+    return [*cells, Cell(_spread(row), "quiet")] if spread else cells
 
 
 def _further(
@@ -125,7 +139,10 @@ def _further(
         heads = [Column("method"), Column("by"), *_PRICE]
         heads += [Column(_FURTHER[metric], numeric=True) for metric in named]
         title = "Top 2, likeness of scores, and late classes in the last generation"
-        yield Table(title=title, columns=tuple(heads), rows=tuple(lines), keys=4)
+        keys = 3 + _timed(found)
+        yield without_empty_columns(
+            Table(title=title, columns=tuple(heads), rows=tuple(lines), keys=keys)
+        )
 
 
 def _transitions(
@@ -156,6 +173,11 @@ def _transitions(
             keys=3,
             unit=len(_TRANSITIONS),
         )
+
+
+def _timed(found: dict[tuple[str, str, str], Row]) -> bool:
+    """Whether seconds were written down, which older tables have not."""
+    return any(row.seconds is not None for row in found.values())
 
 
 def _price(row: Row) -> list[Cell]:
@@ -190,39 +212,90 @@ def _picture(
         (
             Cell(method),
             Cell(f"{row.cost:.1f}"),
-            Cell(_bar((row.value - start) / (1 - start)), _tone(row, shown.get(_BASELINE))),
+            Cell(bar((row.value - start) / (1 - start), _BAR), _tone(row, shown.get(_BASELINE))),
             Cell(_percent(row)),
+            Cell(_spread(row), "quiet"),
         )
         for method, row in shown.items()
     )
-    return Table(
+    differ = any(row.spread is not None for row in shown.values())
+    table = Table(
         title=f"{_METRICS[metric]} ({_SHORT.get(how, how)}); bars run from {start:.0%} to 100%",
         columns=(
             Column("method"),
             Column("κ", numeric=True),
             Column(""),
             Column("%", numeric=True),
+            Column("±", numeric=True),
         ),
         rows=lines,
+        footer="±: standard deviation over replicates." if differ else "",
     )
+    return without_empty_columns(table)
+
+
+def _frontier(found: Sequence[Standing], how: str) -> Iterator[Block]:
+    """What each method gives and takes, and whether it counts."""
+    if not any(one.judged for one in found):
+        return
+    each = [row.metric.removeprefix("accuracy_") for row in max(found, key=_known).accuracies]
+    heads = [Column("method"), Column("κ", numeric=True)]
+    heads += [Column(f"ACC {number}", numeric=True) for number in each]
+    heads += [Column(word, numeric=True) for word in ("gained", "lost", "CON", "ACC-CON", "late")]
+    lines = []
+    for one in found:
+        accuracy = {row.metric.removeprefix("accuracy_"): row for row in one.accuracies}
+        rest = (one.gained, one.lost, one.consistency, one.correct_consistency, one.late)
+        counts = "–" if not one.judged else "yes" if one.counts else "no"
+        tones: dict[str, Tone] = {"yes": "good", "no": "bad", "–": "quiet"}
+        lines.append(
+            (
+                Cell(one.method),
+                Cell(f"{one.cost:.1f}"),
+                *(Cell(_percent(accuracy.get(number))) for number in each),
+                *(Cell(_percent(row)) for row in rest),
+                Cell(counts, tones[counts]),
+            )
+        )
+    yield Table(
+        title=f"Accuracy of each generation, losses, cost ({_SHORT.get(how, how)})",
+        columns=(*heads, Column("counts")),
+        rows=tuple(lines),
+        footer="Counts: late classes at least 0.9 of dynsnap-cyc's, the last generation at most "
+        "0.3 points below.",
+    )
+
+
+def _known(one: Standing) -> int:
+    return len(one.accuracies)
 
 
 def _sweep(points: Sequence[SweepRow]) -> Table:
     labels = list(dict.fromkeys(point.point for point in points))
     found = {(point.point, point.row.metric): point.row for point in points}
+    shown = {
+        metric: [row.value for label in labels if (row := found.get((label, metric))) is not None]
+        for metric in _METRICS
+    }
+    spread = any(point.row.spread is not None for point in points)
     lines = []
     for label in labels:
         rows = [found.get((label, metric)) for metric in _METRICS]
         cost = next(row.cost for row in rows if row is not None)
         cells = [Cell(label), Cell(f"{cost:.1f}")]
         for row in rows:
-            cells += [Cell(_percent(row)), Cell(_interval(row), "quiet")]
+            cells += _value_cells(row, "plain", spread)
         lines.append(tuple(cells))
     heads = [Column(points[0].over), Column("κ", numeric=True)]
     for symbol in _METRICS.values():
-        heads += [Column(symbol, numeric=True), Column("interval", numeric=True)]
+        heads += _value_heads(symbol, spread)
+    drawn = ", ".join(f"{_METRICS[metric]} {spark(values)}" for metric, values in shown.items())
     return Table(
-        title=f"Sweep: {points[0].sweep}", columns=tuple(heads), rows=tuple(lines), keys=2, unit=2
+        title=f"Sweep: {points[0].sweep}  {drawn}",
+        columns=tuple(heads),
+        rows=tuple(lines),
+        keys=2,
+        unit=3 if spread else 2,
     )
 
 
@@ -264,6 +337,10 @@ def _percent(row: Row | None) -> str:
     return UNDEFINED if row is None else _short(row.value)
 
 
+def _spread(row: Row | None) -> str:
+    return "" if row is None or row.spread is None else f"{100 * row.spread:.1f}"
+
+
 def _interval(row: Row | None) -> str:
     if row is None or row.low is None or row.high is None:
         return ""
@@ -273,15 +350,3 @@ def _interval(row: Row | None) -> str:
 def _short(value: float) -> str:
     text = f"{100 * value:.1f}"
     return "100" if text == "100.0" else text
-
-
-def _bar(share: float) -> str:
-    """A bar of so many cells, to an eighth of a cell.
-
-    Example:
-        >>> _bar(0.5)
-        '████████████'
-    """
-    eighths = round(max(0.0, min(1.0, share)) * _BAR * 8)
-    whole, rest = divmod(eighths, 8)
-    return "█" * whole + _EIGHTHS[rest].strip()

@@ -5,7 +5,18 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from dynsnap.errors import one_line
-from dynsnap.report._blocks import Block, Bullets, Cell, Document, Heading, Paragraph, Table, Tone
+from dynsnap.report._blocks import (
+    Block,
+    Bullets,
+    Cell,
+    Document,
+    Heading,
+    Line,
+    Paragraph,
+    Table,
+    Tone,
+    without_plots,
+)
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -55,6 +66,8 @@ def _parts(block: Block, width: int) -> "Iterator[RenderableType]":
         yield _words(block.text, "strong")
     elif isinstance(block, Paragraph):
         yield _words(block.text, block.tone)
+    elif isinstance(block, Line):
+        yield _pieces(block)
     elif isinstance(block, Bullets):
         yield ""
         yield _words(block.title, "strong")
@@ -63,10 +76,11 @@ def _parts(block: Block, width: int) -> "Iterator[RenderableType]":
         yield ""
         if block.title:
             yield _words(block.title, "strong")
-        for number, columns in enumerate(_fitting(block, width)):
+        table = block if _needed(block) <= width else without_plots(block)
+        for number, columns in enumerate(_fitting(table, width)):
             if number:
                 yield ""
-            yield _table(block, columns)
+            yield _table(table, columns)
         if block.footer:
             yield _words(f"  {block.footer}", "quiet")
 
@@ -86,21 +100,33 @@ def _words(raw: str, tone: Tone) -> "Text":
     return Text(one_line(raw), style=_STYLES[tone])
 
 
-def _fitting(table: Table, width: int) -> list[list[int]]:
-    """The columns of each part that the table has to be cut into."""
+def _pieces(line: Line) -> "Text":
+    from rich.text import Text
+
+    return Text.assemble(*(_words(cell.text, cell.tone) for cell in line.cells))
+
+
+def _room(table: Table, position: int) -> int:
     from rich.cells import cell_len
 
-    def needed(position: int) -> int:
-        texts = [table.columns[position].title, *(row[position].text for row in table.rows)]
-        return max(cell_len(one_line(words)) for words in texts) + _GAP
+    texts = [table.columns[position].title, *(row[position].text for row in table.rows)]
+    return max(cell_len(one_line(words)) for words in texts) + _GAP
 
+
+def _needed(table: Table) -> int:
+    """How wide a table is in one piece."""
+    return sum(_room(table, position) for position in range(len(table.columns))) - _GAP
+
+
+def _fitting(table: Table, width: int) -> list[list[int]]:
+    """The columns of each part that the table has to be cut into."""
     keys = list(range(table.keys))
-    room = width - sum(needed(position) for position in keys) + _GAP  # none after the last
+    room = width - sum(_room(table, position) for position in keys) + _GAP  # none after the last
     parts: list[list[int]] = [[]]
     used = 0
     for start in range(table.keys, len(table.columns), table.unit):
         together = range(start, min(start + table.unit, len(table.columns)))
-        size = sum(needed(position) for position in together)
+        size = sum(_room(table, position) for position in together)
         if parts[-1] and used + size > room:
             parts.append([])
             used = 0
