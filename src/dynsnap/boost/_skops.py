@@ -34,7 +34,8 @@ def dump(model: Any) -> bytes:
     import skops.io
 
     content = _canonical(skops.io.dumps(model))
-    if strangers := _strangers(content):
+    parts = skops.io.get_untrusted_types(data=content)
+    if strangers := [name for name in parts if not _trusted(name)]:
         raise PlanError(
             f"{type(model).__name__} cannot be stored safely: it holds {', '.join(strangers)}, "
             "which would not be trusted on loading. Use scikit-learn's own parts; put a "
@@ -48,12 +49,13 @@ def load(content: bytes) -> Any:
     import skops.io
 
     try:
-        if strangers := _strangers(content):
+        parts = skops.io.get_untrusted_types(data=content)  # by skops, that is
+        if strangers := [name for name in parts if not _trusted(name)]:
             raise FileError(
                 f"A stored classifier holds types that are not trusted: {', '.join(strangers)}. "
                 "It was not loaded. Train it again with scikit-learn's own parts."
             )
-        return skops.io.loads(content, trusted=skops.io.get_untrusted_types(data=content))
+        return skops.io.loads(content, trusted=parts)
     except FileError:
         raise
     except Exception as error:  # a damaged file can fail anywhere in zip, json, numpy or skops
@@ -61,13 +63,6 @@ def load(content: bytes) -> Any:
             f"A stored classifier cannot be read ({type(error).__name__}: {error}). "
             "The file may be damaged, or come from another version of scikit-learn."
         ) from error
-
-
-def _strangers(content: bytes) -> list[str]:
-    """Types in the content that skops does not know and that are no part of scikit-learn."""
-    import skops.io
-
-    return [name for name in skops.io.get_untrusted_types(data=content) if not _trusted(name)]
 
 
 def _trusted(name: str) -> bool:

@@ -13,7 +13,7 @@ from dynsnap.boost._learner import Learner, Task, describe
 from dynsnap.boost._lightgbm import LightGBMLearner
 from dynsnap.boost._saver import Saver
 from dynsnap.boost._scikit import ScikitLearner, SteppedLearner
-from dynsnap.boost._snapshots import features, pack, score
+from dynsnap.boost._snapshots import features, opened, pack, score
 from dynsnap.boost._staged import GradientLearner, HistogramLearner
 from dynsnap.boost._watch import Watch
 from dynsnap.boost._xgboost import XGBoostLearner
@@ -177,9 +177,9 @@ class BoostTrainer:
             )
             seconds = saver.seconds
             # The stored learners are what is scored, so what was stored is what was measured.
+            scoring = opened(weights, classes=len(pool.classes))
             scores = {
-                name: self.score(weights, held_out.inputs)
-                for name, held_out in self._stream.evaluation.items()
+                name: scoring(held_out.inputs) for name, held_out in self._stream.evaluation.items()
             }
         curve = np.array(watch.curve)
         done = Round(
