@@ -29,7 +29,6 @@ snapshots = 1
 MODELS = {
     "xgboost": 'name = "xgboost"\nmax_depth = 2\nsubsample = 0.5\ncolsample_bytree = 0.5',
     "lightgbm": 'name = "lightgbm"\nnum_leaves = 3\nsubsample = 0.5\nsubsample_freq = 2',
-    "forest": 'name = "sklearn.ensemble.RandomForestClassifier"\nn_estimators = 3',
 }
 
 
