@@ -60,3 +60,10 @@ def test_generations_are_in_order_and_other_combinations_are_left_out():
     assert [row.metric for row in one.accuracies] == ["accuracy_1", "accuracy_2", "accuracy_10"]
     assert one.accuracies[-1].value == 0.88
     assert one.cost == 3.0
+
+
+def test_the_cost_is_that_of_a_retrain_where_it_is_known():
+    more = Row(
+        method="never-retrain", combination="average", metric="retrain_cost", value=0.0, cost=1.0
+    )
+    assert standings(*rows("never-retrain"), more)["never-retrain"].cost == 0.0

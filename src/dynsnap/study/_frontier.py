@@ -23,6 +23,7 @@ class Standing:
 
     Attributes:
         accuracies: Of each generation on its own.
+        retrain: The cost (κ) of a generation that is not the first.
         late: Accuracy of the last generation on the classes that arrive late.
         lacks: Why it does not count; empty where it counts, or where nothing can be said.
         judged: Whether it was held against a fresh DynSnap-cyc.
@@ -36,13 +37,14 @@ class Standing:
     lost: Row | None
     late: Row | None
     accuracies: tuple[Row, ...]
+    retrain: Row | None = None
     lacks: str = ""
     judged: bool = False
 
     @property
     def cost(self) -> float:
-        """Trainings from scratch that one generation takes."""
-        return self.accuracy.cost
+        """Trainings from scratch that a retrain takes; of older tables, that a generation takes."""
+        return self.accuracy.cost if self.retrain is None else self.retrain.value
 
     @property
     def counts(self) -> bool:
@@ -92,6 +94,7 @@ def _standing(method: str, values: Mapping[str, Row], fresh: Mapping[str, Row] |
         lost=values.get("lost"),
         late=values.get("late_accuracy"),
         accuracies=_each(values),
+        retrain=values.get("retrain_cost"),
         judged=judged,
         lacks=_lacks(values, fresh) if judged and fresh is not None else "",
     )

@@ -20,6 +20,7 @@ def audited(audits: Mapping[str, Audit]) -> Section:
     return Section(
         name="audit",
         title="Theorem audit",
+        short="Theorems",
         lead=f"Both sides of the paper's theorems, computed on stored members. {said} these.",
         body=body,
     )

@@ -45,6 +45,7 @@ def many(comparison: Comparison, rows: int, looks: Looks) -> Section:
     return Section(
         name="generations",
         title=f"All {len(names)} generations",
+        short="Generations",
         lead="Everything below this section is about the last retrain.",
         body=body,
         figures=tuple(drawn),

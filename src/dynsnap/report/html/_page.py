@@ -54,7 +54,8 @@ def page(
         element("style", Markup(_styles())),
     ]
     contents = [
-        element("li", element("a", section.title, href=f"#{section.name}")) for section in sections
+        element("li", element("a", section.short or section.title, href=f"#{section.name}"))
+        for section in sections
     ]
     body = [
         element("a", "Skip to the content", class_="skip", href="#content"),

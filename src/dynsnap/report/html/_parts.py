@@ -20,6 +20,7 @@ class Section:
 
     Attributes:
         name: Where links lead to.
+        short: What it is called in the contents, where its title is long.
         lead: What it is about, in a sentence or two.
         body: What follows.
         figures: The figures in it, for files of their own.
@@ -28,6 +29,7 @@ class Section:
 
     name: str
     title: str
+    short: str = ""
     lead: str = ""
     body: Sequence[Child] = ()
     figures: tuple[Figure, ...] = ()

@@ -20,6 +20,7 @@ from dynsnap.report.html._study_table import (
     SHORT,
     SPREAD,
     by_method,
+    by_pair,
     is_ablation,
 )
 from dynsnap.study import Row, SweepRow
@@ -140,6 +141,9 @@ def _methods(rows: Sequence[Row]) -> Section:
     if present & CASES.keys():
         caption = "Right and wrong, from old to new"
         body.append(by_method("cases-table", caption, rows, CASES, short=True))
+    pairs = by_pair(rows)
+    if pairs is not None:
+        body.append(pairs)
     return Section(name="methods", title="Methods", lead=lead, body=body)
 
 
@@ -163,6 +167,7 @@ def _closer(closer: Closer, rows: int) -> Section:
     return Section(
         name="closer",
         title=f"A closer look at {clipped(closer.method, 60)}",
+        short="Closer look",
         lead=f"Members combined by {closer.combination.replace('_', ' ')}, first replicate.",
         parts=tuple(parts),
     )
@@ -231,7 +236,7 @@ def _run(study: StudyFindings) -> Section:
     if study.file:
         said = element("pre", element("code", clipped(study.file, _FILE)), tabindex="0")
         body.append(element("details", element("summary", "The study file"), said))
-    return Section(name="run", title="How it was run", body=body)
+    return Section(name="run", title="How it was run", short="Run", body=body)
 
 
 def _facts(about: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -89,6 +89,7 @@ def cost(rows: Sequence[Row]) -> Section:
     return Section(
         name="cost",
         title="What consistency costs",
+        short="Cost",
         lead=drawn[0].description if drawn else "",
         body=[element("div", [picture(figure) for figure in drawn], class_="side")],
         figures=tuple(drawn),
@@ -189,6 +190,7 @@ def curves(curves: Sequence[Curve]) -> Section:
     return Section(
         name="curves",
         title="Rounds of training",
+        short="Rounds",
         lead="Validation accuracy after every epoch. Marks are snapshots; those below the pruning "
         "threshold τ are not kept.",
         body=[element("div", [picture(figure) for figure in drawn], class_="side")],

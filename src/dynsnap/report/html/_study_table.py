@@ -25,6 +25,8 @@ SHORT = {
     "weighted_average": "WAVG",
 }
 WAYS = "MV, WMV: majority and weighted majority vote. AVG, WAVG: average and weighted average."
+_TOLD = {"gained": "gained", "lost": "lost", "composite": "Com"}
+_PAIRS = 3  # whose columns have room beside each other
 SAID = "±: standard deviation over replicates."
 SPREAD = Head("standard deviation over replicates", fixed=True, unseen=True)
 
@@ -60,17 +62,17 @@ def by_method(
     shown = {key: word for key, word in metrics.items() if any(key == one[2] for one in found)}
     ranks = {metric: _best(found, metric) for metric in shown}
     extent = Extent.of(found.values(), short=short)
-    heads = [Head("method"), Head("by"), Head("κ", True, "Trainings from scratch per generation.")]
+    price = _Price.of(found.values())
+    heads = [Head("method"), Head("by"), *price.heads()]
     for metric, word in shown.items():
         heads += extent.heads(word, catalogue[metric].meaning)
     made = []
     for method, how, alike in _lines(found, list(shown)):
         present = [found.get((method, how, metric)) for metric in shown]
-        cost = next(row.cost for row in present if row is not None)
         line = [
             Entry(method, tone="quiet" if is_reference(method) else ""),
             Entry("all" if alike else SHORT.get(how, how)),
-            Entry(f"{cost:.1f}", key=cost),
+            *price.cells(next(row for row in present if row is not None)),
         ]
         for metric, row in zip(shown, present, strict=True):
             place = "" if is_reference(method) else _rank(row, ranks[metric])
@@ -87,6 +89,67 @@ def by_method(
             note=" ".join(part for part in said if part),
         )
     )
+
+
+def by_pair(rows: Sequence[Row]) -> Markup | None:
+    """What was gained and lost between each two generations; None where a table does not say."""
+    how = preferred(rows)
+    found = {(row.method, row.metric): row for row in rows if row.combination == how}
+    pairs = [metric[5:] for _, metric in found if metric.startswith("lost_")]
+    pairs = list(dict.fromkeys(pairs))[:_PAIRS]
+    if not pairs:
+        return None
+    price = _Price.of(found.values())
+    heads = [Head("method"), *price.heads()]
+    for pair in pairs:
+        arrow = pair.replace("_", "→")
+        heads += [
+            Head(f"{word} {arrow}", True, f"{catalogue[metric].meaning} Generations {arrow}.")
+            for metric, word in _TOLD.items()
+        ]
+    lines = []
+    for method in sorted({method: None for method, _ in found}, key=is_reference):
+        present = [found.get((method, f"{metric}_{pair}")) for pair in pairs for metric in _TOLD]
+        first = next((row for row in present if row is not None), None)
+        if first is not None:
+            values = [value_of(row) for row in present]
+            line = [Entry(method, tone="quiet" if is_reference(method) else "")]
+            line += price.cells(first)
+            lines.append([*line, *(Entry(percent(value), key=value) for value in values)])
+    return listing(
+        Listing(
+            name="pairs-table",
+            caption=f"Gained, lost and composite of each pair ({SHORT.get(how, how)})",
+            heads=tuple(heads),
+            rows=lines,
+        )
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Price:
+    """What a generation costs: κ, and seconds where they were written down."""
+
+    digits: int | None  # behind the point of seconds, so that they line up
+
+    @staticmethod
+    def of(rows: Iterable[Row]) -> "_Price":
+        known = [row.seconds for row in rows if row.seconds is not None]
+        longest = max(known, default=0.0)
+        return _Price((3 if longest < 10 else 1 if longest < 1000 else 0) if known else None)
+
+    def heads(self) -> list[Head]:
+        heads = [Head("κ", True, "Trainings from scratch per generation.")]
+        if self.digits is not None:
+            heads.append(Head("s", True, "Seconds of training per generation."))
+        return heads
+
+    def cells(self, row: Row) -> list[Entry]:
+        cells = [Entry(f"{row.cost:.1f}", key=row.cost)]
+        if self.digits is not None:
+            took = "" if row.seconds is None else f"{row.seconds:,.{self.digits}f}"
+            cells.append(Entry(took, key=row.seconds, tone="quiet"))
+        return cells
 
 
 @dataclass(frozen=True, slots=True)

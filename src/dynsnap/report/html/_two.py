@@ -43,6 +43,7 @@ def moved(comparison: Comparison, pair: PairResult) -> Section:
     return Section(
         name="transitions",
         title=f"What changed, {arrow(pair)}",
+        short="What changed",
         lead=(
             f"{count(counts.lost)} inputs were right before and are wrong now; "
             f"{count(counts.gained)} were wrong and are right.{test}"
