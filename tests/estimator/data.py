@@ -19,3 +19,13 @@ def digits():
         (inputs[500:800], names[500:800]),
         (inputs[800:], names[800:]),
     )
+
+
+@functools.cache
+def blobs(classes, rows):
+    """(X, y): well separated clouds of points, one per letter."""
+    rng = np.random.default_rng(7)
+    labels = rng.integers(0, classes, rows)
+    centres = 3.0 * rng.standard_normal((classes, 5))
+    inputs = centres[labels] + rng.standard_normal((rows, 5))
+    return inputs, np.array(list("abcdefgh"))[labels]

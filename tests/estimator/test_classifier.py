@@ -111,7 +111,7 @@ def test_predicting_in_parts_gives_the_whole(monkeypatch):
     (inputs, labels), _, (test, _) = digits()
     estimator = small(XGBClassifier(max_depth=2)).fit(inputs, labels)
     whole = estimator.predict_proba(test)
-    monkeypatch.setattr("dynsnap.estimator._classifier._SCORES_AT_ONCE", 24 * 100)
+    monkeypatch.setattr("dynsnap.estimator._predicting._SCORES_AT_ONCE", 24 * 100)
     assert (estimator.predict_proba(test) == whole).all()
 
 

@@ -21,6 +21,7 @@ from dynsnap.data._sources import SOURCES, load
 from dynsnap.data._split import from_arrivals, from_generations, split
 from dynsnap.data._tables import read_table
 from dynsnap.data._text_csv import read_ag_news, read_text_csv, read_yahoo_answers
+from dynsnap.data._untouched import untouched_rows
 
 __all__ = [
     "SOURCES",
@@ -58,6 +59,7 @@ __all__ = [
     "read_yahoo_answers",
     "reading_options",
     "split",
+    "untouched_rows",
     "write_excerpts",
     "yahoo_growth",
 ]

@@ -1,35 +1,31 @@
 """A classifier as scikit-learn knows them, whose right answers stay right through retraining."""
 
 import os
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from dynsnap._types import Accuracies, AnyArray, Floats
-from dynsnap.ensemble import Combination, combine
+from dynsnap._types import AnyArray
+from dynsnap.ensemble import Combination
 from dynsnap.errors import InputError
 from dynsnap.estimator import _file, _inputs
-from dynsnap.estimator._backends import TORCH_SETTINGS, ScoreMembers, allows_nan, scoring
-from dynsnap.estimator._fitted import Fitted, Member
+from dynsnap.estimator._backends import TORCH_SETTINGS, allows_nan
+from dynsnap.estimator._fitted import Fitted
+from dynsnap.estimator._predicting import FittedEnsemble
 from dynsnap.estimator._student import student
 from dynsnap.estimator._training import train
-from dynsnap.predictions import Predictions
-
-_SCORES_AT_ONCE = 1 << 24  # numbers held while predicting, so that memory stays bounded
 
 
-class DynSnapClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class DynSnapClassifier(FittedEnsemble, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """An ensemble by one of the paper's six methods, around any classifier.
 
     Args:
         model: A function or class that builds a torch module, or a scikit-learn, XGBoost or
             LightGBM classifier that is set up but not fitted.
-        method: "dynsnap-cyc", "dynsnap-step", "snapshot", "extbagging", "mcdropout" or
-            "singlebase".
+        method: "dynsnap-cyc", "dynsnap-step", "snapshot", "extbagging", "mcdropout", "singlebase",
+            or "rolling": DynSnap-cyc that carries members over when it is retrained.
         members: Learners in the ensemble, the paper's m; or "auto", to train rounds until another
             one is not worth it.
         snapshots: Learners saved by one round of training; the paper's N. singlebase and
@@ -44,6 +40,10 @@ class DynSnapClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             settle, 0.005 by default. It is judged by rows that are set aside for it, a share
             `validation` of each class and at most 1,000, so these are not trained on.
         most_rounds: With "auto" members: the most rounds; 20 by default.
+        carry: Share of the members that a rolling ensemble carries over into the next generation.
+        lag: How far a carried member's accuracy may be below that of the new ones.
+        untouched: Share of the rows that a rolling ensemble never trains on, to judge members of
+            all generations by. A row's content decides, so it stays untouched in all of them.
         batch_size: For torch modules, as everything down to `precision`.
         learning_rate: Base rate, which the method's schedule multiplies.
         optimizer: Called with parameters and a rate, as torch.optim.SGD is; Adam by default.
@@ -88,6 +88,9 @@ class DynSnapClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         dropout: float = 0.1,
         tolerance: float | None = None,
         most_rounds: int | None = None,
+        carry: float = 0.75,
+        lag: float = 0.05,
+        untouched: float = 0.1,
         batch_size: int = 128,
         learning_rate: float = 1e-3,
         optimizer: Any = None,
@@ -111,6 +114,9 @@ class DynSnapClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.dropout = dropout
         self.tolerance = tolerance
         self.most_rounds = most_rounds
+        self.carry = carry
+        self.lag = lag
+        self.untouched = untouched
         self.batch_size = batch_size
         self.learning_rate = learning_rate
         self.optimizer = optimizer
@@ -136,7 +142,7 @@ class DynSnapClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._allow_nan = allows_nan(self.model)
         self._lost: tuple[str, ...] = ()
         inputs = self._features(X, reset=True)
-        return self._learn(inputs, _inputs.targets(y, len(inputs)), generation=1)
+        return self._learn(inputs, _inputs.targets(y, len(inputs)), before=None)
 
     def retrain(
         self,
@@ -162,7 +168,7 @@ class DynSnapClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             _inputs.joined(old, new, name)
             for old, new, name in zip(before, self._checked(X, y), ("X", "y"), strict=True)
         )
-        return self._copy()._learn(inputs, labels, generation=self.generation_ + 1)
+        return self._copy()._learn(inputs, labels, before=self)
 
     def distill(
         self,
@@ -209,8 +215,10 @@ class DynSnapClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         kept = (inputs, labels) if self.keep_data else None
         return fresh._become(made, self.classes_, data=kept)
 
-    def _learn(self, inputs: AnyArray, labels: AnyArray, *, generation: int) -> "DynSnapClassifier":
-        made, classes = train(self, inputs, labels, generation=generation)
+    def _learn(
+        self, inputs: AnyArray, labels: AnyArray, *, before: "DynSnapClassifier | None"
+    ) -> "DynSnapClassifier":
+        made, classes = train(self, inputs, labels, before=before)
         return self._become(made, classes, data=(inputs, labels) if self.keep_data else None)
 
     def _become(
@@ -219,7 +227,7 @@ class DynSnapClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.classes_ = classes
         self._fitted = made
         self._data = data
-        self._score_members: ScoreMembers | None = None
+        self._score_members = None
         self._open()  # now, because predicting must leave an estimator as it was
         return self
 
@@ -249,107 +257,6 @@ class DynSnapClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"To {what} a loaded estimator, pass {names} to `load` again: a file cannot hold "
                 "what it was trained with."
             )
-
-    # --- what fitting found -----------------------------------------------------------------
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_fitted")
-
-    @property
-    def members_(self) -> tuple[Member, ...]:
-        """Where each learner of the ensemble comes from."""
-        return self._found().members
-
-    @property
-    def accuracies_(self) -> Accuracies:
-        """Validation accuracy of each learner."""
-        return self._found().accuracies
-
-    @property
-    def rounds_(self) -> int:
-        """Rounds that were trained."""
-        return self._found().rounds
-
-    @property
-    def cost_(self) -> float:
-        """What the rounds cost, in trainings of `epochs` epochs."""
-        return self._found().cost
-
-    @property
-    def generation_(self) -> int:
-        """1 after `fit`, one more after each `retrain`."""
-        return self._found().generation
-
-    def _found(self) -> Fitted:
-        # An AttributeError, as for any attribute that fitting has yet to set.
-        if not hasattr(self, "_fitted"):
-            raise AttributeError("This DynSnapClassifier is not fitted yet: call `fit` first.")
-        found: Fitted = self._fitted
-        return found
-
-    # --- predicting -------------------------------------------------------------------------
-
-    def predict_proba(self, X: Any) -> Floats:  # noqa: N803
-        """The combined scores of the members: a row per input, a column per class."""
-        check_is_fitted(self)
-        inputs = self._features(X, reset=False)
-        made, score = self._found(), self._open()
-        blocks = [
-            combine(
-                score(part)[made.places],
-                how=self.combination,
-                weights=made.accuracies,
-            )
-            for part in _parts(inputs, len(made.members) * len(self.classes_))
-        ]
-        return np.concatenate(blocks)
-
-    def predict(self, X: Any) -> AnyArray:  # noqa: N803
-        """The class with the highest score; ties go to the first of `classes_`."""
-        rows = self.predict_proba(X)
-        found: AnyArray = self.classes_[rows.argmax(axis=1)]
-        return found
-
-    def predictions(
-        self,
-        X: Any,  # noqa: N803
-        *,
-        ids: Sequence[Any] | None = None,
-        truth: Any = None,
-    ) -> Predictions:
-        """Scores as `dynsnap.Predictions`, for `dynsnap.compare` and prediction files.
-
-        Args:
-            X: Inputs.
-            ids: A unique name for each input; its number by default.
-            truth: The true class of each, where it is known. Classes that this generation has not
-                seen yet are counted as classes that it never predicts.
-        """
-        rows = self.predict_proba(X)
-        # Looked up by value: a 1 in the truth is the class 1.0.
-        known = {label: str(label) for label in self.classes_.tolist()}
-        names, true = list(known.values()), None
-        if truth is not None:
-            found = _inputs.targets(truth, len(rows)).tolist()
-            true = [known.get(label, str(label)) for label in found]
-            unseen = sorted(set(true) - set(names))
-            names += unseen
-            rows = np.column_stack([rows, np.zeros((len(rows), len(unseen)))])
-        return Predictions(
-            ids=np.arange(len(rows)) if ids is None else ids, classes=names, scores=rows, truth=true
-        )
-
-    def _open(self) -> ScoreMembers:
-        """The learners, opened once and ready to score."""
-        if self._score_members is None:
-            self._score_members = scoring(
-                self._fitted.learners,
-                backend=self._fitted.backend,
-                model=self.model,
-                classes=len(self.classes_),
-                settings=self._torch_settings(),
-            )
-        return self._score_members
 
     # --- keeping ----------------------------------------------------------------------------
 
@@ -397,8 +304,3 @@ class DynSnapClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = allows_nan(self.model)
         return tags
-
-
-def _parts(inputs: AnyArray, width: int) -> list[AnyArray]:
-    rows = max(1, _SCORES_AT_ONCE // width)
-    return [inputs[start : start + rows] for start in range(0, len(inputs), rows)]

@@ -77,10 +77,11 @@ def read(
             learners=saved.learners,
             members=tuple(Member(**member) for member in about["members"]),
             generation=saved.generation,
+            learned=tuple(map(tuple, about.get("learned", ()))),
             **{
                 field.name: about[field.name]
                 for field in dataclasses.fields(Fitted)
-                if field.name not in _OWN_PLACE
+                if field.name not in (*_OWN_PLACE, "learned")
             },
         )
         classes = np.array(about["classes"], dtype=np.dtype(about["class_type"]))

@@ -1,12 +1,13 @@
 """What fitting leaves behind: plain values, so that saving is writing them down."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from dynsnap._types import Accuracies, Positions
+from dynsnap._types import Accuracies, AnyArray, Flags, Labels, MemberScores, Positions
 from dynsnap.ensemble import Method, Round, cost, members
-from dynsnap.estimator._backends import Backend
+from dynsnap.estimator._backends import Backend, ScoreMembers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,6 +20,7 @@ class Member:
         accuracy: Its accuracy on that round's validation rows.
         learner: Which of the stored learners it is, counted from 0.
         attempt: Which of the passes with dropout on; 0 without dropout.
+        generation: Which generation it was trained for.
     """
 
     round: int
@@ -26,6 +28,7 @@ class Member:
     accuracy: float
     learner: int
     attempt: int = 0
+    generation: int = 1
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -35,6 +38,8 @@ class Fitted:
     Attributes:
         learners: The stored learners, each once.
         passes: Members that each learner gives; more than 1 with dropout left on.
+        learned: Of each learner, the classes that it knows: the positions of its scores among the
+            classes of the ensemble. Empty where all learners know all classes.
     """
 
     backend: Backend
@@ -45,6 +50,7 @@ class Fitted:
     cost: float
     seed: int
     generation: int
+    learned: tuple[tuple[int, ...], ...] = ()
 
     @property
     def accuracies(self) -> Accuracies:
@@ -56,6 +62,38 @@ class Fitted:
         """Where each member stands among the scores of all learners and passes."""
         return np.array([one.learner * self.passes + one.attempt for one in self.members])
 
+    def known(self, classes: int) -> Flags | None:
+        """Which classes each member has seen in training; None where all have seen all."""
+        if not self.learned:
+            return None
+        flags = np.zeros((len(self.members), classes), dtype=bool)
+        for row, member in zip(flags, self.members, strict=True):
+            row[list(self.learned[member.learner])] = True
+        return flags
+
+    def scoring(
+        self, classes: int, opened: Callable[[Sequence[bytes], int], ScoreMembers]
+    ) -> ScoreMembers:
+        """What scores inputs with all learners, given what opens those of one number of classes."""
+        if not self.learned:
+            return opened(self.learners, classes)
+        # Learners of one generation have the same classes, and are opened together.
+        groups: dict[tuple[int, ...], list[int]] = {}
+        for place, columns in enumerate(self.learned):
+            groups.setdefault(columns, []).append(place)
+        parts = [
+            (places, list(columns), opened([self.learners[at] for at in places], len(columns)))
+            for columns, places in groups.items()
+        ]
+
+        def score(inputs: AnyArray) -> MemberScores:
+            scores = np.zeros((len(self.learners), len(inputs), classes), np.float32)
+            for places, columns, score_part in parts:
+                scores[np.ix_(places, range(len(inputs)), columns)] = score_part(inputs)
+            return scores
+
+        return score
+
 
 def fitted(
     method: Method,
@@ -65,10 +103,18 @@ def fitted(
     epochs: int,
     seed: int,
     generation: int,
+    truth: Labels | None = None,
 ) -> Fitted:
-    """The ensemble that a method makes of its rounds."""
+    """The ensemble that a method makes of its rounds.
+
+    Accuracies are those on each round's validation rows; or, with the `truth` about the test set,
+    those on that one.
+    """
     passes = method.recipe.passes
     kept = members(method.plan, rounds)
+    accuracy = kept.accuracy
+    if truth is not None:
+        accuracy = np.mean(kept.scores["test"].argmax(axis=2) == truth, axis=1)
     sources = dict.fromkeys((at, position // passes) for at, position in kept.origin)
     place = {source: number for number, source in enumerate(sources)}
     return Fitted(
@@ -77,11 +123,12 @@ def fitted(
             Member(
                 round=at,
                 epoch=int(rounds[at].epochs[position]),
-                accuracy=float(rounds[at].accuracy[position]),
+                accuracy=float(judged),
                 learner=place[at, position // passes],
                 attempt=position % passes,
+                generation=generation,
             )
-            for at, position in kept.origin
+            for (at, position), judged in zip(kept.origin, accuracy, strict=True)
         ),
         learners=tuple(rounds[at].weights[snapshot] for at, snapshot in sources),
         passes=passes,

@@ -7,12 +7,13 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from dynsnap._types import AnyArray, Labels, Positions
-from dynsnap.data import Pool, Stream
-from dynsnap.ensemble import Method, grow_rounds, method
-from dynsnap.errors import PlanError
+from dynsnap.data import Pool, Stream, untouched_rows
+from dynsnap.ensemble import Method, Rolling, Round, Size, grow_rounds, method
+from dynsnap.errors import InputError, PlanError
 from dynsnap.estimator._backends import backend_of, trainer
 from dynsnap.estimator._fitted import Fitted, fitted
 from dynsnap.estimator._inputs import encoded
+from dynsnap.estimator._rolling import roll
 
 if TYPE_CHECKING:
     from dynsnap.estimator._classifier import DynSnapClassifier
@@ -21,37 +22,75 @@ _MOST_ASIDE = 1000  # rows: beyond, more of them would settle little and be miss
 
 
 def train(
-    estimator: "DynSnapClassifier", inputs: AnyArray, labels: AnyArray, *, generation: int
+    estimator: "DynSnapClassifier",
+    inputs: AnyArray,
+    labels: AnyArray,
+    *,
+    before: "DynSnapClassifier | None",
 ) -> tuple[Fitted, AnyArray]:
     """The ensemble that an estimator's settings make of this data, and its classes."""
     if not 0 < estimator.validation < 1:
         raise PlanError(f"`validation` must be above 0 and below 1, got {estimator.validation}.")
     plan = _method(estimator)
     classes, positions = encoded(labels, validation=estimator.validation)
-    aside = _aside(positions, estimator.validation) if plan.plan.automatic else None
+    aside = None
+    if plan.rolling is not None:
+        aside = _untouched(inputs, positions, estimator.untouched)
+    elif plan.plan.automatic:
+        aside = _aside(positions, estimator.validation)
+    generation = 1 if before is None else before.generation_ + 1
     stream = _stream(inputs, positions, classes, estimator.validation, generation, aside)
-    seed = _seed(estimator.random_state)
-    rounds = grow_rounds(
-        plan.plan,
-        trainer(
-            estimator.model,
-            stream,
-            monitor=estimator.monitor,
-            settings=estimator._torch_settings(),
-        ),
-        recipe=plan.recipe,
-        generation=generation,
-        seed=seed,
+    seed, rounds = _seed(estimator.random_state), _Rounds()
+    trains = trainer(
+        estimator.model, stream, monitor=estimator.monitor, settings=estimator._torch_settings()
     )
-    made = fitted(
-        plan,
-        rounds,
-        backend=backend_of(estimator.model),
-        epochs=estimator.epochs,
-        seed=seed,
-        generation=generation,
+    judged = None if plan.rolling is None or aside is None else positions[aside]
+
+    def train_new(size: Size) -> Fitted:
+        method = dataclasses.replace(
+            plan, plan=dataclasses.replace(plan.plan, size=size), rolling=None
+        )
+        return fitted(
+            method,
+            grow_rounds(
+                method.plan,
+                trains,
+                recipe=method.recipe,
+                generation=generation,
+                seed=seed,
+                store=rounds,
+            ),
+            backend=backend_of(estimator.model),
+            epochs=estimator.epochs,
+            seed=seed,
+            generation=generation,
+            truth=judged,
+        )
+
+    size = plan.plan.size
+    if plan.rolling is None or before is None or size == "auto":
+        return train_new(size), classes
+    assert aside is not None
+    made = roll(
+        plan.rolling,
+        size,
+        before,
+        inputs=inputs[aside],
+        truth=positions[aside],
+        classes=classes,
+        train_new=train_new,
     )
     return made, classes
+
+
+class _Rounds(dict[str, Round]):
+    """Rounds trained so far, so that those for few members serve for more."""
+
+    def get(self, key: str, spec: Any = None, /) -> Any:
+        return super().get(key)
+
+    def put(self, key: str, done: Round, /) -> None:
+        self[key] = done
 
 
 def _method(estimator: "DynSnapClassifier") -> Method:
@@ -64,6 +103,7 @@ def _method(estimator: "DynSnapClassifier") -> Method:
         snapshots=1 if one else estimator.snapshots,
         dropout=estimator.dropout,
         beta=estimator.beta,  # type: ignore[arg-type]  # checked there
+        rolling=Rolling(carry=estimator.carry, lag=estimator.lag),
         tolerance=estimator.tolerance,
         most_rounds=estimator.most_rounds,
     )
@@ -79,6 +119,27 @@ def _aside(labels: Labels, share: float) -> Positions:
         raise PlanError(
             f'"auto" members are decided on by every {every}th row of each class, and no class '
             "has so many: give a number of members."
+        )
+    return found
+
+
+def _untouched(inputs: AnyArray, labels: Labels, share: float) -> Positions:
+    """Rows that no generation trains on, so that members of all of them can be judged."""
+    pool = Pool(
+        name="X",
+        inputs=inputs,
+        labels=np.zeros(len(inputs), int),
+        classes=("any",),
+        ids=np.arange(len(inputs)),
+    )
+    found = np.flatnonzero(untouched_rows(pool, share))
+    left = np.bincount(np.delete(labels, found), minlength=int(labels.max()) + 1)
+    if not len(found) or left.min() < 2:
+        raise InputError(
+            f"A rolling ensemble leaves {share:.0%} of the rows untouched, to judge members of all "
+            f"generations by, and {len(inputs)} rows are too few for that: {len(found)} would be "
+            f"untouched, and {left.min()} left of one class. Bring more rows, or change "
+            "`untouched`."
         )
     return found
 

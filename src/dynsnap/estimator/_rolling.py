@@ -1,0 +1,114 @@
+"""A generation of an estimator that takes over members of the one before."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dynsnap._types import AnyArray, Labels
+from dynsnap.ensemble import Rolling, best, combine
+from dynsnap.errors import InputError
+from dynsnap.estimator._fitted import Fitted
+
+if TYPE_CHECKING:
+    from dynsnap.estimator._predicting import FittedEnsemble
+
+
+def roll(
+    rolling: Rolling,
+    size: int,
+    before: "FittedEnsemble",
+    *,
+    inputs: AnyArray,
+    truth: Labels,
+    classes: AnyArray,
+    train_new: Callable[[int], Fitted],
+) -> Fitted:
+    """An ensemble of the best members of the one before, and of new ones.
+
+    Args:
+        rolling: How members are carried over.
+        size: How many members there are in all.
+        before: The estimator before.
+        inputs: Rows that no member was ever trained on.
+        truth: Their classes.
+        classes: All classes by now.
+        train_new: An ensemble of so many new members, with their accuracy on those rows. The first
+            of many are the same as of few, and are not trained again.
+    """
+    old = _widened(before, classes)
+    scores = np.zeros((len(old.members), len(inputs), len(classes)))
+    scores[:, :, list(_places(before, classes))] = before._open()(inputs)[old.places]
+    said = scores.argmax(axis=2)
+    together = combine(scores, how="average", known=old.known(len(classes))).argmax(axis=1)
+    accuracy, agreement = np.mean(said == truth, axis=1), np.mean(said == together, axis=1)
+    count = rolling.carried(size)
+    new = train_new(size - count) if count < size else None
+    kept = best(
+        accuracy,
+        agreement,
+        count=count,
+        rolling=rolling,
+        new=None if new is None else new.accuracies,
+    )
+    if len(kept) < count:
+        new = train_new(size - len(kept))
+    return _joined(old, kept.tolist(), accuracy, new, classes=len(classes))
+
+
+def _places(before: "FittedEnsemble", classes: AnyArray) -> tuple[int, ...]:
+    """Where the classes of the estimator before are among all classes by now."""
+    place = {label: position for position, label in enumerate(classes.tolist())}
+    for label in before.classes_.tolist():
+        if label not in place:
+            raise InputError(
+                f"The last generation knows the class {label!r}, of which there are no rows any "
+                "more. Pass all data so far, or start anew with `fit`."
+            )
+    return tuple(place[label] for label in before.classes_.tolist())
+
+
+def _widened(before: "FittedEnsemble", classes: AnyArray) -> Fitted:
+    """The ensemble before, its columns counted among all classes by now."""
+    old, places = before._found(), _places(before, classes)
+    columns = old.learned or (tuple(range(len(before.classes_))),) * len(old.learners)
+    return dataclasses.replace(
+        old, learned=tuple(tuple(places[at] for at in each) for each in columns)
+    )
+
+
+def _joined(
+    old: Fitted, kept: list[int], accuracy: AnyArray, new: Fitted | None, *, classes: int
+) -> Fitted:
+    """Some members of the old ensemble, then all of the new one, each learner once."""
+    used = sorted({old.members[place].learner for place in kept})
+    carried = tuple(
+        dataclasses.replace(
+            old.members[place],
+            accuracy=float(accuracy[place]),
+            learner=used.index(old.members[place].learner),
+        )
+        for place in kept
+    )
+    columns = tuple(old.learned[learner] for learner in used)
+    learners = tuple(old.learners[learner] for learner in used)
+    if new is None:
+        return dataclasses.replace(
+            old,
+            members=carried,
+            learners=learners,
+            learned=columns,
+            rounds=0,
+            cost=0.0,
+            generation=old.generation + 1,
+        )
+    fresh = tuple(
+        dataclasses.replace(member, learner=member.learner + len(used)) for member in new.members
+    )
+    return dataclasses.replace(
+        new,
+        members=carried + fresh,
+        learners=learners + new.learners,
+        learned=columns + (tuple(range(classes)),) * len(new.learners),
+    )
