@@ -16,7 +16,7 @@ from typing import Any
 from dynsnap.engine import _process
 from dynsnap.engine._events import Event, Task, TaskEnded, TaskFailed, TaskLost
 from dynsnap.engine._parcel import Parcel, Sent, pack
-from dynsnap.engine._spread import Rules, Wave
+from dynsnap.engine._spread import More, Rules, Wave
 from dynsnap.ensemble import Round, RoundSpec, Trainer
 from dynsnap.errors import PlanError
 
@@ -59,8 +59,19 @@ class ProcessesEngine:
         self._sent: Sent | None = None
         self._crew: _Crew | None = None
 
-    def __call__(self, trainer: Trainer, specs: Sequence[RoundSpec], /) -> Iterator[Round]:
-        """The rounds as they finish."""
+    takes_more = True
+
+    def __call__(
+        self, trainer: Trainer, specs: Sequence[RoundSpec], /, *, more: More | None = None
+    ) -> Iterator[Round]:
+        """The rounds as they finish.
+
+        Args:
+            trainer: Trains them.
+            specs: The rounds.
+            more: Asked for further rounds whenever one has been taken, so that a study need not
+                wait for the slowest round before it asks for the next.
+        """
         if not specs:
             return
         if self._trainer is not trainer or self._sent is None or self._crew is None:
@@ -72,7 +83,7 @@ class ProcessesEngine:
             rules=self._rules,
             monitor=self._sent.monitor,
             checkpoints=self._sent.checkpoints,
-        ).run(specs)
+        ).run(specs, more)
 
     def close(self) -> None:
         """End the workers."""

@@ -14,7 +14,7 @@ from dynsnap.engine._parcel import Sent, pack
 from dynsnap.engine._processes import cores
 from dynsnap.engine._ray_connect import check_address, connect, found_ray
 from dynsnap.engine._ray_task import Desk, guarded
-from dynsnap.engine._spread import Rules, Wave
+from dynsnap.engine._spread import More, Rules, Wave
 from dynsnap.ensemble import Round, RoundSpec, Trainer
 from dynsnap.errors import PlanError, TrainingError
 
@@ -62,8 +62,19 @@ class RayEngine:
         self._sent: Sent | None = None
         self._crew: _Crew | None = None
 
-    def __call__(self, trainer: Trainer, specs: Sequence[RoundSpec], /) -> Iterator[Round]:
-        """The rounds as they finish."""
+    takes_more = True
+
+    def __call__(
+        self, trainer: Trainer, specs: Sequence[RoundSpec], /, *, more: More | None = None
+    ) -> Iterator[Round]:
+        """The rounds as they finish.
+
+        Args:
+            trainer: Trains them.
+            specs: The rounds.
+            more: Asked for further rounds whenever one has been taken, so that a study need not
+                wait for the slowest round before it asks for the next.
+        """
         if not specs:
             return
         if self._trainer is not trainer or self._sent is None or self._crew is None:
@@ -74,12 +85,15 @@ class RayEngine:
             self._crew = _Crew(ray, self._sent, most=self._workers, needs=self._needs(trainer))
             self._trainer = trainer
         self._crew.begin_wave()
+        rules = self._rules
+        if rules.side_by_side is None:
+            rules = dataclasses.replace(rules, side_by_side=_uses_gpu(trainer))
         yield from Wave(
             crew=self._crew,
-            rules=self._rules,
+            rules=rules,
             monitor=self._sent.monitor,
             checkpoints=self._sent.checkpoints,
-        ).run(specs)
+        ).run(specs, more)
 
     def close(self) -> None:
         """Leave the cluster; end it if it is our own."""
@@ -100,8 +114,7 @@ class RayEngine:
         self._trainer = self._sent = self._crew = None
 
     def _needs(self, trainer: Trainer) -> dict[str, float]:
-        uses_gpu = str(getattr(trainer, "device", "cpu")).startswith("cuda")
-        gpus = self._gpus if self._gpus is not None else float(uses_gpu)
+        gpus = self._gpus if self._gpus is not None else float(_uses_gpu(trainer))
         return {"CPU": self._cpus, "GPU": gpus}
 
 
@@ -207,6 +220,10 @@ class _Crew:
         """How many tasks fit into the cluster as it is now."""
         there = self._ray.cluster_resources()
         return min(int(there.get(kind, 0) / amount) for kind, amount in self._needs.items())
+
+
+def _uses_gpu(trainer: Trainer) -> bool:
+    return str(getattr(trainer, "device", "cpu")).startswith("cuda")
 
 
 def _listed(found: dict[str, float], kinds: dict[str, float]) -> str:

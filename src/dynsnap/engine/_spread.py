@@ -6,7 +6,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from dynsnap.engine._events import (
     EpochDone,
@@ -22,6 +22,8 @@ from dynsnap.ensemble import Checkpoints, Monitor, Round, RoundSpec
 from dynsnap.errors import DynSnapError, Interrupted, PlanError, TrainingError
 
 log = logging.getLogger("dynsnap.engine")
+
+More: TypeAlias = Callable[[], Sequence[RoundSpec]]
 
 _TICK = 0.2  # seconds between two looks at the clock and at whoever may want to stop
 
@@ -57,11 +59,15 @@ class Rules:
         together: Most rounds in one task, which a worker may train side by side.
         patience: Seconds without a sign of life, after which an idle worker takes a task up too;
             or three times the longest silence so far, whichever is more.
+        side_by_side: Whether a worker trains the rounds of a task side by side at little extra
+            cost, as a GPU does. A few large tasks are then quicker and cheaper than many small
+            ones, though more workers are idle in the end. None leaves it to the engine.
     """
 
     attempts: int = 3
     together: int = 32
     patience: float = 60.0
+    side_by_side: bool | None = None
 
     def __post_init__(self) -> None:
         for name in ("attempts", "together"):
@@ -102,17 +108,18 @@ class Wave:
     _error: DynSnapError | None = None
     _stopping: bool = False
 
-    def run(self, specs: Sequence[RoundSpec]) -> Iterator[Round]:
+    def run(self, specs: Sequence[RoundSpec], more: More | None = None) -> Iterator[Round]:
         """The rounds as they finish, each once.
+
+        Args:
+            specs: The rounds.
+            more: Asked for further rounds whenever one is done, and stored.
 
         Raises:
             Interrupted: The monitor asked to stop, and every worker has.
             DynSnapError: What a round raised, after all that were under way beside it are done.
         """
-        # The longest first: one that starts last would be alone in the end. Alike ones are
-        # neighbours, and so may be trained side by side.
-        ranked = sorted(specs, key=lambda spec: (-spec.recipe.epochs, -spec.generation))
-        self._waiting.extend(ranked)
+        self._waiting.extend(_ranked(specs))
         self._missing.update(specs)
         try:
             # A worker whose rounds are all there has yet to say that it is free.
@@ -127,6 +134,7 @@ class Wave:
                         yield done
                         # The caller has come back for more, and so has the round in safety.
                         self._put_away(done.spec)
+                        self._take(more() if more is not None else ())
         finally:
             for number in list(self._under_way):
                 self._abandon(number)
@@ -137,11 +145,20 @@ class Wave:
                 "Training stopped as asked. Finished rounds are kept; run the same again to go on."
             )
 
+    def _take(self, specs: Sequence[RoundSpec]) -> None:
+        """Take further rounds in. They go first: who has asked for more may do so again."""
+        self._waiting.extendleft(reversed(_ranked(specs)))
+        self._missing.update(specs)
+
     def _hand_out(self) -> None:
         places = self.crew.places()
+        begun = 0
         while self._waiting and len(self._under_way) < places and not self._ending:
-            # Fewer and fewer, so that all workers finish at about the same time.
-            fair = math.ceil(len(self._waiting) / (2 * places))
+            if self.rules.side_by_side:  # few large tasks are quicker than many small ones
+                fair = math.ceil(len(self._waiting) / (places - begun))
+            else:  # fewer and fewer, so that all workers finish at about the same time
+                fair = math.ceil(len(self._waiting) / (2 * places))
+            begun += 1
             task = [self._waiting.popleft()]
             # A round that has failed goes alone, so that it takes no other one down.
             while (
@@ -247,6 +264,22 @@ class Wave:
     def _ending(self) -> bool:
         """Whether nothing new is begun any more."""
         return self._stopping or self._error is not None
+
+
+def _ranked(specs: Sequence[RoundSpec]) -> list[RoundSpec]:
+    """The order in which rounds begin.
+
+    The longest first: one that starts last would be alone in the end. Then those of which few are
+    asked for: when they are there, more may be. Alike ones are neighbours, and so may be trained
+    side by side.
+    """
+    alike = Counter((spec.recipe, spec.replicate, spec.generation) for spec in specs)
+
+    def rank(spec: RoundSpec) -> tuple[int, int, int]:
+        few = alike[spec.recipe, spec.replicate, spec.generation]
+        return -spec.recipe.epochs, few, -spec.generation
+
+    return sorted(specs, key=rank)
 
 
 def _no_state(spec: RoundSpec, /) -> None:

@@ -1,9 +1,9 @@
 """Every round that a study needs, a wave at a time: all ensembles of the study ask together."""
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import numpy as np
 
@@ -22,6 +22,8 @@ from dynsnap.ensemble import (
 from dynsnap.errors import FileError
 from dynsnap.study._cast import Casting, check_judges
 from dynsnap.study._ensemble import Ensemble
+
+More: TypeAlias = Callable[[], Sequence[RoundSpec]]
 
 
 class StudyMonitor(Monitor, Protocol):
@@ -55,6 +57,7 @@ class Ledger:
         self._store = store
         self._monitor = monitor
         self._found = 0
+        self._latest: list[RoundSpec] = []
         self.trained = 0
         self.heads: dict[RoundSpec, Round] = {}
         self.grown: dict[Ensemble, list[Round]] = {}
@@ -74,22 +77,35 @@ class Ledger:
         if done is None:
             return None
         self._found += 1
-        return _head(done)
+        self.heads[spec] = _head(done)
+        return self.heads[spec]
 
     def put(self, key: str, done: Round, /) -> None:
         """Nothing is left to do: `spread` has stored the round already."""
 
-    def spread(self, engine: Engine, specs: Sequence[RoundSpec]) -> Iterator[Round]:
-        """Have the rounds trained, store each as it comes, and pass on what is known of it."""
-        if self._monitor is not None:
-            self._monitor.wave_begins(specs, found=self._found)
-            self._found = 0
-        for done in engine(self._trainer, specs):
+    def spread(
+        self, engine: Engine, specs: Sequence[RoundSpec], more: More | None = None
+    ) -> Iterator[Round]:
+        """Have the rounds trained, store each as it comes, and pass on what is known of it.
+
+        Args:
+            engine: Trains them.
+            specs: The rounds.
+            more: Further rounds that are wanted by now. An engine that takes more is handed it, and
+                what it gives of those is only stored.
+        """
+        self._begin_wave(specs)
+        asking = {"more": more} if more is not None and getattr(engine, "takes_more", False) else {}
+        asked = set(specs)
+        for done in engine(self._trainer, specs, **asking):
             self._store.put(round_key(self._trainer, done.spec), done)
             self.trained += 1
             if self._monitor is not None:
                 self._monitor.round_done(done)
-            yield _head(done)
+            self.heads[done.spec] = _head(done)
+            self._latest.append(done.spec)
+            if done.spec in asked:
+                yield self.heads[done.spec]
 
     def grow(
         self, ensembles: Sequence[Ensemble], *, engine: Engine, seed: int, ahead: int = 0
@@ -103,7 +119,9 @@ class Ledger:
             fresh = train_rounds(
                 specs,
                 self._trainer,
-                engine=lambda _, asked: self.spread(engine, asked),
+                engine=lambda _, asked: self.spread(
+                    engine, asked, self._asking(asked, seed, ahead)
+                ),
                 store=self,
             )
             self.heads.update((head.spec, head) for head in fresh)
@@ -128,10 +146,48 @@ class Ledger:
         grown = self.grown[ensemble]
         return grown[: ensemble.rounds_used(grown, self._new_members(ensemble))]
 
-    def _outstanding(self, seed: int, ahead: int) -> list[RoundSpec]:
-        """What all ensembles want and nobody has trained yet, each round once."""
+    def _asking(self, asked: Sequence[RoundSpec], seed: int, ahead: int) -> More:
+        """What ensembles want by now, beside what was asked for: each round once."""
+        ordered = set(asked)
+
+        def more() -> list[RoundSpec]:
+            fresh: list[RoundSpec] = []
+            concerned = self._concerned()
+            while new := [
+                spec for spec in self._outstanding(seed, ahead, concerned) if spec not in ordered
+            ]:
+                ordered.update(new)
+                fresh += [
+                    spec for spec in new if self.get(round_key(self._trainer, spec), spec) is None
+                ]
+            if fresh:
+                self._begin_wave(fresh)
+            return fresh
+
+        return more
+
+    def _concerned(self) -> list[Ensemble]:
+        """The ensembles that may want something else since the latest rounds are there."""
+        found = {(spec.recipe, spec.generation, spec.replicate) for spec in self._latest}
+        self._latest.clear()
+        return [
+            one
+            for one in self.grown
+            if one.method.rolling or (one.method.recipe, one.generation, one.replicate) in found
+        ]
+
+    def _begin_wave(self, specs: Sequence[RoundSpec]) -> None:
+        if self._monitor is not None:
+            self._monitor.wave_begins(specs, found=self._found)
+            self._found = 0
+
+    def _outstanding(
+        self, seed: int, ahead: int, ensembles: Sequence[Ensemble] | None = None
+    ) -> list[RoundSpec]:
+        """What all ensembles, or these, want and nobody has trained yet, each round once."""
         missing: dict[RoundSpec, None] = {}
-        for ensemble, rounds in self.grown.items():
+        for ensemble in self.grown if ensembles is None else ensembles:
+            rounds = self.grown[ensemble]
             while more := self._wanted(ensemble, rounds):
                 have = len(rounds)
                 specs = [ensemble.spec(have + i, seed=seed) for i in range(more)]
