@@ -12,10 +12,11 @@ torch.set_num_threads(1)
 
 def test_the_examples_of_the_estimator_s_page_run(capsys):
     blocks = re.findall(r"```python\n(.*?)```", DOCS.read_text(encoding="utf-8"), re.DOTALL)
-    assert len(blocks) == 4
+    assert len(blocks) == 5
     names = {}
     for block in blocks:
         exec(compile(block, str(DOCS), "exec"), names)
-    consistency, scores = capsys.readouterr().out.strip().splitlines()
+    consistency, scores, rolled = capsys.readouterr().out.strip().splitlines()
     assert 0.7 < float(consistency) < 1
     assert float(scores.split()[0]) > 0.8
+    assert rolled.startswith("[1, 1, 1, 1, 1, 1, 2, 2]")
