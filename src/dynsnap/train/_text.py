@@ -16,6 +16,7 @@ from dynsnap.errors import InputError, PlanError
 from dynsnap.train._prepare import Encoded, State
 
 _WORD = re.compile(r"\w+")
+_LARGE = 2_000_000  # characters from which on compiled code is worth loading
 # ASCII text is cut by a table: letters, digits and _ stay, the rest becomes a space.
 _TABLE = "".join(chr(c) if chr(c).isalnum() or chr(c) == "_" else " " for c in range(128))
 
@@ -30,6 +31,28 @@ def tokenise(text: str) -> list[str]:
     lower = text.lower()
     # Splitting is about three times as fast as matching.
     return lower.translate(_TABLE).split() if lower.isascii() else _WORD.findall(lower)
+
+
+def _number(inputs: AnyArray, length: int) -> tuple[list[str], AnyArray, AnyArray]:
+    """Distinct words in the order of their first use; the numbers of all texts; their lengths."""
+    numbers: defaultdict[str, int] = defaultdict(lambda: len(numbers) + 1)
+    find = numbers.__getitem__
+    rows = [np.fromiter(map(find, tokenise(text)[:length]), np.int32) for text in inputs]
+    lengths = np.fromiter(map(len, rows), np.int64, len(rows))
+    return list(numbers), np.concatenate([np.zeros(0, np.int32), *rows]), lengths
+
+
+def _number_fast(inputs: AnyArray, length: int) -> tuple[list[str], AnyArray, AnyArray]:
+    """The same, compiled: about ten times as fast, once it is."""
+    from dynsnap.train._numbering import numbered
+
+    return numbered([_bytes(text) for text in inputs], length)
+
+
+def _bytes(text: str) -> bytes:
+    if text.isascii():
+        return text.encode()
+    return " ".join(tokenise(text)).encode("utf-8", "surrogatepass")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -101,24 +124,23 @@ class Words:
             )
 
     def encode(self, inputs: AnyArray, /) -> Texts:
-        numbers: defaultdict[str, int] = defaultdict(lambda: len(numbers) + 1)
-        find = numbers.__getitem__
-        rows: list[AnyArray] = []
         for text in inputs:
             if not isinstance(text, str):
                 raise InputError(
                     f"Texts must be str, got {type(text).__name__}. "
                     "Prepare numbers as `dynsnap.train.Features`."
                 )
-            rows.append(np.fromiter(map(find, tokenise(text)[: self.length]), np.int32))
-        words = tuple(numbers)
+        large = sum(map(len, inputs)) >= _LARGE
+        words, tokens, lengths = (_number_fast if large else _number)(inputs, self.length)
         if self.ngrams > 1:
+            rows = np.split(tokens, np.cumsum(lengths)[:-1])
             hashes = np.array([0, *(zlib.crc32(word.encode()) for word in words)], np.uint64)
             rows = [np.concatenate([row, *self._runs(row, hashes, len(words))]) for row in rows]
-        lengths = np.fromiter(map(len, rows), np.int64, len(rows))
+            lengths = np.fromiter(map(len, rows), np.int64, len(rows))
+            tokens = np.concatenate([np.zeros(0, np.int32), *rows])
         return Texts(
-            words=words,
-            tokens=torch.from_numpy(np.concatenate([np.zeros(0, np.int32), *rows])),
+            words=tuple(words),
+            tokens=torch.from_numpy(tokens),
             starts=torch.from_numpy(np.concatenate([[0], np.cumsum(lengths)])),
         )
 
