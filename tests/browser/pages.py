@@ -9,6 +9,7 @@ from dynsnap.predictions import Predictions
 from dynsnap.report.html import comparison_page, gate_page, study_page
 from tests.cli.helpers import NEW, OLD, TWIN
 from tests.comparison.made import generations
+from tests.report.html.test_study_page import SECTIONS as STUDY
 from tests.report.html.test_study_page import SHIPPED, findings
 
 HOSTILE = "<script>alert(1)</script>"
@@ -37,6 +38,16 @@ def shipped():
     """The results that come with the sources; CIFAR-10 where they are there."""
     found = sorted(SHIPPED, key=lambda folder: "cifar-10" not in str(folder).lower())
     return study_page(read_run(found[0]))
+
+
+def pictured():
+    """Lost inputs as pictures, in two sizes and in grey and colour; one is not known."""
+    found = compare(*generations(rows=300, count=3), resamples=20)
+    names = sorted({one.id for one in (*found.pairs[-1].flipped, *found.restless)})
+    rng = np.random.default_rng(0)
+    images = [rng.integers(0, 256, shape, dtype=np.uint8) for shape in ((8, 8, 1), (64, 48, 3))]
+    looks = {name: images[place % 2] for place, name in enumerate(names[1:])}
+    return comparison_page(found, looks=looks)
 
 
 def hundred():
@@ -98,7 +109,10 @@ def hostile():
 
 PAGES = {
     make.__name__: make
-    for make in (two, many, gate, study, shipped, hundred, million, unlabelled, unchanged, hostile)
+    for make in (
+        *(two, many, gate, study, shipped, pictured, hundred, million, unlabelled, unchanged),
+        hostile,
+    )
 }
 
 _LABELLED = ["transitions", "metrics", "classes", "answers", "inputs"]
@@ -106,8 +120,9 @@ SECTIONS = {
     "two": [*_LABELLED, "slices"],
     "many": ["generations", *_LABELLED, "slices"],
     "gate": ["rules", *_LABELLED, "slices"],
-    "study": ["methods", "cost", "sweeps", "ablations", "curves", "audit", "everything"],
-    "shipped": ["methods", "cost", "everything"],
+    "study": list(STUDY),
+    "shipped": ["methods", "cost", "frontier", "everything", "run"],
+    "pictured": ["generations", *_LABELLED],
     "hundred": _LABELLED,
     "million": _LABELLED,
     "unlabelled": ["metrics", "answers", "inputs", "notes"],

@@ -20,7 +20,7 @@ def pages(tmp_path_factory):
 
 def test_there_is_a_page_of_every_kind():
     assert PAGES.keys() == SECTIONS.keys()
-    assert len(PAGES) == 10
+    assert len(PAGES) == 11
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -29,8 +29,8 @@ def test_every_section_is_there_and_nothing_leaves_the_page(pages, visit, name):
     assert path.stat().st_size < MOST_BYTES
     seen = visit(path)
     for section in SECTIONS[name]:
-        assert seen.page.locator(f"section#{section} h2").is_visible()
-    assert len(seen.texts("nav a")) == seen.page.locator("main section").count()
+        assert seen.page.locator(f"section#{section} > h2").is_visible()
+    assert len(seen.texts("nav a")) == seen.page.locator("main > section").count()
     seen.check()
 
 
@@ -82,6 +82,61 @@ def test_a_table_is_searched(pages, visit):
     field.fill("")
     assert rows.count() == whole
     seen.check()
+
+
+def test_a_name_that_rows_share_is_said_once_however_they_are_sorted(pages, visit):
+    seen = visit(pages("study"))
+    rows = seen.page.locator("#methods-table tbody tr")
+    said = "rows => rows.map(row => [row.cells[0].textContent, row.classList.contains('again')])"
+
+    def check():
+        names = rows.evaluate_all(said)
+        before = [None, *(name for name, _ in names)]
+        assert [again for _, again in names] == [
+            name == other for (name, _), other in zip(names, before, strict=False)
+        ]
+        return [name for name, _ in names]
+
+    first = check()
+    seen.page.locator("#methods-table thead th", has_text="ACC-CON").locator("button").click()
+    assert check() != first
+    seen.check()
+
+
+def test_pictures_of_inputs_are_seen(pages, visit):
+    seen = visit(pages("pictured"))
+    images = seen.page.locator("#flipped-table tbody img")
+    assert images.count() > 5
+    sizes = images.evaluate_all("all => all.map(one => [one.naturalWidth, one.clientHeight])")
+    assert {tuple(size) for size in sizes} == {(8, 48), (48, 48)}
+    assert all(name for name in images.evaluate_all("all => all.map(one => one.alt)"))
+    seen.check()
+
+
+def test_texts_of_inputs_are_found_by_searching(pages, visit):
+    seen = visit(pages("study"))
+    field = seen.page.locator("#flipped-table-search")
+    field.fill("<b>bold</b>")
+    rows = seen.page.locator("#flipped-table tbody tr:visible")
+    assert rows.count() == 1
+    assert "a <b>bold</b> text" in rows.inner_text()
+    seen.check()
+
+
+def test_the_contents_stay_in_sight_and_links_lead_below_them(pages, visit):
+    seen = visit(pages("study"))
+    seen.page.locator("nav a", has_text="Theorems").click()
+    seen.page.wait_for_function("() => scrollY > 500")
+    nav, head = (seen.page.locator(one).bounding_box() for one in ("nav", "#audit > h2"))
+    assert nav["y"] == 0
+    assert head["y"] >= nav["height"]
+
+
+@pytest.mark.parametrize("name", ["two", "hundred", "many", "gate", "pictured", "study"])
+def test_a_page_fits_on_paper(pages, visit, name):
+    seen = visit(pages(name), 720)
+    seen.page.emulate_media(media="print")
+    assert seen.page.evaluate("() => document.documentElement.scrollWidth") <= 720
 
 
 def test_a_metric_is_explained_on_hover_on_focus_and_until_escape(pages, visit):

@@ -47,7 +47,8 @@ def rows_of(method, start, cost, low=0.01):
 def findings():
     rng = np.random.default_rng(0)
     old, new = rng.dirichlet([1.0, 1.0, 1.0], (2, 3, 50))
-    said = generations(rows=60, count=3)
+    compared = compare(*generations(rows=60, count=3), names=["g1", "g2", "g3"], resamples=10)
+    first, *others = (one.id for one in compared.pairs[-1].flipped)
     rows = [
         *rows_of("singlebase", 0.8, 1.0),
         *rows_of("dynsnap-cyc", 0.9, 3.3),
@@ -68,8 +69,8 @@ def findings():
         closer=Closer(
             method="dynsnap-cyc<i>",
             combination="average",
-            comparison=compare(*said, names=["g1", "g2", "g3"], resamples=10),
-            looks={"i3": "a <b>bold</b> text", **{f"i{row}": "text " * 90 for row in range(3)}},
+            comparison=compared,
+            looks={first: "a <b>bold</b> text", **dict.fromkeys(others, "text " * 90)},
         ),
         curves=[
             Curve(

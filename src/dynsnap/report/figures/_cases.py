@@ -1,5 +1,6 @@
 """Pictures of two generations: the four cases, the classes, and where lost answers went."""
 
+from collections import Counter
 from collections.abc import Sequence
 
 from dynsnap.comparison import Flow, GroupResult, PairResult, TransitionCounts
@@ -196,17 +197,19 @@ def where_answers_went(
         known: Whether the truth is known.
         most: Rows and columns of the picture.
     """
-    old: dict[str, int] = {}
-    new: dict[str, int] = {}
-    cells: dict[tuple[str, str], int] = {}
+    cells: Counter[tuple[str, str]] = Counter()
     for each in flows:
-        old[each.old] = old.get(each.old, 0) + each.inputs
-        new[each.new] = new.get(each.new, 0) + each.inputs
-        cells[each.old, each.new] = cells.get((each.old, each.new), 0) + each.inputs
-    rows = sorted(old, key=lambda name: -old[name])[:most]
-    columns = sorted(new, key=lambda name: -new[name])[:most]
-    shown = sum(cells.get((row, column), 0) for row in rows for column in columns)
-    (first, second), often = max(cells.items(), key=lambda item: item[1])
+        cells[each.old, each.new] += each.inputs
+    old: Counter[str] = Counter()
+    for (was, _), often in cells.items():
+        old[was] += often
+    rows = [name for name, _ in old.most_common(most)]
+    new: Counter[str] = Counter()
+    for (was, now), often in cells.items():
+        new[now] += often if was in rows else 0
+    columns = [name for name, often in new.most_common(most) if often]
+    shown = sum(cells[row, column] for row in rows for column in columns)
+    ((first, second), most_often) = cells.most_common(1)[0]
     down = "true class" if known else "label before"
     what = "lost" if known else "changed"
     return grid(
@@ -214,12 +217,12 @@ def where_answers_went(
         title="True classes, and the labels given now" if known else "Labels before, and now",
         description=(
             f"Rows are {'true classes' if known else 'labels before'}, columns the labels given "
-            f"now. Most often {first} became {second}: {count(often)} inputs. The picture shows "
-            f"{count(shown)} of {count(inputs)} {what} inputs."
+            f"now. Most often {first} became {second}: {count(most_often)} inputs. "
+            f"The picture shows {count(shown)} of {count(inputs)} {what} inputs."
         ),
         rows=rows,
         columns=columns,
-        values=[[float(cells.get((row, column), 0)) or None for column in columns] for row in rows],
+        values=[[float(cells[row, column]) or None for column in columns] for row in rows],
         said=count,
         tone="lost" if known else "one",
         down=down,

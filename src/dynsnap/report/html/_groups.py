@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from dynsnap.comparison import Comparison, Estimate, GroupResult, PairResult
 from dynsnap.report._blocks import count, interval, number, p_value
-from dynsnap.report._element import Markup, clipped
+from dynsnap.report._element import Markup, clipped, element
 from dynsnap.report.figures import by_class, where_answers_went
 from dynsnap.report.html._inputs import how_many
 from dynsnap.report.html._parts import INTERVAL, Entry, Head, Listing, Section, listing, picture
@@ -101,7 +101,11 @@ def answers(comparison: Comparison, pair: PairResult, rows: int) -> Section:
             else "Labels that changed, most frequent first",
             heads=(Head("was, rightly" if known else "was"), Head("is now"), Head("inputs", True)),
             rows=[
-                [flow.old, Entry(flow.new), Entry(count(flow.inputs), key=flow.inputs)]
+                [
+                    flow.old,
+                    Entry(flow.new, tone="text"),
+                    Entry(count(flow.inputs), key=flow.inputs),
+                ]
                 for flow in gone[:rows]
             ],
             sorted_by=(2, "descending"),
@@ -113,7 +117,7 @@ def answers(comparison: Comparison, pair: PairResult, rows: int) -> Section:
         name="answers",
         title=title,
         lead=drawn.description,
-        body=[picture(drawn), table],
+        body=[element("div", picture(drawn), table, class_="side")],
         figures=(drawn,),
     )
 

@@ -45,8 +45,8 @@ def moved(comparison: Comparison, pair: PairResult) -> Section:
         title=f"What changed, {arrow(pair)}",
         short="What changed",
         lead=(
-            f"{count(counts.lost)} inputs were right before and are wrong now; "
-            f"{count(counts.gained)} were wrong and are right.{test}"
+            f"{_inputs(counts.lost)} right before and wrong now; "
+            f"{_inputs(counts.gained).lower()} wrong before and right now.{test}"
         ),
         body=[
             tiles(comparison, pair),
@@ -54,6 +54,12 @@ def moved(comparison: Comparison, pair: PairResult) -> Section:
         ],
         figures=(drawn,),
     )
+
+
+def _inputs(number_of: int) -> str:
+    if not number_of:
+        return "No input was"
+    return "1 input was" if number_of == 1 else f"{count(number_of)} inputs were"
 
 
 def _cases(pair: PairResult, counts: TransitionCounts) -> Markup:
@@ -106,13 +112,14 @@ def tiles(comparison: Comparison, pair: PairResult) -> Markup:
 
 def _tile(name: str, estimate: Estimate, more: str = "") -> Markup:
     tone = " bad" if name == "lost" and estimate.value > 0 else ""
+    symbol = metric(name).symbol
     return element(
         "li",
         element(
             "span",
             metric_term(name),
-            " ",
-            element("span", metric(name).symbol, class_="symbol"),
+            # Some are called by their symbol anyway.
+            [" ", element("span", symbol, class_="symbol")] if symbol != name else None,
             class_="name",
         ),
         element("span", number(estimate.value), class_=f"value{tone}"),
