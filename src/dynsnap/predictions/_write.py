@@ -1,8 +1,9 @@
 """Write predictions to a file of any of the formats."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +23,11 @@ _MOST_SCORE_COLUMNS = 100  # with more classes, scores are one column of lists
 
 
 def write(
-    predictions: Predictions, path: str | Path, *, columns: ColumnNames | None = None
+    predictions: Predictions,
+    path: str | Path,
+    *,
+    columns: ColumnNames | None = None,
+    compact: bool = False,
 ) -> None:
     """Write predictions so that `read` gives them back; the file's ending tells the format.
 
@@ -33,6 +38,8 @@ def write(
         predictions: What to write.
         path: The file: .parquet, .arrow, .feather, .csv, .csv.gz or .npz.
         columns: What to call the columns, where it is not as `read` expects.
+        compact: Keep scores in half precision (three digits), and pack Parquet as hard as it goes:
+            for files that are stored for long. Labels stay what they are.
 
     Raises:
         FileError: The file cannot be written, or a slice has the name of another column.
@@ -59,24 +66,29 @@ def write(
             )
     with _files.replacing(file) as aside:
         if kind == "NPZ":
-            write_arrays(aside, _arrays(predictions, names))
+            write_arrays(aside, _arrays(predictions, names, compact))
         elif kind == "CSV":
             _write_csv(aside, _batches(predictions, names, plain=True))
         elif kind == "Arrow":
-            _write_arrow(aside, _batches(predictions, names))
+            _write_arrow(aside, _batches(predictions, names, compact=compact))
         else:
-            _write_parquet(aside, _batches(predictions, names))
+            packing = {"compression": "zstd", "compression_level": 19} if compact else {}
+            _write_parquet(aside, _batches(predictions, names, compact=compact), packing)
 
 
 def _batches(
-    predictions: Predictions, names: ColumnNames, *, plain: bool = False
+    predictions: Predictions, names: ColumnNames, *, plain: bool = False, compact: bool = False
 ) -> Iterator[pa.RecordBatch]:
     for start in range(0, len(predictions), _ROWS):
-        yield _batch(predictions.slice(start, start + _ROWS), names, plain=plain)
+        part = predictions.slice(start, start + _ROWS)
+        yield _batch(part, names, plain=plain, compact=compact)
 
 
-def _batch(part: Predictions, names: ColumnNames, *, plain: bool) -> pa.RecordBatch:
+def _batch(
+    part: Predictions, names: ColumnNames, *, plain: bool, compact: bool = False
+) -> pa.RecordBatch:
     """Some rows as columns; `plain` has only what CSV can hold."""
+    scores = part.scores if part.scores is None or not compact else part.scores.astype(np.float16)
 
     def named(column: Slice) -> pa.Array:
         coded = pa.DictionaryArray.from_arrays(pa.array(column.codes), pa.array(column.values))
@@ -86,12 +98,12 @@ def _batch(part: Predictions, names: ColumnNames, *, plain: bool) -> pa.RecordBa
     if part.truth is not None:
         columns[names.truth] = named(Slice(part.classes, part.truth))
     columns[names.label] = named(Slice(part.classes, part.labels))
-    if part.scores is not None:
+    if scores is not None:
         if plain or len(part.classes) <= _MOST_SCORE_COLUMNS:
             for place, name in enumerate(part.classes):
-                columns[names.score_prefix + name] = pa.array(part.scores[:, place])
+                columns[names.score_prefix + name] = pa.array(scores[:, place])
         else:
-            flat = pa.array(part.scores.reshape(-1))
+            flat = pa.array(scores.reshape(-1))
             columns[names.scores] = pa.FixedSizeListArray.from_arrays(flat, len(part.classes))
     if part.weights is not None:
         columns[names.weight] = pa.array(part.weights)
@@ -99,14 +111,14 @@ def _batch(part: Predictions, names: ColumnNames, *, plain: bool) -> pa.RecordBa
     return pa.record_batch(columns, metadata=metadata_of(part.classes))
 
 
-def _arrays(predictions: Predictions, names: ColumnNames) -> dict[str, AnyArray]:
-    ids = predictions.ids
+def _arrays(predictions: Predictions, names: ColumnNames, compact: bool) -> dict[str, AnyArray]:
+    ids, scores = predictions.ids, predictions.scores
     arrays = {
         names.id: ids.astype(str) if ids.dtype == object else ids,
         CLASSES: np.array(predictions.classes),
         names.truth: predictions.truth,
         names.label: predictions.labels,
-        names.scores: predictions.scores,
+        names.scores: scores.astype(np.float16) if compact and scores is not None else scores,
         names.weight: predictions.weights,
     }
     for name, column in predictions.slices.items():
@@ -114,13 +126,15 @@ def _arrays(predictions: Predictions, names: ColumnNames) -> dict[str, AnyArray]
     return {name: array for name, array in arrays.items() if array is not None}
 
 
-def _write_parquet(path: Path, batches: Iterator[pa.RecordBatch]) -> None:
+def _write_parquet(
+    path: Path, batches: Iterator[pa.RecordBatch], packing: Mapping[str, Any]
+) -> None:
     import pyarrow.parquet as pq
 
     first = next(batches)
     repeated = [field.name for field in first.schema if pa.types.is_dictionary(field.type)]
     # Scores hardly repeat: trying to make a dictionary of them costs time and gives nothing.
-    with pq.ParquetWriter(path, first.schema, use_dictionary=repeated) as writer:
+    with pq.ParquetWriter(path, first.schema, use_dictionary=repeated, **packing) as writer:
         for batch in chain([first], batches):
             writer.write_batch(batch)
 
