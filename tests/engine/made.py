@@ -4,9 +4,13 @@ import dataclasses
 import json
 import os
 import signal
+import subprocess
+import sys
 import time
 from functools import cached_property
 from pathlib import Path
+
+import numpy as np
 
 from dynsnap.data import digits_stream
 from dynsnap.ensemble import Recipe, RoundSpec, Schedule, serial
@@ -95,6 +99,45 @@ class PairedTrainer(CentroidTrainer):
                 "gpu": os.environ.get("CUDA_VISIBLE_DEVICES"),
             }
             yield dataclasses.replace(done, weights=(json.dumps(granted).encode(),) * 2)
+
+
+class HeavyTrainer(CentroidTrainer):
+    """Gives rounds of four megabytes."""
+
+    def __init__(self):
+        super().__init__(digits_stream())
+
+    def train(self, specs, /):
+        for done in super().train(specs):
+            scores = {"test": np.full((2, 25_000, 10), 0.1)}
+            yield dataclasses.replace(done, scores=scores)
+
+
+def memory_of_driver(engine, *, rounds):
+    """The most megabytes that this process holds while it is handed so many heavy rounds."""
+    most = 0
+    for _ in engine(HeavyTrainer(), specs(rounds)):
+        lines = Path("/proc/self/status").read_text().splitlines()
+        (held,) = (line for line in lines if line.startswith("RssAnon"))
+        most = max(most, int(held.split()[1]) // 1024)
+    return most
+
+
+def assert_memory_does_not_grow_with_rounds(kind):
+    """Fail if a driver of its own, with such an engine, holds more with more rounds."""
+    code = (
+        f"from dynsnap.engine import {kind} as Engine\n"
+        "from tests.engine.made import memory_of_driver\n"
+        "if __name__ == '__main__':\n"
+        "    with Engine(workers=2) as engine:\n"
+        "        print(*(memory_of_driver(engine, rounds=rounds) for rounds in (8, 64)))\n"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 0, ended.stderr
+    few, many = map(int, ended.stdout.split())
+    assert many < few + 100, f"{few} MB with 8 rounds of 4 MB, {many} MB with 64"
 
 
 def trained(folder):

@@ -24,6 +24,7 @@ from tests.engine.made import (
     FaultyTrainer,
     alive,
     assert_as_serial,
+    assert_memory_does_not_grow_with_rounds,
     begun,
     specs,
     wait_for,
@@ -168,3 +169,7 @@ def test_an_engine_that_is_left_early_leaves_no_workers(tmp_path):
     rounds.close()
     engine.close()
     assert not multiprocessing.active_children()
+
+
+def test_the_memory_of_the_driver_does_not_grow_with_the_number_of_rounds():
+    assert_memory_does_not_grow_with_rounds("ProcessesEngine")

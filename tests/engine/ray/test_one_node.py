@@ -10,7 +10,7 @@ from dynsnap.data import digits_stream
 from dynsnap.engine import RayEngine, RayMap
 from dynsnap.errors import ComparisonError, FileError, PlanError, TrainingError
 from dynsnap.testing import CentroidTrainer, assert_same_round, check_engine
-from tests.engine.made import CYCLIC, STEP, specs
+from tests.engine.made import CYCLIC, STEP, assert_memory_does_not_grow_with_rounds, specs
 from tests.engine.test_map import deadly, failing
 from tests.train.made import pictures, stream_of
 from tests.train.made import spec as made_spec
@@ -104,3 +104,7 @@ def test_what_a_worker_raises_while_it_counts_arrives(home):
 def test_workers_that_die_again_and_again_while_they_count_stop_it(home):
     with pytest.raises(ComparisonError, match="were lost 3 times, the last time because of"):
         list(RayMap()(deadly, range(2)))
+
+
+def test_the_memory_of_the_driver_does_not_grow_with_the_number_of_rounds():
+    assert_memory_does_not_grow_with_rounds("RayEngine")
