@@ -11,6 +11,7 @@ from dynsnap.ensemble import Lesson, round_key
 from dynsnap.errors import Interrupted, PlanError
 from dynsnap.train import TorchTrainer
 from dynsnap.train._alone import AloneStepper
+from dynsnap.train._bags import BagsStepper
 from dynsnap.train._stacked import StackedStepper
 from dynsnap.train._teaching import Teaching
 from dynsnap.train.models import fasttext, mlp
@@ -136,12 +137,19 @@ def test_a_trainer_is_as_it_was_after_teaching():
     assert same(*(next(iter(one.train([spec()]))) for one in (base, trainer())))
 
 
-def test_a_fasttext_is_taught_as_any_module_is():
+@pytest.mark.parametrize("settings", [{}, {"weight": 0.6, "temperature": 3.0}])
+def test_a_student_on_bags_of_words_is_the_student_alone(settings):
     pool = sentences()
-    base = TorchTrainer(stream_of(pool), model=fasttext, learning_rate=0.05, device="cpu")
-    lesson = Lesson(scores=np.eye(2, dtype=np.float32)[1 - pool.labels])
-    (student,) = base.taught(lesson).train([spec(**STUDENT)])
-    assert student.accuracy[0] < 0.2
+    scores = np.random.default_rng(0).dirichlet(np.ones(2), len(pool)).astype(np.float32)
+    base = {"model": fasttext, "learning_rate": 0.05, "batch_size": 16, "device": "cpu"}
+    one = spec(generation=2, epochs=4)
+    bags, alone = (
+        TorchTrainer(stream_of(pool), loss=loss, **base).taught(Lesson(scores=scores, **settings))
+        for loss in (None, functional.cross_entropy)
+    )
+    assert isinstance(bags._stepper(bags._team(one), [one]), BagsStepper)
+    (a,), (b,) = bags.train([one]), alone.train([one])
+    np.testing.assert_allclose(a.scores["test"], b.scores["test"], atol=1e-4)
 
 
 def test_rows_that_nobody_scored_are_not_needed_where_nobody_trains_on_them():

@@ -39,14 +39,14 @@ from dynsnap.study import SECONDS, DistillPlan
 @click.option(
     "--weight",
     type=_options.Number(0, 1, min_open=True),
-    default=1.0,
+    default=0.5,
     show_default=True,
     help="What the teacher counts for; the labels have the rest.",
 )
 @click.option(
     "--temperature",
     type=_options.Number(0, min_open=True),
-    default=1.0,
+    default=2.0,
     show_default=True,
     help="How soft scores are made before they are compared.",
 )

@@ -173,8 +173,8 @@ class DynSnapClassifier(FittedEnsemble, ClassifierMixin, BaseEstimator):  # type
     def distill(
         self,
         *,
-        weight: float = 1.0,
-        temperature: float = 1.0,
+        weight: float = 0.5,
+        temperature: float = 2.0,
         epochs: int | None = None,
         previous: "DynSnapClassifier | None" = None,
         share: float = 0.3,

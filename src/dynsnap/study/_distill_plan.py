@@ -33,8 +33,8 @@ class DistillPlan:
     method: Method
     combination: Combination = "average"
     epochs: int = 200
-    weight: float = 1.0
-    temperature: float = 1.0
+    weight: float = 0.5
+    temperature: float = 2.0
     second: Second | None = None
     share: float = 0.3
     control: bool = False

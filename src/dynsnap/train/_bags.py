@@ -6,6 +6,7 @@ counted words are fewer. Forward, backward and Adam are compiled, see `_bags_ker
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -121,6 +122,7 @@ class BagsStepper:
         self._adam = workshop.optimizer
         self._bags = Bags(workshop.inputs, workshop.prepare)
         self._labels = workshop.labels.numpy()
+        self._lesson = _lesson(workshop)
         self._work: dict[Lane, _Work] = {}
 
     def admit(self, lane: Lane, state: State | None, /) -> None:
@@ -146,7 +148,7 @@ class BagsStepper:
                 work.loss = 0.0
             rate = self._shop.learning_rate * lane.multipliers[lane.epoch]
             for part in _parts(work.order[lane.step : lane.step + steps]):
-                work.train(part, self._labels, self._adam, rate)
+                work.train(part, self._labels, self._lesson, self._adam, rate)
 
     def validate(self, lanes: Sequence[Lane], /) -> list[float]:
         return [self._validate(lane, self._work[lane]) for lane in lanes]
@@ -215,12 +217,14 @@ class _Work:
         self._touched = np.where(self._second.vectors.any(axis=1), 2, 0).astype(np.uint8)
         self._room = kernel.Room(
             *(np.zeros(wide, np.float32) for _ in range(2)),
-            np.zeros(classes, np.float32),
+            *(np.zeros(classes, np.float32) for _ in range(2)),
             np.zeros((wide, classes), np.float32),
         )
         self.taken = taken
 
-    def train(self, order: AnyArray, labels: AnyArray, adam: Adam, rate: float) -> None:
+    def train(
+        self, order: AnyArray, labels: AnyArray, lesson: Any, adam: Adam, rate: float
+    ) -> None:
         """Steps (steps, batch)."""
         self.loss += self._kernel.train(
             order,
@@ -236,6 +240,7 @@ class _Work:
             self.taken,
             self._kernel.Rates(rate, *adam.betas, adam.eps),
             self._room,
+            lesson,
         )
         self.taken += len(order)
 
@@ -265,6 +270,16 @@ class _Work:
             for name, value in self.named(part).items()
         }
         return {**found, "taken": torch.tensor(self.taken)}
+
+
+def _lesson(workshop: Workshop) -> Any:
+    """What the texts are taught beside their labels, as the kernel has it."""
+    from dynsnap.train._bags_kernel import Lesson
+
+    teaching = workshop.teaching
+    if teaching is None:
+        return Lesson(np.empty((0, 0), np.float32), 0.0, 1.0)
+    return Lesson(teaching.targets.numpy(), teaching.weight, teaching.temperature)
 
 
 def _parts(order: AnyArray) -> Iterator[AnyArray]:

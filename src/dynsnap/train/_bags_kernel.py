@@ -39,7 +39,16 @@ class Room(NamedTuple):
     mean: AnyArray  # (padded width,)
     back: AnyArray  # (padded width,)
     slope: AnyArray  # (classes,)
+    cool: AnyArray  # (classes,)
     turned: AnyArray  # (padded width, classes)
+
+
+class Lesson(NamedTuple):
+    """What texts are taught beside their labels; targets of length 0 for nothing."""
+
+    targets: AnyArray  # (texts, classes)
+    weight: float
+    temperature: float
 
 
 class Rates(NamedTuple):
@@ -143,6 +152,34 @@ def _slope(label: int, weights: Parameters, room: Room, batch: float) -> float:
         slope[c] *= share
     slope[label] -= np.float32(1) / batch
     return loss + float(np.log(float(total)))
+
+
+@part
+def _cool(targets: AnyArray, weights: Parameters, room: Room, batch: float, heat: float) -> float:
+    """The slope of the mean cross-entropy with a teacher's scores, at a temperature, for one text.
+
+    Softmax less the targets, times the temperature, as `Teaching.slopes` has it; the loss with it.
+    """
+    full_width()
+    cool, classes = room.cool, len(room.cool)
+    for c in range(classes):
+        cool[c] = weights.bias[0, c]
+    for k in range(len(room.mean)):
+        value = room.mean[k]
+        for c in range(classes):
+            cool[c] += value * room.turned[k, c]
+    top = cool[0]
+    for c in range(classes):
+        top = max(top, cool[c])
+    total, loss = np.float32(0), 0.0
+    for c in range(classes):
+        down = (cool[c] - top) / heat
+        loss -= float(targets[c] * down)
+        cool[c] = np.exp(down)
+        total += cool[c]
+    for c in range(classes):
+        cool[c] = (cool[c] / total - targets[c]) * (heat / batch)
+    return (loss + float(np.log(float(total)))) * float(heat) * float(heat)
 
 
 @part
@@ -260,6 +297,7 @@ def train(
     taken: int,
     rates: Rates,
     room: Room,
+    lesson: Lesson,
 ) -> float:
     """Steps of one round over batches of texts; the summed loss.
 
@@ -277,10 +315,12 @@ def train(
         taken: Steps that Adam has taken before.
         rates: Its settings.
         room: Room for the numbers of one text.
+        lesson: What the texts are taught beside their labels.
     """
     steps, batch = order.shape
     classes, wide = weights.weight.shape
     size = np.float32(batch)
+    weight, heat = np.float32(lesson.weight), np.float32(lesson.temperature)
     loss = 0.0
     for step in range(steps):
         for c in range(classes):
@@ -292,7 +332,13 @@ def train(
             if len(masks):
                 for k in range(wide):
                     room.mean[k] *= masks[step, row, k]
-            loss += _slope(labels[text], weights, room, size)
+            labelled = _slope(labels[text], weights, room, size)
+            if len(lesson.targets):
+                taught = _cool(lesson.targets[text], weights, room, size, heat)
+                for c in range(classes):
+                    room.slope[c] = weight * room.cool[c] + (1 - weight) * room.slope[c]
+                labelled = lesson.weight * taught + (1 - lesson.weight) * labelled
+            loss += labelled
             _backward(weights, gradient, room)
             if len(masks):
                 for k in range(wide):

@@ -199,8 +199,7 @@ class TorchTrainer:
     def taught(self, lesson: Lesson, *, checkpoints: Checkpoints | None = None) -> "TorchTrainer":
         """The same trainer for students: its rounds learn from a lesson beside the labels.
 
-        Rounds under another lesson have another key. They step as others do, but fastText, whose
-        compiled steps know labels only: it is taught as any other module is.
+        Rounds under another lesson have another key. They step as all others do.
 
         Args:
             lesson: Scores for the rows of the pool, at least for those that are trained on.
@@ -208,8 +207,7 @@ class TorchTrainer:
         """
         assert self._evaluation is not None  # encoded once, for all students
         student = copy.copy(self)
-        for name in ("fingerprint", "_bags"):  # they were found for a trainer without a lesson
-            vars(student).pop(name, None)
+        vars(student).pop("fingerprint", None)  # it was found for a trainer without a lesson
         student._lesson = lesson
         student._checkpoints = checkpoints
         student._shop = dataclasses.replace(
@@ -287,7 +285,7 @@ class TorchTrainer:
     @cached_property
     def _bags(self) -> bool:
         """Whether rounds are fastText that can be trained on bags of words."""
-        return self._loss is None and self._lesson is None and suits_bags(self._shop)
+        return self._loss is None and suits_bags(self._shop)
 
     @cached_property
     def _grouped(self) -> bool:
