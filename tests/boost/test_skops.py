@@ -5,7 +5,8 @@ import zipfile
 
 import numpy as np
 import pytest
-from sklearn.ensemble import StackingClassifier, VotingClassifier
+from sklearn.datasets import load_iris
+from sklearn.ensemble import GradientBoostingClassifier, StackingClassifier, VotingClassifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_selection import SelectKBest
 from sklearn.gaussian_process import GaussianProcessClassifier
@@ -97,3 +98,12 @@ def test_damage_is_named():
     for damaged in (b"", b"PK", content[:100], content[:-30]):
         with pytest.raises(FileError, match="cannot be read"):
             _skops.load(damaged)
+
+
+def test_equal_numbers_are_the_same_bytes_whether_they_are_one_object_or_two():
+    """A classifier that came from a file, or from another process, shares less of its memory."""
+    inputs, labels = load_iris(return_X_y=True)
+    model = GradientBoostingClassifier(n_estimators=2, max_depth=2, random_state=0)
+    model.fit(inputs, labels)
+    content = _skops.dump(model)
+    assert _skops.dump(_skops.load(content)) == content

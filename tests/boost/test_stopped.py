@@ -53,7 +53,9 @@ SLOW = {
     "mlp": MLPClassifier((8,), learning_rate_init=0.01),
     "mlp momentum": MLPClassifier((8,), solver="sgd", learning_rate_init=0.01),
     "sgd": SGDClassifier(loss="log_loss", learning_rate="constant", eta0=0.001),
-    "sgd average": SGDClassifier(loss="log_loss", average=500),
+    "sgd average": SGDClassifier(
+        loss="log_loss", learning_rate="constant", eta0=0.001, average=500
+    ),
 }
 MANY = QUICK | SLOW
 
