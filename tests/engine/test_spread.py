@@ -117,6 +117,13 @@ def test_a_round_that_failed_is_tried_alone():
     assert [task for task in crew.tasks if specs(8)[2] in task][1:] == [(specs(8)[2],)] * 2
 
 
+def test_where_rounds_train_side_by_side_only_the_last_attempt_is_alone():
+    crew = SimulatedCrew(1, lambda spec: 1, lambda spec: spec.index == 0)
+    with pytest.raises(TrainingError, match=r"round 0 .* failed 3 times"):
+        spread(crew, specs(4), side_by_side=True)
+    assert [len(task) for task in crew.tasks] == [4, 4, 1]
+
+
 def test_long_rounds_go_first():
     crew = SimulatedCrew(2, lambda spec: spec.recipe.epochs)
     spread(crew, [*specs(4), *specs(2, recipe=CYCLIC)], together=1)

@@ -22,7 +22,6 @@ from dynsnap.engine._events import (
 from dynsnap.ensemble import Round, RoundSpec
 from dynsnap.errors import PlanError
 
-
 _TOLD = 10  # epochs between two signs of life; real workers tell every one
 
 

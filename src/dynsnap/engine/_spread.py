@@ -160,15 +160,21 @@ class Wave:
                 fair = math.ceil(len(self._waiting) / (2 * places))
             begun += 1
             task = [self._waiting.popleft()]
-            # A round that has failed goes alone, so that it takes no other one down.
+            failures = self._failures[task[0]]
+            most = min(fair, self.rules.together) if failures < self._alone_from else 1
             while (
-                self._waiting
-                and len(task) < min(fair, self.rules.together)
-                and not self._failures[task[0]]
-                and not self._failures[self._waiting[0]]
+                self._waiting and len(task) < most and self._failures[self._waiting[0]] == failures
             ):
                 task.append(self._waiting.popleft())
             self._begin(task)
+
+    @property
+    def _alone_from(self) -> int:
+        """After how many failures a round goes alone, so that it takes no other one down.
+
+        Where that is dear, only on its last attempt: the worker may have been lost by itself.
+        """
+        return max(1, self.rules.attempts - 1) if self.rules.side_by_side else 1
 
     def _begin(self, specs: Sequence[RoundSpec]) -> None:
         load = self.checkpoints.load if self.checkpoints is not None else _no_state
