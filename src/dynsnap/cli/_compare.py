@@ -7,7 +7,7 @@ import click
 from dynsnap import comparison, predictions, report
 from dynsnap.cli import _options as options
 from dynsnap.cli._engines import EngineChoice, counting_option
-from dynsnap.cli._looks import inputs_option, read_looks
+from dynsnap.cli._looks import claim_inputs, inputs_option, read_looks
 from dynsnap.errors import PlanError
 
 
@@ -107,6 +107,7 @@ def compare(
             f"--flips writes Parquet, so it needs a file such as flips.parquet, got {flips_to}."
         )
     options.claim_figures(svg_to, png_to)
+    claim_inputs(inputs, html_to)
     rename = options.parse_renames(renames)
     with (
         options.lined_up(files, titles, noise_floor, columns, rename) as blocks,

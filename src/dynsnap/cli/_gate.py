@@ -8,7 +8,7 @@ import click
 from dynsnap import comparison, predictions, report
 from dynsnap import gate as gates
 from dynsnap.cli import _options as options
-from dynsnap.cli._looks import inputs_option, read_looks
+from dynsnap.cli._looks import claim_inputs, inputs_option, read_looks
 from dynsnap.errors import PlanError
 
 
@@ -96,6 +96,7 @@ def gate(
     outputs = {"--json": json_to, "--junit": junit_to, "--markdown": markdown_to, "--html": html_to}
     options.claim_outputs([old, new, noise_floor, rules_file], outputs)
     options.claim_figures(svg_to, png_to)
+    claim_inputs(inputs, html_to)
     rename = options.parse_renames(renames)
     settings: dict[str, Any] = {
         "twin": noise_floor is not None,

@@ -14,7 +14,7 @@ import numpy as np
 from dynsnap import report, study, theory
 from dynsnap.cli import _closer
 from dynsnap.cli import _options as options
-from dynsnap.cli._looks import inputs_option
+from dynsnap.cli._looks import claim_inputs, inputs_option
 from dynsnap.cli._stored import StoredRounds, truth_of
 from dynsnap.ensemble import Method, Round, members, survivors, threshold, wanted
 from dynsnap.errors import DynSnapError, FileError
@@ -70,6 +70,7 @@ def report_command(
         )
     options.claim_outputs([folder / "table.csv"], {"--html": page_to})
     options.claim_figures(svg_to, png_to)
+    claim_inputs(inputs, page_to)
     found = findings(folder, method=method, inputs=inputs)
     page = report.html.study_page(found)
     options.deliver(page_to, lambda: page.html)

@@ -97,3 +97,8 @@ def test_inputs_that_are_nowhere_are_refused(tmp_path):
     )
     assert "There is no file, folder or source" in said
     assert not (tmp_path / "page.html").exists()
+
+
+def test_inputs_that_nobody_would_see_are_refused(texts):
+    said = refused("compare", OLD, NEW, "--inputs", texts, code=2)
+    assert "--inputs shows inputs on a page: give --html too." in said

@@ -42,7 +42,7 @@ def _around(x: float, y: float, wide: float, bounds: Bounds) -> Iterator[tuple[A
             yield "start", (x + 9, above, x + 9 + wide, above + _TALL)
         if x - 9 - wide >= left:
             yield "end", (x - 9 - wide, above, x - 9, above + _TALL)
-        if abs(away) > 12:
+        if abs(away) > 12 and left <= x - wide / 2 and x + wide / 2 <= right:
             yield "middle", (x - wide / 2, above, x + wide / 2, above + _TALL)
     yield "start", (x + 9, y - _TALL / 2, x + 9 + wide, y + _TALL / 2)
 

@@ -23,7 +23,7 @@ from dynsnap.report.html._study_table import (
     by_pair,
     is_ablation,
 )
-from dynsnap.study import Row, SweepRow
+from dynsnap.study import FRESH, Row, SweepRow
 from dynsnap.theory import Audit
 
 _FILE = 8000  # letters of the study file
@@ -148,12 +148,13 @@ def _methods(rows: Sequence[Row]) -> Section:
 
 
 def _ablations(rows: Sequence[Row]) -> Section:
-    beside = [row for row in rows if is_ablation(row.method) or row.method == "dynsnap-cyc"]
+    beside = [row for row in rows if is_ablation(row.method) or row.method == FRESH]
     return Section(
         name="ablations",
-        title="Ablations",
-        lead="DynSnap with an idea taken away or changed, beside the whole of it.",
-        body=[by_method("ablations-table", "Ablations", beside)],
+        title="Ablations and variants",
+        short="Ablations",
+        lead=f"With an idea taken away, changed or added, beside {FRESH} itself.",
+        body=[by_method("ablations-table", "Ablations and variants", beside)],
     )
 
 
