@@ -160,6 +160,7 @@ def test_a_control_is_the_student_without_its_teacher(school):
     assert found.networks == {"dynsnap-cyc": 3, "distilled-dynsnap-cyc": 1, "untaught": 1}
     cost = {row.method: row.cost for row in found.rows}
     assert cost["untaught"] == 1
+    assert {one.over for one in found.remains} == {"untaught"}
     assert not any("untaught" in path.name for path in found.predictions)
 
 
@@ -200,7 +201,10 @@ def test_plans_that_make_no_sense_are_refused(settings, message):
 
 
 def test_no_gain_has_no_share_that_is_left():
-    assert Remains(metric="accuracy", single=0.9, student=0.95, teacher=0.9).share is None
+    assert (
+        Remains(over="singlebase", metric="accuracy", single=0.9, student=0.95, teacher=0.9).share
+        is None
+    )
 
 
 def said(name, *labels):
@@ -228,7 +232,7 @@ def test_what_is_left_is_counted_as_the_paper_counts():
     assert value["one", "fidelity"] == 5 / 8
     left = {
         one.metric: one.share
-        for one in remains(rows, single="single", student="one", teacher="many")
+        for one in remains(rows, over=["single", "nobody"], student="one", teacher="many")
     }
     assert left["accuracy"] == pytest.approx((5 / 8 - 3 / 8) / (1 - 3 / 8), abs=1e-6)
     assert left["consistency"] == pytest.approx((3 / 4 - 1 / 4) / (1 - 1 / 4), abs=1e-6)

@@ -72,7 +72,10 @@ def distilled_json(found: Distilled, *, study: str) -> dict[str, Any]:
             }
             for name, networks in found.networks.items()
         ],
-        "remains": {one.metric: one.share for one in found.remains},
+        "remains": {
+            over: {one.metric: one.share for one in found.remains if one.over == over}
+            for over in _overs(found)
+        },
         "predictions": [str(path) for path in found.predictions],
     }
 
@@ -114,17 +117,18 @@ def _table(found: Distilled) -> Table:
 def _explained(found: Distilled) -> Iterator[str]:
     teacher, how = found.networks[found.how.method.name], found.how
     yield f"The student runs at 1/{teacher} of its teacher's cost."
-    if found.remains:
+    for over in _overs(found):
         kept = ", ".join(
             f"{_METRICS[one.metric]} "
             + (f"{one.share:.0%}" if one.share is not None else "(no gain to keep)")
             for one in found.remains
+            if one.over == over
         )
-        yield f"Of what the ensemble gains over a single learner, the student keeps: {kept}."
-    else:
+        yield f"Of what the ensemble gains over {over}, the student keeps: {kept}."
+    if not found.remains:
         yield (
             "How much of the gain is left cannot be said: the run has no predictions of a single "
-            "learner. Add singlebase to the study's methods, and run it."
+            "learner. Add singlebase to the study's methods, and run it, or ask for a --control."
         )
     if how.control:
         yield (
@@ -137,6 +141,10 @@ def _explained(found: Distilled) -> Iterator[str]:
             f"From the second generation on, the {who} of the generation before taught too, with a "
             f"share of {how.share:g}; not on rows of classes that it never saw."
         )
+
+
+def _overs(found: Distilled) -> list[str]:
+    return list(dict.fromkeys(one.over for one in found.remains))
 
 
 def _of(rows: Sequence[Row], name: str) -> list[Row]:

@@ -34,7 +34,7 @@ class Distilled:
             it, the single learner, as in a study's table. Costs are of all that a learner takes: a
             student takes its teacher.
         networks: How many networks answer for one input, by the learner's name.
-        remains: What is left of the ensemble's gain over the single learner.
+        remains: What is left of the ensemble's gains over the single learner and the control.
         predictions: The students' prediction files.
     """
 
@@ -116,7 +116,12 @@ def distill(
         rows=tuple(rows),
         networks={one.name: one.networks for one in said[0]},
         remains=tuple(
-            remains(rows, single=plan.baseline.name, student=how.name, teacher=how.method.name)
+            remains(
+                rows,
+                over=(plan.baseline.name, UNTAUGHT),
+                student=how.name,
+                teacher=how.method.name,
+            )
         ),
         predictions=tuple(files),
     )

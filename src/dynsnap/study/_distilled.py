@@ -88,12 +88,14 @@ class Remains:
     """How much of what an ensemble gains over a single learner is left in a student.
 
     Attributes:
+        over: The single learner.
         metric: Of which metric.
         single: The single learner's value.
         student: The student's.
         teacher: The ensemble's.
     """
 
+    over: str
     metric: str
     single: float
     student: float
@@ -104,23 +106,28 @@ class Remains:
         """The student's part of the gain; None where the ensemble gains nothing.
 
         Example:
-            >>> Remains(metric="accuracy", single=0.8, student=0.85, teacher=0.9).share
+            >>> found = {"single": 0.8, "student": 0.85, "teacher": 0.9}
+            >>> Remains(over="singlebase", metric="accuracy", **found).share
             0.5
         """
         gain = self.teacher - self.single
         return round((self.student - self.single) / gain, 6) if gain > 0 else None
 
 
-def remains(rows: Sequence[Row], *, single: str, student: str, teacher: str) -> list[Remains]:
-    """What is left of ACC, CON and ACC-CON, where all three learners were measured."""
+def remains(
+    rows: Sequence[Row], *, over: Sequence[str], student: str, teacher: str
+) -> list[Remains]:
+    """What is left of the gains over some single learners, as far as all were measured."""
     value = {(row.method, row.metric): row.value for row in rows}
     return [
         Remains(
+            over=single,
             metric=metric,
             single=value[single, metric],
             student=value[student, metric],
             teacher=value[teacher, metric],
         )
+        for single in over
         for metric in KEPT
         if all((name, metric) in value for name in (single, student, teacher))
     ]
