@@ -37,7 +37,7 @@ def place(tmp_path_factory):
 
 def test_the_documented_commands_work_one_after_another(place, monkeypatch):
     monkeypatch.chdir(place)
-    assert len(COMMANDS) == 5
+    assert len(COMMANDS) == 6
     for command in COMMANDS:
         ended = dynsnap(*command)
         assert ended.exit_code == 0, ended.stderr

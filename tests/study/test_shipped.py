@@ -26,7 +26,7 @@ def paper_costs(data):
 
 def test_the_paper_s_studies_short_ones_and_one_more_text_are_shipped():
     assert set(STUDIES) >= {
-        *("digits", "20news", "cifar100-sensitivity"),
+        *("digits", "20news", "20news-sensitivity", "cifar100-sensitivity"),
         *(f"{name}-{kind}" for name in SETS for kind in ("paper", "short")),
     }
 
@@ -150,8 +150,12 @@ def test_a_short_study_is_the_paper_s_in_small(data):
 
 def test_20_newsgroups_has_every_figure_and_ablation():
     plan = read_study(STUDIES["20news"])
-    assert [one.name for one in plan.methods] == [*METHODS, "no-schedule", "no-randomness"]
-    assert [sweep.over for sweep in plan.sweeps] == ["members", "beta", "snapshots", "window"]
+    assert [one.name for one in plan.methods] == list(METHODS)
+    assert [sweep.over for sweep in plan.sweeps] == ["members", "beta"]
     assert plan.replicates == 3
-    found = {one.name: one for one in outlook(plan).methods}
+    more = read_study(STUDIES["20news-sensitivity"])
+    assert [one.name for one in more.methods][2:] == ["no-schedule", "no-randomness"]
+    assert [sweep.over for sweep in more.sweeps] == ["snapshots", "window"]
+    found = {one.name: one for one in outlook(more).methods}
     assert found["no-randomness"].method.recipe == found["snapshots=40"].method.recipe
+    assert (plan.seed, plan.model, plan.training) == (more.seed, more.model, more.training)

@@ -1,7 +1,9 @@
 """What the commands that train have in common."""
 
+import contextlib
 import dataclasses
 import json
+import os
 import shlex
 import sys
 import time
@@ -16,6 +18,7 @@ from dynsnap.cli._engines import EngineChoice
 from dynsnap.cli._engines import engine_option as engine_option
 from dynsnap.cli._models import make_trainer
 from dynsnap.cli._progress import Watch
+from dynsnap.ensemble import Trainer
 from dynsnap.errors import PlanError, did_you_mean
 from dynsnap.store import RunFolder, environment
 from dynsnap.study import StudyPlan, StudyResult
@@ -111,6 +114,7 @@ def execute(
             "study": plan.name,
             "dynsnap": __version__,
             "environment": environment(store.device),
+            "hardware": _hardware(trainer),
             "engine": engine.name,
             "generations": [len(rows) for rows in stream.generations],
             "test_inputs": len(stream.evaluation["test"]),
@@ -122,3 +126,15 @@ def execute(
         }
         _files.write_text(folder / "about.json", json.dumps(about, indent=1) + "\n")
     return result
+
+
+def _hardware(trainer: Trainer) -> dict[str, Any]:
+    """The processor and, where something else trains, that; nothing that names the machine."""
+    found: dict[str, Any] = {"cores": os.cpu_count()}
+    with contextlib.suppress(OSError):
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+        found |= {"processor": names[0]} if names else {}
+    if describes := getattr(trainer, "hardware", None):
+        found["trained_on"] = describes
+    return found

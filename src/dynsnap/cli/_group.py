@@ -29,6 +29,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "dynsnap.cli._report:report_command",
         "Show a finished study: tables here, and everything on one page.",
     ),
+    "publish": (
+        "dynsnap.cli._publish:publish",
+        "Copy the results of a finished study, small enough to share.",
+    ),
     "train": ("dynsnap.cli._train:train", "Train an ensemble that is ready to predict."),
     "predict": ("dynsnap.cli._predict:predict", "Score new inputs with a saved ensemble."),
     "distill": (

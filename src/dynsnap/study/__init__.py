@@ -8,6 +8,7 @@ from dynsnap.study._frontier import FRESH, Standing, frontier
 from dynsnap.study._inputs import INPUTS, SHOWN, shown_ids
 from dynsnap.study._outlook import Outlook, Planned, outlook
 from dynsnap.study._plan import DataPlan, Keep, StudyPlan, read_study
+from dynsnap.study._publish import publish
 from dynsnap.study._run import StudyResult, run
 from dynsnap.study._sections import Section
 from dynsnap.study._stream import growth_of, open_stream
@@ -51,6 +52,7 @@ __all__ = [
     "growth_of",
     "open_stream",
     "outlook",
+    "publish",
     "read_study",
     "read_table",
     "run",

@@ -165,7 +165,8 @@ class TorchTrainer:
             augment=augment,
             parents=parents,
         )
-        log.info("Training on %s.", describe(self.device, chosen_precision))
+        self.hardware = describe(self.device, chosen_precision)
+        log.info("Training on %s.", self.hardware)
 
     @cached_property
     def fingerprint(self) -> str:

@@ -1,0 +1,76 @@
+"""What is worth keeping of a finished study: small enough to be shared or committed."""
+
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from dynsnap import predictions
+from dynsnap.ensemble import COMBINATIONS
+from dynsnap.errors import FileError, PlanError
+from dynsnap.predictions import Predictions
+
+TABLES = ("table.csv", "replicates.csv", "sweeps.csv", "study.toml", "about.json")
+SCORED = "average"  # the combination whose scores are kept; of the others labels are enough
+_NAME = re.compile(rf"(.+)-({'|'.join(sorted(COMBINATIONS, reverse=True))})-g(\d+)(?:-r(\d+))?")
+
+
+def publish(run: Path, target: Path) -> tuple[Path, ...]:
+    """Copy the results of a run folder to a folder of their own, and say which files it holds.
+
+    Tables are copied as they are. Predictions become
+    `predictions/<method>-<combination>-g<i>-r<k>.parquet` with ids, truth and labels, and scores in
+    half precision for the average alone. Rounds, checkpoints, ensembles and inputs stay behind.
+
+    Raises:
+        FileError: The run has no table: it was not finished, or is no run folder.
+    """
+    if not (run / "table.csv").is_file():
+        raise FileError(
+            f"{run} holds no finished study: there is no table.csv in it. "
+            "`dynsnap run STUDY --out DIR` makes one."
+        )
+    if target.resolve().is_relative_to(run.resolve()):
+        raise PlanError(f"{target} lies in the run folder itself: name another place.")
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+        kept = [target / name for name in TABLES if (run / name).is_file()]
+        for path in kept:
+            shutil.copyfile(run / path.name, path)
+        for folder in ("", "late", "twin"):
+            kept += _predictions(run / "predictions" / folder, target / "predictions" / folder)
+    except OSError as error:
+        raise FileError(f"Cannot write to {target}: {error.strerror or error}.") from error
+    for path in (target / "predictions").rglob("*.parquet"):
+        if path not in kept:  # of an earlier form of the study
+            path.unlink()
+    return tuple(kept)
+
+
+def _predictions(source: Path, target: Path) -> Iterator[Path]:
+    for path in sorted(source.glob("*.parquet")):
+        found = _NAME.fullmatch(path.stem)
+        if found is None:
+            continue
+        method, combination, generation, replicate = found.groups()
+        target.mkdir(parents=True, exist_ok=True)
+        kept = target / f"{method}-{combination}-g{generation}-r{replicate or 0}.parquet"
+        said = predictions.read(path)
+        if combination != SCORED:
+            said = _labels_of(said)
+        predictions.write(said, kept, compact=True)
+        yield kept
+
+
+def _labels_of(said: Predictions) -> Predictions:
+    return Predictions(
+        ids=said.id_column,
+        classes=said.classes,
+        labels=said.labels,
+        truth=said.truth,
+        slices={
+            name: [column.values[code] for code in column.codes]
+            for name, column in said.slices.items()
+        },
+        weights=said.weights,
+    )

@@ -1,0 +1,76 @@
+"""Results that are small enough to be committed, and still say all that the study found."""
+
+import numpy as np
+import pytest
+
+from dynsnap import predictions, study
+from dynsnap.errors import FileError, PlanError
+from tests.cli.studies import TINY, dynsnap
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A finished run of a tiny study."""
+    folder = tmp_path_factory.mktemp("published")
+    (folder / "tiny.toml").write_text(TINY.replace('["average"]', '["majority", "average"]'))
+    ended = dynsnap("run", str(folder / "tiny.toml"), "--out", str(folder / "run"), "-q")
+    assert ended.exit_code == 0, ended.stderr
+    return folder / "run"
+
+
+def test_results_have_the_layout_of_a_run_folder_and_name_every_replicate(run, tmp_path):
+    kept = {str(path.relative_to(tmp_path)) for path in study.publish(run, tmp_path)}
+    names = [
+        f"{method}-{how}-g{generation}-r0.parquet"
+        for method in ("singlebase", "dynsnap-cyc")
+        for how in ("majority", "average")
+        for generation in (1, 2)
+    ]
+    twins = [f"predictions/twin/singlebase-{how}-g1-r0.parquet" for how in ("majority", "average")]
+    assert kept == {
+        *("table.csv", "study.toml", "about.json", *twins),
+        *(f"predictions/{name}" for name in names),
+        *(f"predictions/late/{name}" for name in names),
+    }
+    assert {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.*")} == kept
+    assert (tmp_path / "table.csv").read_text() == (run / "table.csv").read_text()
+
+
+def test_labels_are_kept_and_scores_of_the_average_alone(run, tmp_path):
+    study.publish(run, tmp_path)
+    for path in (run / "predictions").rglob("*.parquet"):
+        name = path.relative_to(run).with_suffix("")
+        kept, said = predictions.read(tmp_path / f"{name}-r0.parquet"), predictions.read(path)
+        np.testing.assert_array_equal(kept.ids, said.ids)
+        np.testing.assert_array_equal(kept.labels, said.labels)
+        np.testing.assert_array_equal(kept.truth, said.truth)
+        if "-average-" in path.name:
+            np.testing.assert_allclose(kept.scores, said.scores, atol=3e-4)
+        else:
+            assert kept.scores is None
+
+
+def test_compare_and_report_work_on_results(run, tmp_path):
+    ended = dynsnap("publish", str(run), str(tmp_path))
+    assert ended.exit_code == 0, ended.stderr
+    assert f"21 files, 0.2 MB, in {tmp_path}." in ended.stdout
+    files = [str(tmp_path / f"predictions/dynsnap-cyc-average-g{g}-r0.parquet") for g in (1, 2)]
+    assert dynsnap("compare", *files).exit_code == 0
+    ended = dynsnap("report", str(tmp_path))
+    assert ended.exit_code == 0, ended.stderr
+    assert "dynsnap-cyc" in ended.stdout
+
+
+def test_results_are_replaced_and_what_is_stale_goes(run, tmp_path):
+    study.publish(run, tmp_path)
+    stale = tmp_path / "predictions/gone-average-g1-r0.parquet"
+    stale.write_bytes(b"")
+    study.publish(run, tmp_path)
+    assert not stale.exists()
+
+
+def test_what_cannot_be_published_is_refused(run, tmp_path):
+    with pytest.raises(FileError, match="holds no finished study"):
+        study.publish(tmp_path, tmp_path / "there")
+    with pytest.raises(PlanError, match="lies in the run folder"):
+        study.publish(run, run / "results")
