@@ -66,6 +66,7 @@ class Casting:
         self._stream = stream
         self._casts: dict[Ensemble, Cast] = {}
         self._carried: dict[Ensemble, Cast] = {}
+        self._born: dict[RoundSpec, int] = {}  # of rounds that trained on a member: its generation
 
     def of(self, ensemble: Ensemble) -> Cast:
         """The members of an ensemble whose rounds are all there."""
@@ -91,11 +92,16 @@ class Casting:
         return np.concatenate(found)
 
     def heeded(self, ensemble: Ensemble) -> Flags | None:
-        """Which classes each member has seen in training; None where nobody asks."""
+        """Which classes each member has learned; None where nobody asks.
+
+        A few epochs on top are too few to learn a class: a member that was trained on knows what it
+        knew when it was new.
+        """
         rolling = ensemble.method.rolling
         if rolling is None or not rolling.class_aware:
             return None
-        generations = [spec.generation for spec, _ in self.of(ensemble).who]
+        who = self.of(ensemble).who
+        generations = [self._born.get(spec, spec.generation) for spec, _ in who]
         learned = {number: self._stream.learned(number) for number in set(generations)}
         return np.stack([learned[number] for number in generations])
 
@@ -106,7 +112,10 @@ class Casting:
         assert size != "auto"
         old = self.carried(ensemble)
         if rolling.refresh:
-            old = Cast(tuple((done.spec, 0) for done in self._refreshed(ensemble)), old.accuracy)
+            refreshed = [done.spec for done in self._refreshed(ensemble)]
+            for spec, (parent, _) in zip(refreshed, old.who, strict=True):
+                self._born[spec] = self._born.get(parent, parent.generation)
+            old = Cast(tuple((spec, 0) for spec in refreshed), old.accuracy)
         together = Cast(old.who + self._fresh(ensemble, size - len(old)).who, np.empty(0))
         return replace(together, accuracy=self._judged(together, ensemble.generation))
 
