@@ -29,6 +29,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "dynsnap.cli._report:report_command",
         "Show a finished study: tables here, and everything on one page.",
     ),
+    "size": (
+        "dynsnap.cli._size:size",
+        "Tell how many members are enough, from the rounds of a run.",
+    ),
     "publish": (
         "dynsnap.cli._publish:publish",
         "Copy the results of a finished study, small enough to share.",

@@ -17,18 +17,20 @@ class StoredRounds:
     """The rounds of a run folder, found by what they are, not by their keys.
 
     Attributes:
-        damaged: How many rounds cannot be used.
+        sound: How many rounds can be used.
+        damaged: How many cannot.
     """
 
     def __init__(self, folder: Path) -> None:
         self._store = RunFolder(folder, weights=False)
         self._keys: dict[str, dict[int, str]] = {}  # by all that names a round but its index
-        self.damaged = 0
+        self.sound = self.damaged = 0
         age: dict[str, float] = {}
         for entry in self._store.entries():
             if entry.damage is not None:
                 self.damaged += 1
                 continue
+            self.sound += 1
             spec = entry.facts["spec"]
             name = json.dumps(spec, sort_keys=True)
             written = (folder / "rounds" / f"{entry.key}.npz").stat().st_mtime

@@ -17,6 +17,7 @@ from dynsnap.report._comparison import BREAKDOWNS, comparison_report
 from dynsnap.report._distilled import distilled_json, distilled_report
 from dynsnap.report._gate import gate_report, junit
 from dynsnap.report._markdown import markdown
+from dynsnap.report._size import size_report
 from dynsnap.report._study import study_report
 from dynsnap.report._text import PIPE_WIDTH, text
 
@@ -42,6 +43,7 @@ __all__ = [
     "html",
     "junit",
     "markdown",
+    "size_report",
     "study_report",
     "text",
 ]

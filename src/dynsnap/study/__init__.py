@@ -3,14 +3,19 @@
 from dynsnap.study._distill import Distilled, distill
 from dynsnap.study._distill_plan import SECONDS, UNTAUGHT, DistillPlan, Second
 from dynsnap.study._distilled import Remains
+from dynsnap.study._draws import Draw
 from dynsnap.study._ensemble import Ensemble
 from dynsnap.study._frontier import FRESH, Standing, frontier
 from dynsnap.study._inputs import INPUTS, SHOWN, shown_ids
+from dynsnap.study._laws import LAWS, Law, LawName
 from dynsnap.study._outlook import Outlook, Planned, outlook
 from dynsnap.study._plan import DataPlan, Keep, StudyPlan, read_study
 from dynsnap.study._publish import publish
 from dynsnap.study._run import StudyResult, run
 from dynsnap.study._sections import Section
+from dynsnap.study._size import estimate_sizes
+from dynsnap.study._size_members import stored_members
+from dynsnap.study._size_results import SizeCurve, SizePoint, Sizes, Trial, Twins
 from dynsnap.study._stream import growth_of, open_stream
 from dynsnap.study._table import NEVER_RETRAIN, NOISE_FLOOR, Row, SweepRow, averaged, read_table
 from dynsnap.study._train import TrainedEnsemble, check_generations, train_ensembles
@@ -20,6 +25,7 @@ from dynsnap.study._waves import Ledger, StudyMonitor
 __all__ = [
     "FRESH",
     "INPUTS",
+    "LAWS",
     "NEVER_RETRAIN",
     "NOISE_FLOOR",
     "SECONDS",
@@ -29,8 +35,11 @@ __all__ = [
     "Defaults",
     "DistillPlan",
     "Distilled",
+    "Draw",
     "Ensemble",
     "Keep",
+    "Law",
+    "LawName",
     "Ledger",
     "Outlook",
     "Planned",
@@ -38,6 +47,9 @@ __all__ = [
     "Row",
     "Second",
     "Section",
+    "SizeCurve",
+    "SizePoint",
+    "Sizes",
     "Standing",
     "StudyMonitor",
     "StudyPlan",
@@ -45,9 +57,12 @@ __all__ = [
     "Sweep",
     "SweepRow",
     "TrainedEnsemble",
+    "Trial",
+    "Twins",
     "averaged",
     "check_generations",
     "distill",
+    "estimate_sizes",
     "frontier",
     "growth_of",
     "open_stream",
@@ -57,5 +72,6 @@ __all__ = [
     "read_table",
     "run",
     "shown_ids",
+    "stored_members",
     "train_ensembles",
 ]

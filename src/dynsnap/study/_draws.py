@@ -1,0 +1,232 @@
+"""What ensembles of every size are expected to say, from the members that are stored.
+
+Members are put in random orders, and every beginning of an order is an ensemble: one pass over an
+order gives the labels at all sizes. Orders of two generations are crossed, not only paired.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from dynsnap import seeds
+from dynsnap._types import AnyArray, Floats, Labels, Positions
+from dynsnap.ensemble import Combination, Members, combine
+
+Draw: TypeAlias = Literal["rounds", "members"]
+
+METRICS = ("accuracy", "consistency", "correct_consistency")
+
+_AT_ONCE = 1 << 17  # numbers that are added up together, so that they stay in the cache
+_ALL = 12  # rounds up to which every number of them is looked at
+_POINTS = 20  # numbers of rounds, at about the most
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Expected:
+    """What ensembles are expected to give: of whole rounds first, then of some sizes.
+
+    Attributes:
+        values: Of each metric for each input, over all draws: (points, inputs).
+        draws: Of each metric over all inputs, for each draw: (draws, points).
+    """
+
+    values: Mapping[str, Floats]
+    draws: Mapping[str, Floats]
+
+
+def expected(
+    generations: Sequence[Members],
+    *,
+    truth: Labels | None,
+    rounds: Sequence[int],
+    sizes: Sequence[int],
+    draw: Draw = "rounds",
+    draws: int = 200,
+    combination: Combination = "average",
+    seed: int = 0,
+) -> Expected:
+    """Expected accuracy, consistency and correct-consistency of ensembles of these sizes.
+
+    Every generation draws its own members. Accuracy is the mean over generations, the other two
+    over pairs of generations. Of all members there is one ensemble only, made by `combine`.
+
+    Args:
+        generations: The members of each generation.
+        truth: The true classes of the inputs, None where they are not known.
+        rounds: Numbers of whole rounds, none more than every generation has.
+        sizes: Numbers of members, none more than every generation has.
+        draw: "rounds" draws whole rounds and takes the best of each first, as Algorithm 1 does;
+            "members" draws members one by one, as if each were a round.
+        draws: How many orders are drawn, at the least.
+        combination: How members are combined.
+        seed: Names the draws.
+    """
+    parts = [parts_of(found, draw) for found in generations]
+    whole, asked = np.asarray(rounds, np.intp), np.asarray(sizes, np.intp)
+    orders = [
+        list(_orders(part, whole, asked, draws, seeds.generator(seed, "size", draw, number)))
+        for number, part in enumerate(parts)
+    ]
+    crowds = [
+        _Crowd(found, part, order, combination)
+        for found, part, order in zip(generations, parts, orders, strict=True)
+    ]
+    inputs, classes = generations[0].scores["test"].shape[1:]
+    metrics = ("consistency",) if truth is None else METRICS
+    points, paired = len(whole) + len(asked), min(map(len, orders))
+    values = {metric: np.empty((points, inputs)) for metric in metrics}
+    drawn = {metric: np.zeros((paired, points)) for metric in metrics}
+    step = max(1, _AT_ONCE // (max(map(len, generations)) * classes))
+    for start in range(0, inputs, step):
+        rows = slice(start, start + step)
+        labels = [crowd.labels(rows) for crowd in crowds]
+        true = None if truth is None else truth[rows]
+        for metric, value in _crossed([_shares(each, classes) for each in labels], true).items():
+            values[metric][:, rows] = value
+        for metric, sums in _paired([each[:paired] for each in labels], true).items():
+            drawn[metric] += sums
+    return Expected(
+        values=values,
+        draws={metric: sums / inputs for metric, sums in drawn.items()},
+    )
+
+
+def parts_of(found: Members, draw: Draw) -> list[Positions]:
+    """The members that are drawn together: those of each round, or each on its own."""
+    if draw == "members":
+        return [np.array([member]) for member in range(len(found))]
+    origin = np.array([position for position, _ in found.origin])
+    return [np.flatnonzero(origin == one) for one in np.unique(origin)]
+
+
+def whole_rounds(most: int) -> Positions:
+    """The numbers of rounds that are looked at: all of few, of many ever fewer; half and all too.
+
+    Example:
+        >>> whole_rounds(5)
+        array([1, 2, 3, 4, 5])
+    """
+    first = min(_ALL, most)
+    later = np.geomspace(first, most, _POINTS - _ALL).round().astype(np.intp)
+    return np.unique([*range(1, first + 1), max(most // 2, 1), *later])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Order:
+    """An order of the parts, and where it is cut.
+
+    Attributes:
+        parts: The parts in this order.
+        before: Of each cut, how many whole parts come before the one that is cut.
+        last: Of each cut, the last member that is taken.
+        sizes: Of each cut, how many members are taken in all.
+    """
+
+    parts: Positions
+    before: Positions
+    last: Positions
+    sizes: Positions
+
+
+def _orders(
+    parts: Sequence[Positions],
+    rounds: Positions,
+    asked: Positions,
+    draws: int,
+    rng: np.random.Generator,
+) -> Iterator[_Order]:
+    """Random orders of the parts, cut after whole parts and at the sizes that are asked for.
+
+    An order and all its rotations are taken together: each alone is as random as any, and
+    together every part comes first equally often.
+    """
+    for _ in range(-(-draws // len(parts))):
+        shuffled = rng.permutation(len(parts))
+        for turn in range(len(parts)):
+            order = np.roll(shuffled, -turn)
+            ends = np.cumsum([len(parts[part]) for part in order])
+            sizes = np.concatenate([ends[rounds - 1], asked])
+            members = np.concatenate([parts[part] for part in order])
+            yield _Order(order, np.searchsorted(ends, sizes), members[sizes - 1], sizes)
+
+
+class _Crowd:
+    """The members of one generation, and the orders they are asked in."""
+
+    def __init__(
+        self,
+        found: Members,
+        parts: Sequence[Positions],
+        orders: Sequence[_Order],
+        combination: Combination,
+    ) -> None:
+        self._found = found
+        self._parts = parts
+        self._orders = orders
+        self._combination = combination
+        rows = combine(found.scores["test"], how=combination, weights=found.accuracy)
+        self._whole = rows.argmax(axis=1)
+
+    def labels(self, rows: slice) -> Labels:
+        """What is said of some inputs in each order at each cut, as (orders, cuts, inputs)."""
+        said = self._said(rows)
+        within = np.empty_like(said)  # sums over a part, up to each member of it
+        for part in self._parts:
+            within[part] = np.cumsum(said[part], axis=0)
+        totals = within[[part[-1] for part in self._parts]]
+        sums = np.zeros((len(totals) + 1, *totals.shape[1:]))
+        labels = np.empty((len(self._orders), len(self._orders[0].sizes), said.shape[1]), np.intp)
+        for position, order in enumerate(self._orders):
+            for place, part in enumerate(order.parts.tolist()):  # `cumsum` is slow down columns
+                np.add(sums[place], totals[part], out=sums[place + 1])
+            # Whatever the size, the largest sum is the largest mean.
+            labels[position] = (sums[order.before] + within[order.last]).argmax(axis=2)
+            # Sums in another order may be rounded otherwise, and there is one ensemble of all.
+            labels[position, order.sizes == len(said)] = self._whole[rows]
+        return labels
+
+    def _said(self, rows: slice) -> Floats:
+        """What each member adds to an ensemble, as (members, inputs, classes)."""
+        said = np.asarray(self._found.scores["test"][:, rows], float)
+        if self._combination.endswith("majority"):
+            said = (said.argmax(axis=2)[..., None] == np.arange(said.shape[2])).astype(float)
+        if self._combination.startswith("weighted"):
+            said = said * self._found.accuracy[:, None, None]
+        return said
+
+
+def _shares(labels: Labels, classes: int) -> Floats:
+    """How often each class is said, as (cuts, inputs, classes); together 1."""
+    orders, cuts, inputs = labels.shape
+    cells = np.arange(cuts * inputs).reshape(cuts, inputs) * classes + labels
+    counts = np.bincount(cells.ravel(), minlength=cuts * inputs * classes)
+    return np.asarray(counts.reshape(cuts, inputs, classes) / orders)
+
+
+def _crossed(shares: Sequence[Floats], truth: Labels | None) -> dict[str, AnyArray]:
+    """The metrics of each input, every draw of a generation held against every one of another."""
+    found = {"consistency": _mean([(a * b).sum(axis=2) for a, b in combinations(shares, 2)])}
+    if truth is not None:
+        right = [each[:, np.arange(len(truth)), truth] for each in shares]
+        found["accuracy"] = _mean(right)
+        found["correct_consistency"] = _mean([a * b for a, b in combinations(right, 2)])
+    return found
+
+
+def _paired(labels: Sequence[Labels], truth: Labels | None) -> dict[str, AnyArray]:
+    """The metrics of each draw on its own, summed over these inputs: (draws, cuts)."""
+    found = {"consistency": _mean([(a == b).sum(axis=2) for a, b in combinations(labels, 2)])}
+    if truth is not None:
+        right = [each == truth for each in labels]
+        found["accuracy"] = _mean([each.sum(axis=2) for each in right])
+        found["correct_consistency"] = _mean(
+            [(a & b).sum(axis=2) for a, b in combinations(right, 2)]
+        )
+    return found
+
+
+def _mean(values: Sequence[AnyArray]) -> AnyArray:
+    return np.asarray(sum(values) / len(values))

@@ -1,0 +1,128 @@
+"""What docs/size.md shows is run here, and its numbers are those of results/digits-size."""
+
+import csv
+import json
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from dynsnap import study
+from dynsnap.cli._size import size
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs/size.md").read_text()
+RESULTS = ROOT / "results/digits-size"
+
+
+def blocks(language):
+    return re.findall(rf"^```{language}\n(.*?)^```", PAGE, flags=re.DOTALL | re.MULTILINE)
+
+
+def found(name):
+    return json.loads((RESULTS / f"{name}.json").read_text())
+
+
+def swept():
+    with (RESULTS / "sweeps.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    return {(row["sweep"], row["point"], row["metric"]): row for row in rows}
+
+
+def percent(value):
+    return f"{100 * float(value):.2f}"
+
+
+def rows_with(first):
+    """The rows of a table that begin like this, as cells."""
+    lines = [line for line in PAGE.splitlines() if line.startswith(f"| {first} |")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+
+
+def test_the_documented_commands_have_options_that_exist():
+    (lines,) = blocks("console")
+    commands = [shlex.split(line)[3:] for line in lines.splitlines() if "dynsnap size" in line]
+    assert len(commands) == 3
+    for arguments in commands:
+        size.make_context("size", arguments)  # raises where an option is wrong
+
+
+def test_the_documented_python_runs(capsys):
+    (code,) = blocks("python")
+    exec(compile(code, "docs/size.md", "exec"), {})
+    members, rounds = map(int, capsys.readouterr().out.split())
+    assert members >= rounds >= 2
+
+
+def test_the_documented_study_is_read(tmp_path):
+    (text,) = blocks("toml")
+    (tmp_path / "auto.toml").write_text(text)
+    assert study.read_study(tmp_path / "auto.toml").method("dynsnap-cyc").plan.automatic
+
+
+@pytest.mark.parametrize("members", [5, 10, 20, 40, 80])
+def test_what_was_foreseen_and_what_was_trained_is_as_documented(members):
+    def at(name):
+        points = found(name)["curves"]["consistency"]["points"]
+        return percent(next(p["value"] for p in points if p["members"] == members))
+
+    row = swept()["members", str(members), "consistency"]
+    trained = f"{percent(row['value'])} ± {percent(row['spread'])}"
+    ((_, *cells),) = rows_with(members)
+    assert cells == [at("size"), trained, at("size-members")]
+
+
+def test_the_errors_of_the_laws_are_as_documented():
+    said = re.findall(
+        r"\| (ACC|CON|ACC-CON) \| ([+−][\d.]+) \| ([+−][\d.]+) \| ([+−][\d.]+) \|", PAGE
+    )
+    names = {"ACC": "accuracy", "CON": "consistency", "ACC-CON": "correct_consistency"}
+    known = []
+    for file in ("size", "size-extbagging"):
+        for name, metric in names.items():
+            trials = found(file)["curves"][metric]["trials"]
+            errors = [f"{100 * trial['error']:+.2f}".replace("-", "−") for trial in trials]
+            known.append((name, *errors))
+    assert said == known
+
+
+def test_the_laws_and_how_many_are_enough_are_as_documented():
+    curves = found("size")["curves"]
+    for name, metric in (("ACC", "accuracy"), ("CON", "consistency")):
+        curve = curves[metric]
+        law = curve["law"]
+        ((_, *cells),) = (row for row in rows_with(name) if "/" in row[1])
+        assert cells == [
+            f"{percent(law['limit'])} − {100 * law['scale']:.1f} / r^{law['bend']:.2f}",
+            str(curve["enough_members"]),
+            f"{curve['settled_members']} members",
+        ]
+
+
+@pytest.mark.parametrize(
+    ("first", "point"),
+    [
+        ("tolerance 0.01", ("tolerance-0.01", "auto")),
+        ("tolerance 0.005", ("tolerance-0.005", "auto")),
+        ("tolerance 0.002", ("tolerance-0.002", "auto")),
+        ("m = 20", ("members", "20")),
+        ("m = 80", ("members", "80")),
+    ],
+)
+def test_what_comes_of_auto_is_as_documented(first, point):
+    rows = [swept()[*point, m] for m in ("accuracy", "consistency", "correct_consistency")]
+    ((_, cost, *cells),) = rows_with(first)
+    assert cost == f"{float(rows[0]['cost']):.1f}"
+    assert cells == [percent(row["value"]) for row in rows]
+
+
+def test_twins_are_as_documented():
+    for name, file in (("dynsnap-cyc", "size"), ("extbagging", "size-extbagging")):
+        twins = found(file)["twins"]
+        apart = dict(zip(twins["rounds"], twins["disagreement"], strict=True))
+        ((_, *cells),) = (row for row in rows_with(name) if "%" in row[1])
+        *shares, exponent = cells
+        known = [f"{100 * apart[r]:.1f} %" if r in apart else "" for r in (1, 2, 4, 8)]
+        assert shares == known
+        assert exponent == f"{twins['exponent']:.2f}"
