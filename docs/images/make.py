@@ -1,21 +1,30 @@
-"""Draws the picture on the front page: the head of a comparison as a terminal shows it.
+"""Draws the pictures of the documentation: a terminal, and pages as a browser shows them.
 
-python docs/images/make.py
+    dynsnap run digits --out runs/digits
+    python docs/images/make.py runs/digits
+
+The pages need playwright and Debian's chromium, as `make test-browser` installs them.
 """
 
 import io
-import os
 import re
+import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 from rich.console import Console
 from rich.terminal_theme import TerminalTheme
 from rich.text import Text
 
+import dynsnap
+from dynsnap import report
+
 HERE = Path(__file__).parent
-COMMAND = ["dynsnap", "compare", "examples/old.parquet", "examples/new.parquet"]
+OLD, NEW, TWIN = (f"examples/{name}.parquet" for name in ("old", "new", "twin"))
+COMMAND = ["dynsnap", "compare", OLD, NEW]
+WIDTH = 96
 THEME = TerminalTheme(
     (250, 250, 248),
     (40, 44, 52),
@@ -24,17 +33,23 @@ THEME = TerminalTheme(
 )  # fmt: skip
 
 
-def main() -> None:
-    shown = subprocess.run(
-        [sys.executable, "-m", *COMMAND],
+def ran(*command: str) -> str:
+    """What a command prints, in the project's folder."""
+    return subprocess.run(
+        [sys.executable, "-m", *command],
         cwd=HERE.parents[1],
-        env={**os.environ, "COLUMNS": "84"},
         capture_output=True,
         text=True,
-        check=True,
+        check=command[1] != "gate",  # the gate of the picture fails, as it should
     ).stdout
-    head = shown.partition("\nEach generation")[0].rstrip()
-    console = Console(record=True, width=80, file=io.StringIO(), color_system="truecolor")
+
+
+def terminal() -> None:
+    found = dynsnap.compare(HERE.parents[1] / OLD, HERE.parents[1] / NEW)
+    # As a terminal shows it: what the command prints into a pipe has no colours.
+    told = report.text(report.comparison_report(found), width=WIDTH, colour=True)
+    head = told.partition("Each generation")[0].rpartition("\n")[0].rstrip()
+    console = Console(record=True, width=WIDTH, file=io.StringIO(), color_system="truecolor")
     console.print(Text("$ " + " ".join(COMMAND), style="bold"))
     console.print(Text.from_ansi(head))
     svg = console.export_svg(title="dynsnap compare", theme=THEME)
@@ -44,5 +59,42 @@ def main() -> None:
     (HERE / "compare.svg").write_text(svg)
 
 
+def pages(run: Path, folder: Path) -> None:
+    from PIL import Image
+    from playwright.sync_api import sync_playwright
+
+    ran(*COMMAND, "-q", "--noise-floor", TWIN, "--html", str(folder / "compare.html"))
+    rules = ["--at-most", "lost=0.01", "--at-least", "consistency=0.9"]
+    gate = ["dynsnap", "gate", OLD, NEW, *rules, "--noise-floor", TWIN]
+    ran(*gate, "-q", "--html", str(folder / "gate.html"))
+    ran("dynsnap", "report", str(run.resolve()), "-q", "--html", str(folder / "study.html"))
+    shots = (
+        # name, page, colours, where the window starts
+        ("compare", "compare", "light", "body"),
+        ("gate", "gate", "dark", "body"),
+        ("study", "study", "light", "#cost"),
+        ("inputs", "study", "light", "#inputs"),
+    )
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
+        )
+        for name, source, scheme, start in shots:
+            page = browser.new_page(
+                viewport={"width": 1200, "height": 900},
+                color_scheme=scheme,
+                reduced_motion="reduce",
+            )
+            page.goto((folder / f"{source}.html").as_uri())
+            page.locator(start).first.evaluate("one => one.scrollIntoView()")
+            shot = Image.open(io.BytesIO(page.screenshot()))
+            few = shot.convert("RGB").quantize(256, kmeans=4)
+            few.save(HERE / f"page-{name}.png", optimize=True)
+        browser.close()
+
+
 if __name__ == "__main__":
-    main()
+    terminal()
+    if len(sys.argv) > 1:
+        with tempfile.TemporaryDirectory() as made:
+            pages(Path(sys.argv[1]), Path(made))

@@ -1,5 +1,6 @@
 """Rules of a gate on bars: the value, its interval, and the threshold that it is held against."""
 
+import math
 from collections.abc import Sequence
 
 from dynsnap.gate import RuleOutcome
@@ -13,19 +14,23 @@ from dynsnap.report.figures._drawing import (
     Text,
     Tone,
     fitted,
-    width_of,
 )
 
 _ROWS = 24
-_WIDE = 640.0
+_WIDE = 440.0
+_STEP = 80.0  # from one rule to the next
 
 
 def rules(outcomes: Sequence[RuleOutcome]) -> Figure:
     """Each outcome on a bar of its own; what would fail is shaded."""
-    judged = [outcome for outcome in outcomes if outcome.estimate is not None][:_ROWS]
+    judged = [
+        outcome
+        for outcome in outcomes
+        if outcome.estimate is not None and math.isfinite(outcome.estimate.value)
+    ][:_ROWS]
     shapes: list[Shape] = []
     for place, outcome in enumerate(judged):
-        shapes += _bar(outcome, 8 + place * 58.0)
+        shapes += _bar(outcome, 8 + place * _STEP)
     failed = sum(outcome.status == "failed" for outcome in judged)
     return Figure(
         name="rules",
@@ -35,7 +40,7 @@ def rules(outcomes: Sequence[RuleOutcome]) -> Figure:
             "intervals, upright lines thresholds; what would fail is shaded."
         ),
         width=_WIDE,
-        height=8 + len(judged) * 58.0,
+        height=8 + len(judged) * _STEP,
         shapes=tuple(shapes),
     )
 
@@ -74,18 +79,13 @@ def _bar(outcome: RuleOutcome, top: float) -> list[Shape]:
     tone: Tone = "bad" if outcome.status == "failed" else "good"
     fails = (left, bar) if rule.at_least is not None else (bar, left + wide)
     where = "" if outcome.part == "all inputs" else f", {outcome.part}"
-    said = f"{limits(outcome)}  asked {asked(outcome)}".strip()
+    name = fitted(f"{rule.metric}{where}", 290, 13)
+    value = f"{outcome.status} {number(found.value)}"
     shapes: list[Shape] = [
-        Text(x=left, y=top + 12, text=fitted(f"{rule.metric}{where}", 280, 13), bold=True, size=13),
-        Text(x=left + wide, y=top + 12, text=said, anchor="end", tone="muted"),
-        Text(
-            x=left + wide - width_of(said) - 10,
-            y=top + 12,
-            text=f"{outcome.status} {number(found.value)}",
-            anchor="end",
-            bold=True,
-            tone=tone,
-        ),
+        Text(x=left, y=top + 12, text=name, bold=True, size=13),
+        Text(x=left + wide, y=top + 12, text=value, anchor="end", bold=True, tone=tone),
+        Text(x=left, y=y + 32, text=f"asked {asked(outcome)}", tone="muted", size=11),
+        Text(x=left + wide, y=y + 32, text=limits(outcome), anchor="end", tone="muted", size=11),
         Box(x=left, y=y, width=wide, height=16, tone="panel"),
         Box(x=fails[0], y=y, width=fails[1] - fails[0], height=16, tone="lost", opacity=0.18),
     ]
