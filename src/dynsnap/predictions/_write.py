@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from dynsnap import _files
-from dynsnap._types import AnyArray
+from dynsnap._types import AnyArray, Scores
 from dynsnap.errors import FileError
 from dynsnap.predictions._labels import Slice
 from dynsnap.predictions._npz import CLASSES, write_arrays
@@ -88,7 +88,7 @@ def _batch(
     part: Predictions, names: ColumnNames, *, plain: bool, compact: bool = False
 ) -> pa.RecordBatch:
     """Some rows as columns; `plain` has only what CSV can hold."""
-    scores = part.scores if part.scores is None or not compact else part.scores.astype(np.float16)
+    scores = part.scores if part.scores is None or not compact else _short(part.scores)
 
     def named(column: Slice) -> pa.Array:
         coded = pa.DictionaryArray.from_arrays(pa.array(column.codes), pa.array(column.values))
@@ -111,6 +111,14 @@ def _batch(
     return pa.record_batch(columns, metadata=metadata_of(part.classes))
 
 
+def _short(scores: Scores) -> AnyArray:
+    """Scores in half precision, without digits that are too small to matter but hard to pack."""
+    grid = 1 / 8192
+    # Of very many classes the small scores would add up to something.
+    fine = scores.shape[1] <= _MOST_SCORE_COLUMNS
+    return (np.rint(scores / grid) * grid if fine else scores).astype(np.float16)
+
+
 def _arrays(predictions: Predictions, names: ColumnNames, compact: bool) -> dict[str, AnyArray]:
     ids, scores = predictions.ids, predictions.scores
     arrays = {
@@ -118,7 +126,7 @@ def _arrays(predictions: Predictions, names: ColumnNames, compact: bool) -> dict
         CLASSES: np.array(predictions.classes),
         names.truth: predictions.truth,
         names.label: predictions.labels,
-        names.scores: scores.astype(np.float16) if compact and scores is not None else scores,
+        names.scores: _short(scores) if compact and scores is not None else scores,
         names.weight: predictions.weights,
     }
     for name, column in predictions.slices.items():
