@@ -45,7 +45,7 @@ def test_labels_are_kept_and_scores_of_the_average_alone(run, tmp_path):
         np.testing.assert_array_equal(kept.labels, said.labels)
         np.testing.assert_array_equal(kept.truth, said.truth)
         if "-average-" in path.name:
-            np.testing.assert_allclose(kept.scores, said.scores, atol=3e-4)
+            np.testing.assert_allclose(kept.scores, said.scores, atol=4e-4)
         else:
             assert kept.scores is None
 

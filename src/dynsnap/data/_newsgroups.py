@@ -90,7 +90,7 @@ def _folder(root: Path) -> Path | None:
 
 def _lines(root: Path) -> dict[str, Path] | None:
     """The files of JSON lines, one for each split."""
-    found = {}
+    found: dict[str, Path] = {}
     for split in _ROWS:
         for name in (f"20news_{split}.jsonl", f"20news_{split}.jsonl.gz"):
             if (root / name).is_file():
