@@ -112,7 +112,8 @@ def _method(estimator: "DynSnapClassifier") -> Method:
 
 def _aside(labels: Labels, share: float) -> Positions:
     """Rows that no round trains on, so that what rounds say of them tells what another is worth."""
-    every = max(round(1 / share), -(-len(labels) // _MOST_ASIDE), 2)
+    # At least two rows of every class are left, to train and to validate on.
+    every = max(round(1 / share), -(-len(labels) // _MOST_ASIDE), 3)
     rows = [np.flatnonzero(labels == label)[every - 1 :: every] for label in np.unique(labels)]
     found = np.sort(np.concatenate(rows))
     if not len(found):
