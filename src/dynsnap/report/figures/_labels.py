@@ -34,7 +34,7 @@ def beside(points: Sequence[tuple[str, float, float]], bounds: Bounds) -> Iterat
 def _around(x: float, y: float, wide: float, bounds: Bounds) -> Iterator[tuple[Anchor, Bounds]]:
     """Places near a point, the best first: right of it, left, a little up or down, and further."""
     left, top, right, bottom = bounds
-    for away in (0, -9, 9, -16, 16, -24, 24, -32, 32, -40, 40):
+    for away in (0, -9, 9, *(sign * step for step in range(16, 73, 8) for sign in (-1, 1))):
         above = y - _TALL / 2 + away
         if not top <= above <= bottom - _TALL:
             continue

@@ -200,7 +200,7 @@ def _axes(
     marks = list(places) or [
         (value, f"{value:g}")
         for value in (
-            _doublings(frame.x_from, frame.x_to)
+            doublings(frame.x_from, frame.x_to)
             if frame.logarithmic
             else ticks(frame.x_from, frame.x_to, 8, whole=whole)
         )
@@ -230,7 +230,13 @@ def _axes(
     return shapes
 
 
-def _doublings(low: float, high: float) -> list[float]:
+def doublings(low: float, high: float) -> list[float]:
+    """The powers of two between two numbers.
+
+    Example:
+        >>> doublings(0.9, 5)
+        [1.0, 2.0, 4.0]
+    """
     first = math.floor(math.log2(low) + 1e-9)
     powers = (2.0**k for k in range(first, math.ceil(math.log2(high)) + 1))
     return [value for value in powers if low - 1e-9 <= value <= high * 1.0001]

@@ -4,7 +4,9 @@ from collections.abc import Callable, Sequence
 
 from dynsnap.metrics import catalogue
 from dynsnap.report._element import Markup, clipped, element
-from dynsnap.report.figures import Figure, Point, Series, chart, tones
+from dynsnap.report.figures import Figure, Point, Series, chart
+from dynsnap.report.figures._drawing import SERIES
+from dynsnap.report.figures._lines import doublings
 from dynsnap.report.html._parts import Entry, Head, Listing, Section, listing, picture, term
 from dynsnap.report.html._study_figures import WIDTH
 from dynsnap.report.html._study_table import (
@@ -114,12 +116,10 @@ def _verdict(one: Standing) -> Entry:
 def _pictures(found: Sequence[Standing], how: str) -> list[Figure | None]:
     accuracy: _Measure = lambda one: one.accuracy  # noqa: E731
     lost: _Measure = lambda one: one.lost  # noqa: E731
-    across_con = ("CON, percent", lambda one: 100 * one.consistency.value)
-    across_cost = ("cost, κ", lambda one: one.cost)
     return [
-        _picture(found, how, up, word, across)
+        _picture(found, how, up, word, costly=costly)
         for word, up in (("ACC", accuracy), ("lost", lost))
-        for across in (across_con, across_cost)
+        for costly in (False, True)
     ]
 
 
@@ -128,29 +128,35 @@ def _picture(
     how: str,
     measure: _Measure,
     word: str,
-    across: tuple[str, Callable[[Standing], float]],
+    *,
+    costly: bool,
 ) -> Figure | None:
     shown = [(one, row) for one in found if (row := measure(one)) is not None]
     if len(shown) < 2:
         return None
-    colours = tones([one.method for one, _ in shown])
-    title, x = across
-    costly = title.startswith("cost")
-    doubling = costly and all(x(one) > 0 for one, _ in shown)
+    counted = [one.method for one, _ in shown if one.counts]
+    colours = {name: SERIES[place % 5] for place, name in enumerate(counted)}  # the sixth is grey
+    # Costs grow by factors, and what costs nothing stands a step before the cheapest.
+    priced = [one.cost for one, _ in shown if one.cost > 0] or [1.0]
+    nothing = min(priced) / 2
+    steps = [(step, f"{step:g}") for step in doublings(min(priced), max(priced))]
+    free = [(nothing, "0")] if any(one.cost <= 0 for one, _ in shown) else []
     series = []
     for one, row in shown:
         name = one.method if one.counts else f"{one.method} ×"
-        said = f"{name}: {word} {percent(row.value)}, {title.split(',')[0]} {x(one):.2f}"
+        consistency = 100 * one.consistency.value
+        beside = f"{one.cost:.1f}κ" if costly else f"CON {consistency:.2f}"
+        said = f"{name}: {word} {percent(row.value)}, {beside}"
         if one.lacks:
             said += f" ({one.lacks})"
         at = Point(
-            x=x(one),
+            x=(one.cost if one.cost > 0 else nothing) if costly else consistency,
             y=100 * row.value,
             low=None if row.low is None else 100 * row.low,
             high=None if row.high is None else 100 * row.high,
             label=said,
         )
-        tone = colours[one.method] if one.counts else "muted"
+        tone = colours.get(one.method, "muted")
         series.append(Series(name=name, points=(at,), tone=tone))
     against = "cost" if costly else "CON"
     best = (min if word == "lost" else max)(
@@ -167,9 +173,10 @@ def _picture(
             f"{percent(best[1].value)}."
         ),
         series=series,
-        across=f"{title} (each step doubles)" if doubling else title,
+        across="cost of a retrain, κ (each step doubles)" if costly else "CON, percent",
         up=f"{word}, percent",
-        logarithmic=doubling,
+        places=[*free, *steps] if costly else (),
+        logarithmic=costly,
         named_points=True,
         said="{:.1f}".format,
         width=WIDTH,

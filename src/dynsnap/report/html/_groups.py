@@ -117,7 +117,8 @@ def answers(comparison: Comparison, pair: PairResult, rows: int) -> Section:
         name="answers",
         title=title,
         lead=drawn.description,
-        body=[element("div", picture(drawn), table, class_="side")],
+        # A wide picture beside a table would be too small to read.
+        body=[element("div", picture(drawn), table, class_="side" if drawn.width < 560 else None)],
         figures=(drawn,),
     )
 
