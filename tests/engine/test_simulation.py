@@ -137,6 +137,15 @@ def test_large_tasks_are_quicker_and_cheaper_on_gpus(tmp_path):
     assert large.gpu_hours < 0.8 * small.gpu_hours
 
 
+def test_a_slow_worker_is_overtaken(tmp_path):
+    plan = paper(tmp_path)
+    slow = Mishaps(straggling=0.05, slowness=20.0)
+    good, bad = (simulate(plan, images=IMAGES, gpus=64, mishaps=each) for each in (Mishaps(), slow))
+    # It takes as long to notice as a good worker needs twice, and then once more.
+    assert bad.wall < 5 * good.wall
+    assert bad.lost > 0
+
+
 def test_settings_that_make_no_sense_are_refused(small):
     with pytest.raises(PlanError, match="`gpus` must be at least 1, got 0"):
         simulate(small, images=IMAGES, gpus=0)

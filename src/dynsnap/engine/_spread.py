@@ -58,7 +58,8 @@ class Rules:
         attempts: How often a round is tried before its last error stops the study.
         together: Most rounds in one task, which a worker may train side by side.
         patience: Seconds without a sign of life, after which an idle worker takes a task up too;
-            or three times the longest silence so far, whichever is more.
+            or three times the longest silence so far, whichever is more. So it does after as many
+            seconds where a worker takes twice as long as any other for as many rounds.
         side_by_side: Whether a worker trains the rounds of a task side by side at little extra
             cost, as a GPU does. A few large tasks are then quicker and cheaper than many small
             ones, though more workers are idle in the end. None leaves it to the engine.
@@ -79,10 +80,31 @@ class Rules:
 
 @dataclass(eq=False)
 class _UnderWay:
-    """A task that a worker has."""
+    """A task that a worker has.
+
+    Attributes:
+        left: Its rounds that are not done.
+        begun: When it was handed out.
+        heard: When its worker was last heard of.
+        rounds: How many rounds it began with.
+        first: Of each round, when its first epoch was told.
+        pace: Seconds from one epoch of a round to the next, so far; 0 where that is not known.
+        overtaken: Whether another worker was given its rounds too.
+    """
 
     left: set[RoundSpec]
-    heard: float  # when
+    begun: float
+    heard: float
+    rounds: int
+    first: dict[RoundSpec, tuple[float, int]] = field(default_factory=dict)
+    pace: float = 0.0
+    overtaken: bool = False
+
+    def tell(self, spec: RoundSpec, epoch: int, now: float) -> None:
+        """Take note of an epoch."""
+        since, before = self.first.setdefault(spec, (now, epoch))
+        if epoch > before:
+            self.pace = (now - since) / (epoch - before)
 
 
 @dataclass(eq=False, kw_only=True)
@@ -102,7 +124,8 @@ class Wave:
     _missing: set[RoundSpec] = field(default_factory=set)
     _under_way: dict[int, _UnderWay] = field(default_factory=dict)
     _failures: Counter[RoundSpec] = field(default_factory=Counter)
-    _doubled: set[RoundSpec] = field(default_factory=set)
+    _copies: Counter[RoundSpec] = field(default_factory=Counter)
+    _paces: list[tuple[int, float]] = field(default_factory=list)
     _silence: float = 0.0
     _count: int = 0
     _error: DynSnapError | None = None
@@ -182,7 +205,8 @@ class Wave:
         states = {spec: state for spec, state in found if state is not None}
         self._count += 1
         self.crew.begin(Task(self._count, tuple(specs), states))
-        self._under_way[self._count] = _UnderWay(set(specs), self.clock())
+        now = self.clock()
+        self._under_way[self._count] = _UnderWay(set(specs), now, now, len(specs))
 
     def _heed(self, number: int, event: Event) -> Round | None:
         """Take note of what happened; the round, if it is one that is still wanted."""
@@ -193,6 +217,7 @@ class Wave:
         task.heard = self.clock()
         match event:
             case EpochDone(spec, epoch, accuracy) if spec in self._missing:
+                task.tell(spec, epoch, self.clock())
                 if self.monitor is not None:
                     self.monitor.epoch_done(spec, epoch, accuracy)
             case StateSaved(spec, state) if spec in self._missing:
@@ -217,6 +242,8 @@ class Wave:
     def _end(self, number: int, reason: str, details: str = "") -> None:
         """A task is over. What it leaves is tried again, unless that was tried often enough."""
         task = self._under_way.pop(number)
+        if not task.left:
+            self._paces.append((task.rounds, task.pace))
         if self._ending:
             return
         elsewhere = {spec for other in self._under_way.values() for spec in other.left}
@@ -246,14 +273,29 @@ class Wave:
             self.crew.stop()
         if self._waiting or self._ending or len(self._under_way) >= self.crew.places():
             return
-        patience = max(self.rules.patience, 3 * self._silence)
         for task in list(self._under_way.values()):
-            again = task.left & self._missing - self._doubled
-            if again and self.clock() - task.heard > patience:
-                log.warning("A worker has been silent for long: another takes up its rounds too.")
-                self._doubled |= again
+            trouble = "" if task.overtaken else self._trouble(task)
+            if not trouble:
+                continue
+            task.overtaken = True
+            often = self.rules.attempts - 1
+            again = [one for one in task.left & self._missing if self._copies[one] < often]
+            if again:
+                log.warning("A worker %s: another takes up its rounds too.", trouble)
+                self._copies.update(again)
                 self._begin(sorted(again, key=lambda spec: spec.index))
                 return
+
+    def _trouble(self, task: _UnderWay) -> str:
+        """What is wrong with the worker of a task; empty for nothing that is known."""
+        now = self.clock()
+        if now - task.heard > max(self.rules.patience, 3 * self._silence):
+            return "has been silent for long"
+        # Only what no task of as many rounds has ever taken is slow.
+        known = [pace for rounds, pace in self._paces if rounds >= task.rounds and pace]
+        if known and now - task.begun > self.rules.patience and task.pace > 2 * max(known):
+            return "is slow"
+        return ""
 
     def _put_away(self, spec: RoundSpec) -> None:
         if self.checkpoints is not None:
