@@ -31,7 +31,7 @@ def test_a_study_leaves_everything_in_its_folder(finished):
     folder, _ = finished
     assert (folder / "study.toml").read_text() == TINY
     about = json.loads((folder / "about.json").read_text())
-    assert about["environment"]["device"] == "cpu"
+    assert about["environment"]["device"] == "CPU, float32"
     assert about["rounds"] == about["rounds_trained_last"]
     assert {line["method"] for line in table(folder)} == {
         "singlebase",

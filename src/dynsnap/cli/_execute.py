@@ -18,8 +18,9 @@ from dynsnap.cli._engines import EngineChoice
 from dynsnap.cli._engines import engine_option as engine_option
 from dynsnap.cli._models import make_trainer
 from dynsnap.cli._progress import Watch
+from dynsnap.cli._stored import NoTrainer, RoundsByName
 from dynsnap.ensemble import Trainer
-from dynsnap.errors import PlanError, did_you_mean
+from dynsnap.errors import FileError, PlanError, did_you_mean
 from dynsnap.store import RunFolder, environment
 from dynsnap.study import StudyPlan, StudyResult
 
@@ -88,38 +89,49 @@ def same_command() -> str:
 
 
 def execute(
-    plan: StudyPlan, file: Path, folder: Path, *, engine: EngineChoice, watch: Watch
+    plan: StudyPlan,
+    file: Path,
+    folder: Path,
+    *,
+    engine: EngineChoice,
+    watch: Watch,
+    training: bool = True,
 ) -> StudyResult:
     """Run a study in its folder, and leave there what is needed to understand the results."""
     start = time.monotonic()
     workers = engine.opened(plan)
+    if not training and not (folder / "rounds").is_dir():
+        raise FileError(f"{folder} holds no rounds of training. Name the folder that does: --out.")
     stream, notes = study.open_stream(plan.data)
     for note in notes:
         watch.say(note)
     store = run_folder(plan, folder, weights=plan.keep == "weights")
     # Whatever is wrong with the study is said before there is a folder.
-    trainer = make_trainer(plan, stream, store=store, monitor=watch)
+    trainer: Trainer = NoTrainer()
+    if training:
+        trainer = make_trainer(plan, stream, store=store, monitor=watch)
     with store, workers as spread:
         _files.write_bytes(folder / "study.toml", file.read_bytes())
         result = study.run(
             plan,
             stream=stream,
             trainer=trainer,
-            store=store,
+            store=store if training else RoundsByName(folder),
             folder=folder,
             engine=spread,
             monitor=watch,
+            training=training,
         )
         about: dict[str, Any] = {
             "study": plan.name,
             "dynsnap": __version__,
-            "environment": environment(store.device),
-            "hardware": _hardware(trainer),
-            "engine": engine.name,
+            "environment": environment(store.device) if training else _trained_with(store),
+            **({"hardware": _hardware(), "engine": engine.name} if training else {}),
             "generations": [len(rows) for rows in stream.generations],
             "test_inputs": len(stream.evaluation["test"]),
             "replicates": plan.replicates,
             "rounds": result.rounds,
+            "rounds_missing": len(result.missing),
             "rounds_trained_last": result.trained,
             "training_seconds": result.seconds,
             "wall_seconds_last": time.monotonic() - start,
@@ -128,13 +140,19 @@ def execute(
     return result
 
 
-def _hardware(trainer: Trainer) -> dict[str, Any]:
-    """The processor and, where something else trains, that; nothing that names the machine."""
+def _hardware() -> dict[str, Any]:
+    """The processor of this machine; nothing that names the machine."""
     found: dict[str, Any] = {"cores": os.cpu_count()}
     with contextlib.suppress(OSError):
         lines = Path("/proc/cpuinfo").read_text().splitlines()
         names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
         found |= {"processor": names[0]} if names else {}
-    if describes := getattr(trainer, "hardware", None):
-        found["trained_on"] = describes
     return found
+
+
+def _trained_with(store: RunFolder) -> dict[str, str]:
+    """The versions and the device that a stored round names."""
+    for entry in store.entries():
+        if entry.damage is None:
+            return dict(entry.facts["environment"])
+    return {}

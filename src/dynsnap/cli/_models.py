@@ -46,7 +46,7 @@ def make_trainer(plan: StudyPlan, stream: Stream, *, store: RunFolder, monitor: 
             keep_weights=store.keeps_weights,
             parents=store.learners() if store.keeps_weights else None,
         )
-    store.device = str(getattr(trainer, "device", "cpu"))
+    store.device = getattr(trainer, "hardware", "CPU")
     return trainer
 
 

@@ -1,5 +1,6 @@
 """`dynsnap run`: a study from a file."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -9,6 +10,9 @@ from dynsnap.cli import _execute, _options
 from dynsnap.cli._engines import EngineChoice
 from dynsnap.cli._planned import planned
 from dynsnap.cli._progress import Watch
+from dynsnap.study import StudyPlan, StudyResult
+
+_NAMED = 12  # missing rounds that are named
 
 
 @click.command()
@@ -18,6 +22,11 @@ from dynsnap.cli._progress import Watch
 @_execute.engine_option
 @_execute.budget_option
 @click.option("--plan", "only_plan", is_flag=True, help="Show what would be trained, and stop.")
+@click.option(
+    "--no-training",
+    is_flag=True,
+    help="Measure what the rounds in the folder allow, wherever they were trained.",
+)
 @_execute.quiet_option
 def run(
     study_file: str,
@@ -26,6 +35,7 @@ def run(
     engine: EngineChoice,
     budget: float | None,
     only_plan: bool,
+    no_training: bool,
     quiet: bool,
 ) -> None:
     """Train and compare what a STUDY file says: methods, generations, sweeps, ablations.
@@ -38,6 +48,7 @@ def run(
         dynsnap run digits
         dynsnap run cifar10-paper --data cifar-10-batches-py --plan
         dynsnap run my-study.toml --out runs/mine --time-budget 540
+        dynsnap run my-study.toml --out runs/from-the-cluster --no-training
     """
     file, plan, folder = _execute.read_plan(study_file, data_path=data_path, out=out)
     if only_plan:
@@ -47,11 +58,25 @@ def run(
         Watch(budget=budget, quiet=quiet) as watch,
         watch.going_on(_execute.same_command(), f"What was done is in {folder}."),
     ):
-        result = _execute.execute(plan, file, folder, engine=engine, watch=watch)
+        result = _execute.execute(
+            plan, file, folder, engine=engine, watch=watch, training=not no_training
+        )
     notes = [
         f"{result.rounds} rounds ({result.trained} trained now), {result.seconds:.0f} s of "
         f"training. Replicates: {plan.replicates}.",
         f"Everything is in {folder}: table.csv, predictions/, rounds/.",
+        *_missing(plan, result),
     ]
     document = report.study_report(result.rows, title=plan.name, sweeps=result.sweeps, notes=notes)
     _options.show(document)
+
+
+def _missing(plan: StudyPlan, result: StudyResult) -> Iterator[str]:
+    """What a study that trained nothing had to leave out, and for want of which rounds."""
+    if not result.missing:
+        return
+    wanted = {method.name for method in plan.methods} - {row.method for row in result.rows}
+    left_out = f"Left out: {', '.join(sorted(wanted))}. " if wanted else ""
+    names = [str(spec) for spec in result.missing[:_NAMED]]
+    names += [f"and {len(result.missing) - _NAMED} more"] if len(result.missing) > _NAMED else []
+    yield f"{left_out}{len(result.missing)} rounds are missing: {'; '.join(names)}."

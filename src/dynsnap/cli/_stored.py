@@ -2,12 +2,12 @@
 
 import dataclasses
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from dynsnap import predictions
-from dynsnap._types import Labels
+from dynsnap._types import AnyArray, Labels, MemberScores
 from dynsnap.ensemble import Round, RoundSpec
 from dynsnap.store import RunFolder
 from dynsnap.study import Ensemble
@@ -53,6 +53,36 @@ class StoredRounds:
             if index >= ensemble.offset
         ]
         return [done for spec in specs if (done := self.get(spec)) is not None]
+
+
+class RoundsByName:
+    """A store that has the rounds of a folder under any key: they may come from another machine.
+
+    A key also tells where a round was trained (the device, the precision); a study that is only
+    measured takes what there is.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._stored = StoredRounds(folder)
+
+    def get(self, key: str, spec: RoundSpec, /) -> Round | None:
+        """The round of this name."""
+        return self._stored.get(spec)
+
+    def put(self, key: str, done: Round, /) -> None:
+        raise AssertionError("nothing is trained, so nothing is stored")
+
+
+class NoTrainer:
+    """Stands where a trainer is expected and nothing is to be trained."""
+
+    fingerprint = ""
+
+    def train(self, specs: Sequence[RoundSpec], /) -> Iterable[Round]:
+        raise AssertionError("nothing is to be trained")
+
+    def score(self, weights: Sequence[bytes], inputs: AnyArray, /) -> MemberScores:
+        raise AssertionError("nothing is to be scored")
 
 
 def truth_of(folder: Path, pattern: str = "*") -> Labels | None:

@@ -33,7 +33,10 @@ def write_inputs(plan: StudyPlan, stream: Stream, shelf: Shelf, path: Path) -> N
     wanted: set[str] = set()
     for method in plan.methods:
         line = generations_of(plan, method, len(stream.generations), 0)
-        said = [predictions.read(shelf.path(one, how)) for one in line]
+        files = [shelf.path(one, how) for one in line]
+        if not all(file.exists() for file in files):
+            continue  # its rounds are not all there
+        said = [predictions.read(file) for file in files]
         wanted |= shown_ids(
             compare(*said, names=[str(one.generation) for one in line], resamples=1)
         )

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dynsnap.data import Stream
-from dynsnap.ensemble import Engine, RoundStore, Trainer, serial
-from dynsnap.errors import PlanError
+from dynsnap.ensemble import Engine, RoundSpec, RoundStore, Trainer, serial
+from dynsnap.errors import FileError, PlanError
 from dynsnap.study._inputs import INPUTS, write_inputs
 from dynsnap.study._plan import StudyPlan
 from dynsnap.study._table import Row, SweepRow, averaged, sweep_rows, table, write_rows
-from dynsnap.study._views import Shelf, ensembles_of, write_predictions
+from dynsnap.study._views import Shelf, ensembles_of, generations_of, write_predictions
 from dynsnap.study._waves import Ledger, StudyMonitor
 
 
@@ -25,6 +25,8 @@ class StudyResult:
         rounds: How many rounds the study is made of.
         trained: How many of them were trained just now, and not found.
         seconds: Training time of all rounds together.
+        missing: Rounds that are certain to be needed and were not there, where nothing was to be
+            trained: the ensembles that need them are left out.
     """
 
     rows: tuple[Row, ...]
@@ -33,6 +35,7 @@ class StudyResult:
     rounds: int
     trained: int
     seconds: float
+    missing: tuple[RoundSpec, ...] = ()
 
     def value(self, method: str, metric: str, combination: str = "average") -> Row:
         """One row of the table."""
@@ -51,6 +54,7 @@ def run(
     folder: Path,
     engine: Engine = serial,
     monitor: StudyMonitor | None = None,
+    training: bool = True,
 ) -> StudyResult:
     """Train every round that the study needs and the store lacks, then measure.
 
@@ -67,12 +71,27 @@ def run(
         folder: Where predictions and tables go.
         engine: Spreads the rounds.
         monitor: Is told how it goes; hand the same one to the trainer.
+        training: Whether to train what is missing. Else only ensembles whose rounds are all in the
+            store are measured.
     """
     if len(stream.generations) < 2:
         raise PlanError("A study compares generations, and this one has only one: let it grow.")
     ledger = Ledger(trainer, store, monitor, stream)
     ensembles = ensembles_of(plan, len(stream.generations))
-    ledger.grow(ensembles, engine=engine, seed=plan.seed, ahead=plan.ahead)
+    if training:
+        ledger.grow(ensembles, engine=engine, seed=plan.seed, ahead=plan.ahead)
+    else:
+        ledger.gather(ensembles, seed=plan.seed)
+        lines = [
+            generations_of(plan, method, len(stream.generations), number)
+            for method in plan.methods
+            for number in range(plan.replicates_of(method))
+        ]
+        if not any(map(ledger.has, lines)):
+            raise FileError(
+                f"Not one method of {plan.name} has all of its rounds in {folder}: "
+                f"{len(ledger.missing)} are missing, such as {ledger.missing[0]}."
+            )
     shelf = Shelf(folder / "predictions", max(map(plan.replicates_of, plan.methods)))
     files = tuple(write_predictions(plan, ledger, stream, shelf))
     shelf.sweep_up(files)
@@ -100,7 +119,7 @@ def run(
             over=[point.over for point in points],
             point=[point.point for point in points],
         )
-    used = set(itertools.chain.from_iterable(map(ledger.specs, ensembles)))
+    used = set(itertools.chain.from_iterable(map(ledger.specs, ledger.grown)))
     return StudyResult(
         rows=tuple(rows),
         sweeps=points,
@@ -108,4 +127,5 @@ def run(
         rounds=len(used),
         trained=ledger.trained,
         seconds=sum(ledger.heads[spec].seconds for spec in used),
+        missing=ledger.missing,
     )

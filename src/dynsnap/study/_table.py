@@ -79,6 +79,8 @@ def table(
             if replicate >= plan.replicates_of(method):
                 continue
             line = generations_of(plan, method, count, replicate)
+            if not ledger.has(line):
+                continue
             spent = price(plan, ledger, line)
             for how in plan.combinations:
                 said = [predictions.read(shelf.path(one, how)) for one in line]
@@ -88,9 +90,12 @@ def table(
                 found["retrain_cost"] = Estimate(price(plan, ledger, line[1:]).kappa)
                 yield replicate, _rows(method.name, how, found, spent)
         for how in plan.combinations if replicate < plan.replicates else ():
-            yield replicate, _noise_floor_rows(plan, ledger, shelf, how, replicate)
+            if ledger.has(noise_floor(plan, replicate)):
+                yield replicate, _noise_floor_rows(plan, ledger, shelf, how, replicate)
             for method in plan.kept_methods:
                 first = Ensemble(method=method, generation=1, replicate=replicate)
+                if not ledger.has([first]):
+                    continue
                 said = [predictions.read(shelf.path(first, how))] * count
                 found = _measured(plan, said, how, each=True)
                 if has_late:
@@ -113,6 +118,8 @@ def sweep_rows(plan: StudyPlan, ledger: Ledger, stream: Stream) -> Iterator[Swee
             runs = []
             for replicate in range(plan.replicates):
                 line = generations_of(plan, method, len(stream.generations), replicate)
+                if not ledger.has(line):
+                    continue
                 said = [next(views(ledger, one, test, [how]))[2] for one in line]
                 found = _measured(plan, said, how)
                 runs.append(_rows(method.name, how, found, price(plan, ledger, line)))

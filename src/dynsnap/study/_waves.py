@@ -59,6 +59,7 @@ class Ledger:
         self._found = 0
         self._latest: list[RoundSpec] = []
         self.trained = 0
+        self.missing: tuple[RoundSpec, ...] = ()
         self.heads: dict[RoundSpec, Round] = {}
         self.grown: dict[Ensemble, list[Round]] = {}
         self._refreshed: dict[Ensemble, list[Round]] = {}
@@ -125,6 +126,30 @@ class Ledger:
                 store=self,
             )
             self.heads.update((head.spec, head) for head in fresh)
+
+    def gather(self, ensembles: Sequence[Ensemble], *, seed: int) -> None:
+        """Fill ensembles with stored rounds alone.
+
+        Those that lack some are not among the grown afterwards; `missing` has the rounds that they
+        are certain to need.
+        """
+        self.grown.clear()
+        self.grown.update((ensemble, []) for ensemble in ensembles)
+        missing: dict[RoundSpec, None] = {}
+        while specs := [one for one in self._outstanding(seed, 0) if one not in missing]:
+            for spec in specs:
+                head = self.get(round_key(self._trainer, spec), spec)
+                if head is None:
+                    missing[spec] = None
+                else:
+                    self.heads[spec] = head
+        for ensemble in [one for one in self.grown if not self._complete(one)]:
+            del self.grown[ensemble]
+        self.missing = tuple(missing)
+
+    def has(self, ensembles: Sequence[Ensemble]) -> bool:
+        """Whether all rounds of these ensembles are there."""
+        return all(ensemble in self.grown for ensemble in ensembles)
 
     def rounds(self, ensemble: Ensemble) -> list[Round]:
         """The heads of the rounds that were trained for an ensemble in its own generation."""

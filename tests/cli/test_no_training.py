@@ -1,0 +1,99 @@
+"""A study measured from stored rounds alone, wherever they were trained."""
+
+import json
+import shutil
+
+import pytest
+
+from dynsnap.store import RunFolder
+from tests.cli.studies import TINY, dynsnap
+
+STUDY = TINY.replace('["singlebase", "dynsnap-cyc"]', '["singlebase", "snapshot", "dynsnap-cyc"]')
+STUDY += """
+[[sweep]]
+over = "members"
+values = [1, 2]
+"""
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A study file, and the folder of its run."""
+    folder = tmp_path_factory.mktemp("elsewhere")
+    (folder / "tiny.toml").write_text(STUDY)
+    ended = dynsnap("run", str(folder / "tiny.toml"), "--out", str(folder / "run"), "-q")
+    assert ended.exit_code == 0, ended.stderr
+    return folder
+
+
+@pytest.fixture
+def brought(finished, tmp_path):
+    """Its rounds as another machine would have named them, and nothing else."""
+    (tmp_path / "rounds").mkdir()
+    for number, path in enumerate(sorted((finished / "run/rounds").glob("*.npz"))):
+        shutil.copy(path, tmp_path / f"rounds/{number:032}.npz")
+    return tmp_path
+
+
+def measure(finished, folder):
+    study = str(finished / "tiny.toml")
+    return dynsnap("run", study, "--out", str(folder), "--no-training", "-q")
+
+
+def test_rounds_from_elsewhere_give_the_same_tables_and_predictions(finished, brought):
+    ended = measure(finished, brought)
+    assert ended.exit_code == 0, ended.stderr
+    assert "(0 trained now)" in ended.stdout
+    assert "missing" not in ended.stdout
+    for name in ("table.csv", "sweeps.csv"):
+        assert (brought / name).read_text() == (finished / "run" / name).read_text()
+    for path in (finished / "run/predictions").rglob("*.parquet"):
+        assert (brought / path.relative_to(finished / "run")).exists()
+    about = json.loads((brought / "about.json").read_text())
+    assert about["environment"]["device"] == "CPU, float32"
+    assert about["rounds_missing"] == 0
+    assert len(list((brought / "rounds").glob("*.npz"))) == about["rounds"]
+
+
+def remove(folder, **facts):
+    """Take the rounds out that are so."""
+    store = RunFolder(folder, weights=False)
+    for entry in list(store.entries()):
+        spec = entry.facts["spec"]
+        known = {**spec, "kind": spec["recipe"]["schedule"]["kind"], **spec["recipe"]}
+        if all(known[name] == value for name, value in facts.items()):
+            (folder / f"rounds/{entry.key}.npz").unlink()
+
+
+def test_what_lacks_rounds_is_left_out_and_they_are_listed(finished, brought):
+    remove(brought, kind="cyclic", epochs=16, generation=2)
+    ended = measure(finished, brought)
+    assert ended.exit_code == 0, ended.stderr
+    said = " ".join(ended.stdout.split())
+    assert "Left out: snapshot. 1 rounds are missing: round 0 of generation 2" in said
+    assert "(cyclic, 16 epochs)" in said
+    assert {path.name.rpartition("-average")[0] for path in brought.rglob("*.parquet")} == {
+        *("singlebase", "dynsnap-cyc", "snapshot")
+    }
+    assert not (brought / "predictions/snapshot-average-g2.parquet").exists()
+    assert "snapshot" not in (brought / "table.csv").read_text()
+
+
+def test_a_missing_twin_costs_the_noise_floor_alone(finished, brought):
+    remove(brought, twin=1)
+    ended = measure(finished, brought)
+    assert ended.exit_code == 0, ended.stderr
+    table = (brought / "table.csv").read_text()
+    assert "noise-floor" not in table
+    assert "never-retrain" in table
+    assert "twin" in ended.stdout
+
+
+def test_a_folder_without_any_whole_method_is_refused(finished, brought, tmp_path_factory):
+    remove(brought, generation=1)
+    ended = measure(finished, brought)
+    assert ended.exit_code == 3
+    assert "Not one method of tiny has all of its rounds" in ended.stderr
+    ended = measure(finished, tmp_path_factory.mktemp("nothing"))
+    assert ended.exit_code == 3
+    assert "holds no rounds of training" in ended.stderr
