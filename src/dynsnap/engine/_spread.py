@@ -18,6 +18,7 @@ from dynsnap.engine._events import (
     TaskFailed,
     TaskLost,
 )
+from dynsnap.engine._under_way import UnderWay, ranked
 from dynsnap.ensemble import Checkpoints, Monitor, Round, RoundSpec
 from dynsnap.errors import DynSnapError, Interrupted, PlanError, TrainingError
 
@@ -78,35 +79,6 @@ class Rules:
             raise PlanError(f"`patience` must be positive, got {self.patience}.")
 
 
-@dataclass(eq=False)
-class _UnderWay:
-    """A task that a worker has.
-
-    Attributes:
-        left: Its rounds that are not done.
-        begun: When it was handed out.
-        heard: When its worker was last heard of.
-        rounds: How many rounds it began with.
-        first: Of each round, when its first epoch was told.
-        pace: Seconds from one epoch of a round to the next, so far; 0 where that is not known.
-        overtaken: Whether another worker was given its rounds too.
-    """
-
-    left: set[RoundSpec]
-    begun: float
-    heard: float
-    rounds: int
-    first: dict[RoundSpec, tuple[float, int]] = field(default_factory=dict)
-    pace: float = 0.0
-    overtaken: bool = False
-
-    def tell(self, spec: RoundSpec, epoch: int, now: float) -> None:
-        """Take note of an epoch."""
-        since, before = self.first.setdefault(spec, (now, epoch))
-        if epoch > before:
-            self.pace = (now - since) / (epoch - before)
-
-
 @dataclass(eq=False, kw_only=True)
 class Wave:
     """Rounds on their way through a crew.
@@ -122,7 +94,7 @@ class Wave:
     clock: Callable[[], float] = time.monotonic
     _waiting: deque[RoundSpec] = field(default_factory=deque)
     _missing: set[RoundSpec] = field(default_factory=set)
-    _under_way: dict[int, _UnderWay] = field(default_factory=dict)
+    _under_way: dict[int, UnderWay] = field(default_factory=dict)
     _failures: Counter[RoundSpec] = field(default_factory=Counter)
     _copies: Counter[RoundSpec] = field(default_factory=Counter)
     _paces: list[tuple[int, float]] = field(default_factory=list)
@@ -142,7 +114,7 @@ class Wave:
             Interrupted: The monitor asked to stop, and every worker has.
             DynSnapError: What a round raised, after all that were under way beside it are done.
         """
-        self._waiting.extend(_ranked(specs))
+        self._waiting.extend(ranked(specs))
         self._missing.update(specs)
         try:
             # A worker whose rounds are all there has yet to say that it is free.
@@ -170,7 +142,7 @@ class Wave:
 
     def _take(self, specs: Sequence[RoundSpec]) -> None:
         """Take further rounds in. They go first: who has asked for more may do so again."""
-        self._waiting.extendleft(reversed(_ranked(specs)))
+        self._waiting.extendleft(reversed(ranked(specs)))
         self._missing.update(specs)
 
     def _hand_out(self) -> None:
@@ -206,7 +178,7 @@ class Wave:
         self._count += 1
         self.crew.begin(Task(self._count, tuple(specs), states))
         now = self.clock()
-        self._under_way[self._count] = _UnderWay(set(specs), now, now, len(specs))
+        self._under_way[self._count] = UnderWay(set(specs), now, now, len(specs))
 
     def _heed(self, number: int, event: Event) -> Round | None:
         """Take note of what happened; the round, if it is one that is still wanted."""
@@ -286,7 +258,7 @@ class Wave:
                 self._begin(sorted(again, key=lambda spec: spec.index))
                 return
 
-    def _trouble(self, task: _UnderWay) -> str:
+    def _trouble(self, task: UnderWay) -> str:
         """What is wrong with the worker of a task; empty for nothing that is known."""
         now = self.clock()
         if now - task.heard > max(self.rules.patience, 3 * self._silence):
@@ -312,22 +284,6 @@ class Wave:
     def _ending(self) -> bool:
         """Whether nothing new is begun any more."""
         return self._stopping or self._error is not None
-
-
-def _ranked(specs: Sequence[RoundSpec]) -> list[RoundSpec]:
-    """The order in which rounds begin.
-
-    The longest first: one that starts last would be alone in the end. Then those of which few are
-    asked for: when they are there, more may be. Alike ones are neighbours, and so may be trained
-    side by side.
-    """
-    alike = Counter((spec.recipe, spec.replicate, spec.generation) for spec in specs)
-
-    def rank(spec: RoundSpec) -> tuple[int, int, int]:
-        few = alike[spec.recipe, spec.replicate, spec.generation]
-        return -spec.recipe.epochs, few, -spec.generation
-
-    return sorted(specs, key=rank)
 
 
 def _no_state(spec: RoundSpec, /) -> None:
