@@ -4,8 +4,10 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import torch
+
 from dynsnap.ensemble import Checkpoints, Monitor, RoundSpec
-from dynsnap.errors import FileError, Interrupted
+from dynsnap.errors import FileError, Interrupted, TrainingError, one_line
 from dynsnap.train._devices import log
 from dynsnap.train._lane import Lane
 from dynsnap.train._lockstep import Lockstep, Stepper
@@ -86,7 +88,7 @@ def drive(
     Raises:
         Interrupted: The monitor asked to stop. Every unfinished round has been saved at the end of
             the epoch that it was in.
-        TrainingError: A round has diverged.
+        TrainingError: A round has diverged, or the device has failed.
     """
     stopping = False
     while lockstep.waiting or lockstep.live:
@@ -97,9 +99,16 @@ def drive(
             kept = "Unfinished rounds were saved" if saver.checkpoints else "Finished ones are kept"
             raise Interrupted(f"Training stopped as asked. {kept}; run the same again to go on.")
         start = time.perf_counter()
-        stepper.advance(lanes, steps)
-        ended = lockstep.advance(lanes, steps)
-        accuracies = stepper.validate(ended)
+        try:
+            stepper.advance(lanes, steps)
+            ended = lockstep.advance(lanes, steps)
+            accuracies = stepper.validate(ended)
+        except RuntimeError as error:  # what torch raises, also for a device that fails
+            raise TrainingError(
+                f"Training failed with {len(lanes)} rounds under way, the first of them "
+                f"{lanes[0].spec}: {_reason(error)}. Rounds that were finished are kept; run the "
+                "same again to train the rest."
+            ) from error
         share = (time.perf_counter() - start) / max(1, len(lanes))
         for lane in lanes:
             lane.seconds += share
@@ -123,3 +132,11 @@ def drive(
             saver.drop(lane.spec)
         if leaving and lockstep.live and not lockstep.waiting and not stopping:
             stepper.remain(lockstep.live)
+
+
+def _reason(error: RuntimeError) -> str:
+    """The first sentence of what torch has to say, and where memory is short, what to do."""
+    said = one_line(str(error).partition("\n")[0]).rstrip(".")
+    if isinstance(error, torch.OutOfMemoryError):
+        return f"{said} (free its memory, or lower `batch_size`)"
+    return said or type(error).__name__

@@ -198,7 +198,7 @@ def test_the_last_rounds_move_into_a_narrower_network_and_do_not_notice(workshop
     first = specs()[1]
     usual = trained(workshop, beside(workshop, grouped=True, width=4), specs())[first]
     stepper = beside(workshop, grouped=True, width=4)
-    monkeypatch.setattr(stepper, "_building", -1.0)  # as if building took no time at all
+    monkeypatch.setattr(stepper, "_pays", lambda lanes: True)  # as if building took no time at all
     moved = trained(workshop, stepper, specs())[first]
     assert stepper.width == 1
     assert moved.curve == usual.curve

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import torch
 from torch import nn
 
+from dynsnap.errors import TrainingError
 from dynsnap.train._augment import ShiftsAndFlips
 from dynsnap.train._devices import log
 from dynsnap.train._optimizers import Adam
@@ -59,16 +60,18 @@ def side_by_side(
         compiled=workshop.device.type == "cuda",
         teaching=workshop.teaching,
     )
-    width = min(wanted, MOST_GROUPED if grouped else MOST_STREAMS)
+    hoped = width = min(wanted, MOST_GROUPED if grouped else MOST_STREAMS)
     while True:
         try:
             stepper = SideBySideStepper(
                 workshop, module(), settings, width=width, rows=rows, grouped=grouped
             )
-        except torch.OutOfMemoryError:
+        except torch.OutOfMemoryError as error:
             if width == 1:
-                raise
-            log.warning("The GPU has no room for %d rounds at once: trying fewer.", width)
+                raise TrainingError(
+                    "The GPU has no room for a single round of this model. Free its memory, lower "
+                    '`batch_size`, or train with `device = "cpu"`.'
+                ) from error
             width = (width + 1) // 2
             torch.cuda.empty_cache()
         except (RuntimeError, torch._dynamo.exc.TorchDynamoException) as error:
@@ -80,6 +83,13 @@ def side_by_side(
             )
             return None
         else:
+            if width < hoped:
+                log.warning(
+                    "The GPU has no room for %d rounds at once: %d are trained side by side, the "
+                    "others after them.",
+                    hoped,
+                    width,
+                )
             how = "as one grouped network" if grouped else "on streams of their own"
             log.info("Training %d rounds side by side, %s.", width, how)
             return stepper

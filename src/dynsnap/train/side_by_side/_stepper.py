@@ -159,12 +159,7 @@ class SideBySideStepper:
 
     def remain(self, lanes: Sequence[Lane], /) -> None:
         """Empty places cost as much as full ones: build narrower networks where that pays."""
-        left = max(
-            (lane.spec.recipe.epochs - lane.epoch) * lane.steps - lane.step for lane in lanes
-        )
-        # A step takes about as long as it is wide, and building takes as long as it did.
-        gain = left * self._step_took * (1 - len(lanes) / self.width)
-        if gain < 2 * self._building:
+        if not self._pays(lanes):
             return
         log.info("%d rounds remain of %d side by side: making room.", len(lanes), self.width)
         states = {lane: self.state(lane) for lane in lanes}
@@ -173,6 +168,15 @@ class SideBySideStepper:
         self._build()
         for lane, state in states.items():
             self.admit(lane, state)
+
+    def _pays(self, lanes: Sequence[Lane]) -> bool:
+        """Whether networks for these lanes alone would gain more time than building them takes."""
+        left = max(
+            (lane.spec.recipe.epochs - lane.epoch) * lane.steps - lane.step for lane in lanes
+        )
+        # A step takes about as long as it is wide, and building takes as long as it did.
+        gain = left * self._step_took * (1 - len(lanes) / self.width)
+        return gain >= 2 * self._building
 
     def _begin(self, lane: Lane, order: Tensor, draws: Tensor) -> None:
         """Lay out an epoch in a lane's place."""
