@@ -47,9 +47,7 @@ def look(
     how = next(way for name, way in sorted(found) if name == chosen)  # the average comes first
     files = found[chosen, how]
     try:
-        compared = comparison.compare(
-            *files.values(), names=[f"{chosen} {number}" for number in files]
-        )
+        compared = comparison.compare(*files.values(), names=[f"g{number}" for number in files])
         kept = folder / INPUTS
         place = inputs or (str(kept) if kept.is_file() else None)
         looks = read_looks(place, compared)

@@ -39,6 +39,7 @@ _SHORT = {
     "weighted_average": "WAVG",
 }
 _PRICE = (Column("κ", numeric=True), Column("s", numeric=True))
+_EACH = 5  # generations whose accuracy has a column of its own
 _BAR = 24  # cells of the longest bar
 _BASELINE = "singlebase"
 
@@ -239,6 +240,8 @@ def _frontier(found: Sequence[Standing], how: str) -> Iterator[Block]:
     if not any(one.judged for one in found):
         return
     each = [row.metric.removeprefix("accuracy_") for row in max(found, key=_known).accuracies]
+    if len(each) > _EACH:  # of a long stream, the first and the last say most
+        each = [each[0], *each[-2:]]
     heads = [Column("method"), Column("κ", numeric=True)]
     heads += [Column(f"ACC {number}", numeric=True) for number in each]
     heads += [Column(word, numeric=True) for word in ("gained", "lost", "CON", "ACC-CON", "late")]

@@ -18,7 +18,7 @@ RESULTS = Path(__file__).parents[3] / "results"
 SHIPPED = sorted(path.parent for path in RESULTS.glob("**/table.csv"))
 METRICS = (
     "accuracy", "consistency", "correct_consistency", "gained", "lost", "pearson", "late_accuracy",
-    "accuracy_1", "accuracy_2", "seconds",
+    "accuracy_1", "accuracy_2", "accuracy_3", "seconds",
 )  # fmt: skip
 SECTIONS = (
     "methods", "cost", "frontier", "sweeps", "ablations", "curves", "audit", "closer",
@@ -99,6 +99,7 @@ def test_a_study_has_every_section():
         "accuracy-cost",
         "lost-consistency",
         "lost-cost",
+        "accuracy-generations",
         "sweep-members",
         "curve-dynsnap-cyc",
         "over-time",
@@ -142,6 +143,15 @@ def test_methods_that_do_not_count_are_marked_and_the_reason_is_said():
     assert {"never-retrain ×", "dynsnap-cyc", "noise-floor"} <= names
     cost = next(one for one in page.figures if one.name == "lost-cost")
     assert {row[0]: row[1] for row in cost.rows}["never-retrain ×"] == "0"
+
+
+def test_accuracy_is_drawn_generation_by_generation():
+    figures = study_page(findings()).figures
+    figure = next(one for one in figures if one.name == "accuracy-generations")
+    lines = [row for row in figure.rows if row[0] == "dynsnap-cyc"]
+    assert [row[1] for row in lines] == ["1", "2", "3"]
+    names = {getattr(shape, "text", "") for shape in figure.shapes}
+    assert {"dynsnap-cyc", "never-retrain ×"} <= names
 
 
 def test_a_study_shows_inputs_as_text_that_is_cut():

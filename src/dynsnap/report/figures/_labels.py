@@ -12,8 +12,10 @@ _TALL = 14.0
 _MARK = 6.0  # half the size of a mark
 
 
-def beside(points: Sequence[tuple[str, float, float]], bounds: Bounds) -> Iterator[Text]:
-    """A text for each named point, within these bounds.
+def beside(
+    points: Sequence[tuple[str, float, float]], bounds: Bounds, *, right_only: bool = False
+) -> Iterator[Text]:
+    """A text for each named point, within these bounds; to the right only, where lines end there.
 
     Example:
         >>> [text.anchor for text in beside([("a", 50, 50), ("b", 54, 50)], (0, 0, 100, 100))]
@@ -21,8 +23,10 @@ def beside(points: Sequence[tuple[str, float, float]], bounds: Bounds) -> Iterat
     """
     taken = [(x - _MARK, y - _MARK, x + _MARK, y + _MARK) for _, x, y in points]
     for name, x, y in sorted(points, key=lambda point: point[2]):
-        word = fitted(name, 200, _SIZE)
+        word = fitted(name, bounds[2] - x - 9 if right_only else 200, _SIZE)
         places = list(_around(x, y, width_of(word, _SIZE), bounds))
+        if right_only:
+            places = [place for place in places if place[0] == "start"]
         free = (at for at in places if not any(_overlap(at[1], other) for other in taken))
         # Where everything is taken, names may touch: beside their point they are still found.
         anchor, box = next(free, places[-1])
@@ -34,7 +38,7 @@ def beside(points: Sequence[tuple[str, float, float]], bounds: Bounds) -> Iterat
 def _around(x: float, y: float, wide: float, bounds: Bounds) -> Iterator[tuple[Anchor, Bounds]]:
     """Places near a point, the best first: right of it, left, a little up or down, and further."""
     left, top, right, bottom = bounds
-    for away in (0, -9, 9, *(sign * step for step in range(16, 73, 8) for sign in (-1, 1))):
+    for away in (0, -9, 9, *(sign * step for step in range(16, 113, 8) for sign in (-1, 1))):
         above = y - _TALL / 2 + away
         if not top <= above <= bottom - _TALL:
             continue

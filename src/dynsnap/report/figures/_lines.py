@@ -20,6 +20,7 @@ from dynsnap.report.figures._labels import beside
 
 _SHAPES = ("circle", "square", "diamond")
 _BESIDE = 130.0  # room for names to the right of the last point
+_DASH = 16.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,7 +137,7 @@ def chart(
             x_to * 2 if logarithmic else x_to + 1,
         )
     # Names beside points, or below the last one, reach over the edge.
-    right = _BESIDE if named_points else 48.0 if places else 20.0
+    right = _beside(series) if named_points else 48.0 if places else 20.0
     frame = Frame(
         left=62,
         top=44,
@@ -271,7 +272,36 @@ def _key(series: Sequence[Series]) -> list[Shape]:
 
 
 def _names(frame: Frame, series: Sequence[Series]) -> list[Shape]:
-    """The name of each series beside its last point."""
-    ends = [(one.name, frame.x(one.points[-1].x), frame.y(one.points[-1].y)) for one in series]
-    bounds = (frame.left, 0.0, frame.left + frame.width + _BESIDE - 4, frame.top + frame.height)
-    return list(beside(ends, bounds))
+    """The name of each series beside its last point; of lines, with a dash of their colour."""
+    lines = _lines(series)
+    dash = _DASH if lines else 0.0
+    ends = [(frame.x(one.points[-1].x) + dash, frame.y(one.points[-1].y)) for one in series]
+    right = frame.left + frame.width + _beside(series) - 4
+    bounds = (frame.left, 0.0, right, frame.top + frame.height)
+    names = [(one.name, *end) for one, end in zip(series, ends, strict=True)]
+    texts = beside(names, bounds, right_only=lines)
+    shapes: list[Shape] = []
+    # Names come from the top down.
+    for text, (_, one) in zip(
+        texts, sorted(zip(ends, series, strict=True), key=_height), strict=True
+    ):
+        if lines:
+            points = ((text.x - dash + 1, text.y - 4), (text.x - 4, text.y - 4))
+            shapes.append(Stroke(points=points, tone=one.tone, width=3))
+        shapes.append(text)
+    return shapes
+
+
+def _height(item: tuple[tuple[float, float], Series]) -> float:
+    return item[0][1]
+
+
+def _lines(series: Sequence[Series]) -> bool:
+    return any(one.joined and len(one.points) > 1 for one in series)
+
+
+def _beside(series: Sequence[Series]) -> float:
+    """The room for names beside points; beside the ends of lines they have nowhere else to go."""
+    if not _lines(series):
+        return _BESIDE
+    return min(190.0, max(width_of(one.name, 11) for one in series) + 14 + _DASH)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dynsnap.metrics import catalogue
 from dynsnap.report._element import Markup, clipped, element
 from dynsnap.report.figures import Figure, Point, Series, chart
-from dynsnap.report.figures._drawing import SERIES
+from dynsnap.report.figures._drawing import SERIES, Tone
 from dynsnap.report.figures._lines import doublings
 from dynsnap.report.html._parts import Entry, Head, Listing, Section, listing, picture, term
 from dynsnap.report.html._study_figures import WIDTH
@@ -35,7 +35,9 @@ def honest(rows: Sequence[Row]) -> Section | None:
         for one in found
         if one.lacks
     ]
-    drawn = [figure for figure in _pictures(found, how) if figure is not None]
+    drawn = [
+        figure for figure in (*_pictures(found, how), _over_time(found, how)) if figure is not None
+    ]
     lead = (
         "Consistency alone rewards doing nothing: what is never retrained never changes its mind. "
     )
@@ -123,6 +125,52 @@ def _pictures(found: Sequence[Standing], how: str) -> list[Figure | None]:
     ]
 
 
+def _over_time(found: Sequence[Standing], how: str) -> Figure | None:
+    """The accuracy of each generation, a line for each method."""
+    shown = [one for one in found if len(one.accuracies) > 2]
+    if len(shown) < 2:
+        return None
+    colours = _colours(shown)
+    return chart(
+        name="accuracy-generations",
+        title=f"ACC of each generation, members combined by {how.replace('_', ' ')}",
+        description="Accuracy in percent, generation by generation, for every method. "
+        + ". ".join(f"{one.method} ends at {percent(one.accuracies[-1].value)}" for one in shown)
+        + ".",
+        series=[
+            Series(
+                name=_named(one),
+                tone=colours.get(one.method, "muted"),
+                points=tuple(
+                    Point(x=float(_number(row)), y=100 * row.value) for row in one.accuracies
+                ),
+            )
+            for one in shown
+        ],
+        across="generation",
+        up="ACC, percent",
+        places=[(float(_number(row)), str(_number(row))) for row in shown[0].accuracies],
+        named_points=True,
+        said="{:.1f}".format,
+        width=WIDTH,
+        height=340,
+    )
+
+
+def _number(row: Row) -> int:
+    return int(row.metric.removeprefix("accuracy_"))
+
+
+def _named(one: Standing) -> str:
+    return one.method if one.counts else f"{one.method} ×"
+
+
+def _colours(shown: Sequence[Standing]) -> dict[str, Tone]:
+    """A colour for each method that counts; the sixth is the grey of those that do not."""
+    counted = [one.method for one in shown if one.counts]
+    return {name: SERIES[place % 5] for place, name in enumerate(counted)}
+
+
 def _picture(
     found: Sequence[Standing],
     how: str,
@@ -134,8 +182,7 @@ def _picture(
     shown = [(one, row) for one in found if (row := measure(one)) is not None]
     if len(shown) < 2:
         return None
-    counted = [one.method for one, _ in shown if one.counts]
-    colours = {name: SERIES[place % 5] for place, name in enumerate(counted)}  # the sixth is grey
+    colours = _colours([one for one, _ in shown])
     # Costs grow by factors, and what costs nothing stands a step before the cheapest.
     priced = [one.cost for one, _ in shown if one.cost > 0] or [1.0]
     nothing = min(priced) / 2
@@ -143,7 +190,7 @@ def _picture(
     free = [(nothing, "0")] if any(one.cost <= 0 for one, _ in shown) else []
     series = []
     for one, row in shown:
-        name = one.method if one.counts else f"{one.method} ×"
+        name = _named(one)
         consistency = 100 * one.consistency.value
         beside = f"{one.cost:.1f}κ" if costly else f"CON {consistency:.2f}"
         said = f"{name}: {word} {percent(row.value)}, {beside}"

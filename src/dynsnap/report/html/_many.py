@@ -60,7 +60,8 @@ def retrains(comparison: Comparison) -> list[PairResult]:
 
 
 def _over_time(comparison: Comparison) -> Figure:
-    places = [(float(i), clipped(each.name, 24)) for i, each in enumerate(comparison.generations)]
+    names = _apart([each.name for each in comparison.generations])
+    places = [(float(i), clipped(name, 24)) for i, name in enumerate(names)]
     series = []
     points = [
         _point(float(i), each.metrics.get("accuracy"))
@@ -98,6 +99,23 @@ def _over_time(comparison: Comparison) -> Figure:
         places=places,
         said="{:.2f}".format,
     )
+
+
+def _apart(names: list[str]) -> list[str]:
+    """Names without what all begin with: where there is little room, the rest tells them apart.
+
+    Example:
+        >>> _apart(["model-2024-01", "model-2024-02"]), _apart(["old", "new"])
+        (['01', '02'], ['old', 'new'])
+    """
+    shared = "".join(
+        marks[0]
+        for marks in itertools.takewhile(
+            lambda each: len(set(each)) == 1, zip(*names, strict=False)
+        )
+    )
+    start = max(shared.rfind(mark) for mark in " -_/.:") + 1
+    return [name[start:] for name in names]
 
 
 def _point(x: float, found: object) -> Point | None:
