@@ -2,9 +2,9 @@
 
     python benchmarks/overhead.py [--rounds 200] [--engines processes ray]
 
-One worker, started before the clock. The same rounds are trained in this process first; what an
-engine takes more for each is its overhead: to hand out a task, to send the round back (16 kB of
-scores, or `--scores` of them), to take it. The load is that of the last minute.
+One worker, started before the clock. What passes beyond the training itself, which the worker
+times, is the engine's: to hand out a task, to send the round back (`--scores` of 8 bytes each), to
+take it. The load is that of the last minute.
 """
 
 import argparse
@@ -34,10 +34,11 @@ class Trainer(CentroidTrainer):
             yield dataclasses.replace(done, scores={"test": self.made.copy()})
 
 
-def seconds(engine, trainer, specs) -> float:
+def beside(engine, trainer, specs) -> float:
+    """Seconds for each round, beside its training."""
     start = time.perf_counter()
-    assert sum(1 for _ in engine(trainer, specs)) == len(specs)
-    return time.perf_counter() - start
+    training = sum(done.seconds for done in engine(trainer, specs))
+    return (time.perf_counter() - start - training) / len(specs)
 
 
 def main() -> None:
@@ -50,14 +51,12 @@ def main() -> None:
     specs = [RoundSpec(recipe=recipe, generation=1, index=index) for index in range(options.rounds)]
     for scores in options.scores:
         trainer = Trainer(scores)
-        seconds(serial, trainer, specs[:5])
-        alone = seconds(serial, trainer, specs)
-        print(f"{scores:,} scores in a round, {1000 * alone / len(specs):.1f} ms to train it")
+        alone = 1000 * beside(serial, trainer, specs)
+        print(f"{scores:,} scores in a round; in this process {alone:.1f} ms beside training")
         for name in options.engines:
             with ENGINES[name](workers=1, rules=Rules(together=1)) as engine:
-                seconds(engine, trainer, specs[:5])
-                taken = seconds(engine, trainer, specs)
-            each = 1000 * (taken - alone) / len(specs)
+                beside(engine, trainer, specs[:5])
+                each = 1000 * beside(engine, trainer, specs)
             print(f"  {name}: {each:.1f} ms for each task, load {os.getloadavg()[0]:.1f}")
 
 
