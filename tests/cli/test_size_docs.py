@@ -1,4 +1,4 @@
-"""What docs/size.md shows is run here, and its numbers are those of results/digits-size."""
+"""What docs/size.md shows is run here, and its numbers are those of results/."""
 
 import csv
 import json
@@ -13,7 +13,8 @@ from dynsnap.cli._size import size
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/size.md").read_text()
-RESULTS = ROOT / "results/digits-size"
+RESULTS = ROOT / "results"
+METRICS = {"ACC": "accuracy", "CON": "consistency", "ACC-CON": "correct_consistency"}
 
 
 def blocks(language):
@@ -24,8 +25,8 @@ def found(name):
     return json.loads((RESULTS / f"{name}.json").read_text())
 
 
-def swept():
-    with (RESULTS / "sweeps.csv").open(newline="") as file:
+def swept(study_name):
+    with (RESULTS / study_name / "sweeps.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     return {(row["sweep"], row["point"], row["metric"]): row for row in rows}
 
@@ -61,43 +62,47 @@ def test_the_documented_study_is_read(tmp_path):
     assert study.read_study(tmp_path / "auto.toml").method("dynsnap-cyc").plan.automatic
 
 
-@pytest.mark.parametrize("members", [5, 10, 20, 40, 80])
+@pytest.mark.parametrize("members", [5, 10, 20, 40])
 def test_what_was_foreseen_and_what_was_trained_is_as_documented(members):
     def at(name):
         points = found(name)["curves"]["consistency"]["points"]
         return percent(next(p["value"] for p in points if p["members"] == members))
 
-    row = swept()["members", str(members), "consistency"]
-    trained = f"{percent(row['value'])} ± {percent(row['spread'])}"
+    known = []
+    for name in ("digits-size", "20news-size"):
+        row = swept(name)["members", str(members), "consistency"]
+        spread = f" ± {percent(row['spread'])}" if row["spread"] else ""
+        known += [at(f"{name}/size"), percent(row["value"]) + spread, at(f"{name}/size-members")]
     ((_, *cells),) = rows_with(members)
-    assert cells == [at("size"), trained, at("size-members")]
+    assert cells == known
 
 
 def test_the_errors_of_the_laws_are_as_documented():
-    said = re.findall(
-        r"\| (ACC|CON|ACC-CON) \| ([+−][\d.]+) \| ([+−][\d.]+) \| ([+−][\d.]+) \|", PAGE
-    )
-    names = {"ACC": "accuracy", "CON": "consistency", "ACC-CON": "correct_consistency"}
+    error = r" \| ([+−][\d.]+)"
+    said = re.findall(rf"\| (ACC|CON|ACC-CON){3 * error} \|", PAGE)
     known = []
-    for file in ("size", "size-extbagging"):
-        for name, metric in names.items():
+    for file in ("digits-size/size", "digits-size/size-extbagging", "20news-size/size"):
+        for name, metric in METRICS.items():
             trials = found(file)["curves"][metric]["trials"]
             errors = [f"{100 * trial['error']:+.2f}".replace("-", "−") for trial in trials]
             known.append((name, *errors))
     assert said == known
 
 
-def test_the_laws_and_how_many_are_enough_are_as_documented():
-    curves = found("size")["curves"]
-    for name, metric in (("ACC", "accuracy"), ("CON", "consistency")):
-        curve = curves[metric]
-        law = curve["law"]
-        ((_, *cells),) = (row for row in rows_with(name) if "/" in row[1])
-        assert cells == [
-            f"{percent(law['limit'])} − {100 * law['scale']:.1f} / r^{law['bend']:.2f}",
-            str(curve["enough_members"]),
-            f"{curve['settled_members']} members",
-        ]
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize(
+    ("name", "data"), [("digits-size", "digits"), ("20news-size", "20 Newsgroups")]
+)
+def test_the_laws_and_how_many_are_enough_are_as_documented(name, data, metric):
+    curve = found(f"{name}/size")["curves"][METRICS[metric]]
+    law = curve["law"]
+    ((_, *cells),) = rows_with(f"{data}: {metric}")
+    assert cells == [
+        f"{percent(law['limit'])} − {100 * law['scale']:.1f} / r^{law['bend']:.2f}",
+        percent(curve["limits"]["shifted"]),
+        str(curve["enough_members"]),
+        f"{curve['settled_members']} members",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -111,18 +116,29 @@ def test_the_laws_and_how_many_are_enough_are_as_documented():
     ],
 )
 def test_what_comes_of_auto_is_as_documented(first, point):
-    rows = [swept()[*point, m] for m in ("accuracy", "consistency", "correct_consistency")]
+    rows = [swept("digits-size")[*point, metric] for metric in METRICS.values()]
     ((_, cost, *cells),) = rows_with(first)
     assert cost == f"{float(rows[0]['cost']):.1f}"
     assert cells == [percent(row["value"]) for row in rows]
 
 
+def test_what_comes_of_auto_on_texts_is_as_documented():
+    rows = [swept("20news-size")["members", "auto", metric] for metric in METRICS.values()]
+    values = ", ".join(
+        f"{name} {percent(row['value'])}" for name, row in zip(METRICS, rows, strict=True)
+    )
+    assert f"takes {float(rows[0]['cost']):.1f} rounds: {values}." in PAGE
+
+
 def test_twins_are_as_documented():
-    for name, file in (("dynsnap-cyc", "size"), ("extbagging", "size-extbagging")):
+    for name, file in (
+        ("dynsnap-cyc, digits", "digits-size/size"),
+        ("extbagging, digits", "digits-size/size-extbagging"),
+        ("dynsnap-cyc, 20 Newsgroups", "20news-size/size"),
+    ):
         twins = found(file)["twins"]
         apart = dict(zip(twins["rounds"], twins["disagreement"], strict=True))
-        ((_, *cells),) = (row for row in rows_with(name) if "%" in row[1])
-        *shares, exponent = cells
+        ((_, *shares, exponent),) = rows_with(name)
         known = [f"{100 * apart[r]:.1f} %" if r in apart else "" for r in (1, 2, 4, 8)]
         assert shares == known
         assert exponent == f"{twins['exponent']:.2f}"

@@ -14,7 +14,7 @@ from dynsnap.report._blocks import (
     Table,
     counted,
 )
-from dynsnap.study import SizeCurve, Sizes
+from dynsnap.study import LawName, SizeCurve, Sizes
 
 _NAMES = {"accuracy": "ACC", "consistency": "CON", "correct_consistency": "ACC-CON"}
 _MARKS = {"accuracy": "○", "consistency": "●", "correct_consistency": "◆"}
@@ -104,6 +104,7 @@ def _enough(found: Sizes, curves: dict[str, SizeCurve]) -> Table:
             (
                 Cell(_NAMES[name], "strong"),
                 Cell(_law(curve)),
+                Cell(_percent(curve.limits[_other(curve)])),
                 Cell(_reach(found, curve.enough)),
                 Cell(_reach(found, curve.settled)),
                 Cell(f"{100 * curve.gain:+.2f}"),
@@ -117,6 +118,7 @@ def _enough(found: Sizes, curves: dict[str, SizeCurve]) -> Table:
         columns=(
             Column(""),
             Column(f"law, r {unit}s"),
+            Column(f"∞, {_other(next(iter(curves.values())))}", numeric=True),
             Column("m near ∞", numeric=True),
             Column("m settled", numeric=True),
             Column(f"next {unit}", numeric=True),
@@ -139,6 +141,11 @@ def _tested(curves: dict[str, SizeCurve], unit: str) -> str:
         f"Power, shifted, inverse: how far off each law is, in points, if it is fitted to at most "
         f"{trials[0].fitted_to} {unit}s and asked about {trials[0].tested_at}."
     )
+
+
+def _other(curve: SizeCurve) -> LawName:
+    """The law that is shown beside the one that was asked for."""
+    return "shifted" if curve.law.name == "power" else "power"
 
 
 def _law(curve: SizeCurve) -> str:

@@ -207,6 +207,7 @@ class _Measured:
             by_rounds=tuple(points[: self.whole]),
             law=known,
             limit=Estimate(known.limit, *_interval(fitted[0])),
+            limits={name: fit(name, rounds, means[: self.whole]).limit for name in LAWS},
             trials=tuple(_trials(rounds, means[: self.whole])),
             enough=known.enough(tolerance),
             settled=known.settled(tolerance),

@@ -82,6 +82,7 @@ class SizeCurve:
         by_rounds: At whole rounds, which the law is fitted to.
         law: What is expected of any number of rounds.
         limit: What is expected of ever more rounds, with its interval over test inputs.
+        limits: The same as each of the laws has it.
         trials: The laws, tested on a half that they were not fitted to; empty below four rounds.
         enough: The smallest number of rounds within the tolerance of the limit; None beyond reach.
         settled: The smallest number of rounds to which one more adds less than the tolerance.
@@ -93,6 +94,7 @@ class SizeCurve:
     by_rounds: tuple[SizePoint, ...]
     law: Law
     limit: Estimate
+    limits: Mapping[LawName, float]
     trials: tuple[Trial, ...]
     enough: int | None
     settled: int | None
