@@ -3,12 +3,16 @@
 import functools
 import itertools
 import os
+import pickle
+import re
 import signal
+import socket
 from pathlib import Path
 
 import pytest
 
 from dynsnap.engine import ProcessesMap, RayMap
+from dynsnap.engine._ray_task import do
 from dynsnap.errors import ComparisonError, FileError, PlanError
 
 
@@ -70,6 +74,14 @@ def test_a_worker_that_is_killed_is_replaced(spread, tmp_path):
 def test_workers_that_are_killed_again_and_again_stop_it(spread):
     with pytest.raises(ComparisonError, match=r"ended 3 times from outside.*fewer with --workers"):
         list(spread(deadly, range(2)))
+
+
+def test_a_file_that_a_worker_elsewhere_cannot_read_is_said_with_its_machine():
+    for home, said in ((socket.gethostname(), "exist.$"), ("elsewhere", "exist. So it is on .*:")):
+        (content,) = do(pickle.dumps((failing, 3, home)))
+        well, error = pickle.loads(content)  # noqa: S301
+        assert not well
+        assert re.search(said, str(error))
 
 
 def test_settings_that_make_no_sense_are_refused():

@@ -2,6 +2,7 @@
 
 import multiprocessing
 import pickle
+import socket
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -116,7 +117,7 @@ class RayMap:
         under_way: deque[Any] = deque()
         while True:
             for thing in islice(left, _ahead(workers) - len(under_way)):
-                content = pickle.dumps((function, thing))
+                content = pickle.dumps((function, thing, socket.gethostname()))
                 under_way.append(work.remote(dynsnap.__version__, content))
             if not under_way:
                 return

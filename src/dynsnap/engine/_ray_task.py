@@ -8,6 +8,7 @@ from typing import Any
 
 from dynsnap.engine._events import Event, Task, failed
 from dynsnap.engine._work import Bench
+from dynsnap.errors import FileError
 
 _REPORT_EVERY = 0.25  # seconds; a call to the desk takes about a millisecond
 
@@ -95,14 +96,18 @@ def work(name: str, parcel: list[Any], content: bytes, desk: Any) -> Iterator[by
 
 
 def do(content: bytes) -> Iterator[bytes]:
-    """Apply a function to a thing, both of them in the content.
+    """Apply a function to a thing: both are in the content, with the name of the driver's machine.
 
     Yields:
         Whether that went well, and what came of it, packed.
     """
+    function, thing, home = pickle.loads(content)  # noqa: S301  # from our own driver
+    here = socket.gethostname()
     try:
-        function, thing = pickle.loads(content)  # noqa: S301  # from our own driver
         answer = (True, function(thing))
+    except FileError as error:
+        elsewhere = f" So it is on {here}: files must be where every worker can read them."
+        answer = (False, error if here == home else FileError(f"{error}{elsewhere}"))
     except Exception as error:  # whatever it is, the driver raises it again
         answer = (False, error)
     yield pickle.dumps(answer)

@@ -10,6 +10,7 @@ from dynsnap.data import digits_stream
 from dynsnap.engine import RayEngine, RayMap
 from dynsnap.errors import ComparisonError, FileError, PlanError, TrainingError
 from dynsnap.testing import CentroidTrainer, assert_same_round, check_engine
+from tests.cli.helpers import NEW, OLD, dynsnap
 from tests.engine.made import CYCLIC, STEP, assert_memory_does_not_grow_with_rounds, specs
 from tests.engine.test_map import deadly, failing
 from tests.train.made import pictures, stream_of
@@ -94,6 +95,16 @@ def test_a_comparison_is_spread_too(home, tmp_path):
     cut(made(3).take(np.random.default_rng(1).permutation(len(made(3)))), tmp_path / "new", 1000)
     found = result(tmp_path, "old", "new", spread=RayMap(workers=2))
     assert found == result(tmp_path, "old", "new")
+
+
+def test_the_command_line_compares_on_ray_too(home, tmp_path):
+    found = []
+    for options in ((), ("--engine", "ray", "--workers", "2")):
+        file = tmp_path / f"found{len(found)}.json"
+        ended = dynsnap("compare", OLD, NEW, "-q", "--json", file, *options)
+        assert ended.exit_code == 0, ended.stderr
+        found.append(file.read_text())
+    assert found[0] == found[1]
 
 
 def test_what_a_worker_raises_while_it_counts_arrives(home):
