@@ -128,7 +128,7 @@ def compare(
     options.deliver(json_to, lambda: options.as_json(comparison.to_json(found)))
     options.deliver(markdown_to, lambda: report.markdown(told))
     if html_to or svg_to or png_to:
-        looks = read_looks(inputs, found, id_column=columns.id)
+        looks = read_looks(inputs, found, id_column=columns.id, beside=files[-1])
         page = report.html.comparison_page(found, looks=looks)
         options.deliver(html_to, lambda: page.html)
         options.deliver_figures(page.figures, svg_to=svg_to, png_to=png_to)

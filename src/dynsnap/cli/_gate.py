@@ -114,7 +114,7 @@ def gate(
     options.deliver(junit_to, lambda: report.junit(verdict))
     options.deliver(markdown_to, lambda: report.markdown(told))
     if html_to or svg_to or png_to:
-        looks = read_looks(inputs, compared[0], id_column=columns.id)
+        looks = read_looks(inputs, compared[0], id_column=columns.id, beside=new)
         page = report.html.gate_page(verdict, compared[0], looks=looks)
         options.deliver(html_to, lambda: page.html)
         options.deliver_figures(page.figures, svg_to=svg_to, png_to=png_to)

@@ -6,7 +6,7 @@ import click
 
 from dynsnap import data, study
 from dynsnap.comparison import Comparison
-from dynsnap.errors import DataError, PlanError
+from dynsnap.errors import DataError, DynSnapError, PlanError
 from dynsnap.report.html import Looks
 
 inputs_option = click.option(
@@ -27,9 +27,35 @@ def claim_inputs(inputs: str | None, html_to: Path | None) -> None:
         raise DataError(f"There is no file, folder or source {inputs!r} to read inputs from.")
 
 
-def read_looks(inputs: str | None, found: Comparison, *, id_column: str = "id") -> Looks:
-    """What the inputs look like that a page shows of a comparison."""
+def read_looks(
+    inputs: str | None,
+    found: Comparison,
+    *,
+    id_column: str = "id",
+    beside: Path | str | None = None,
+) -> Looks:
+    """What the inputs look like that a page shows of a comparison.
+
+    Args:
+        inputs: Where they are kept.
+        found: The comparison.
+        id_column: What the column of ids is called, in a table.
+        beside: A file of predictions: where it lies in a run folder that keeps inputs, they are
+            shown unasked.
+    """
     wanted = study.shown_ids(found)
-    if inputs is None or not wanted:
+    if not wanted:
         return {}
-    return data.read_excerpts(inputs, wanted, id_column=id_column)
+    if inputs is not None:
+        return data.read_excerpts(inputs, wanted, id_column=id_column)
+    kept = None if beside is None else _kept_with(Path(beside))
+    try:
+        return {} if kept is None else data.read_excerpts(kept, wanted)
+    except DynSnapError:  # of other inputs, or damaged; nobody has asked for it
+        return {}
+
+
+def _kept_with(file: Path) -> Path | None:
+    """The inputs that the run folder keeps in which a file of predictions lies."""
+    kept = file.parent.parent / study.INPUTS
+    return kept if file.parent.name == "predictions" and kept.is_file() else None

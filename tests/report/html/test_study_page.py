@@ -230,6 +230,17 @@ def test_the_images_that_were_lost_are_on_the_page(run):
     assert all(image.startswith(b"\x89PNG") for image in found.images)
 
 
+def test_comparing_files_of_a_run_folder_shows_its_inputs_too(run, tmp_path):
+    page = tmp_path / "page.html"
+    files = [run / f"predictions/singlebase-average-g{number}.parquet" for number in (1, 2)]
+    ran = dynsnap("compare", *files, "-q", "--resamples", "5", "--html", page)
+    assert ran.exit_code == 0, ran.output
+    assert read(page.read_text()).images
+    elsewhere = [shutil.copy(file, tmp_path) for file in files]
+    dynsnap("compare", *elsewhere, "-q", "--resamples", "5", "--html", page)
+    assert not read(page.read_text()).images
+
+
 def test_another_method_can_be_looked_at(run, tmp_path):
     page = tmp_path / "page.html"
     assert dynsnap("report", run, "-q", "--html", page, "--method", "singlebase").exit_code == 0
