@@ -101,7 +101,8 @@ def generations(
         carried = []
         if ensemble:
             specs = []
-            for place, one in enumerate(judged(ensemble, stream, generation, count)):
+            kept = judged(ensemble, stream, generation, count)
+            for place, one in enumerate(kept):
                 parent = f"{pull}-{replicate}-{generation}-{place}"
                 stock[parent] = one.weights
                 specs.append(
@@ -116,7 +117,12 @@ def generations(
             student = trainer
             if pull:
                 student = trainer.taught(lesson(ensemble, trainer, stream, pull))
-            carried = [learner(done, 0, stream) for done in student.train(specs)]
+            done = {one.spec: one for one in student.train(specs)}
+            # A few epochs on top are too few to learn a class.
+            carried = [
+                replace(learner(done[spec], 0, stream), known=old.known)
+                for spec, old in zip(specs, kept, strict=True)
+            ]
         ensemble = carried + fresh
         yield ensemble
 
