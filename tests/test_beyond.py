@@ -27,6 +27,8 @@ def test_what_the_page_claims_of_digits_is_in_the_table():
     assert rolling.retrain.value < 0.5 * fresh.retrain.value
     for old, new in zip(fresh.accuracies, rolling.accuracies, strict=True):
         assert new.value >= old.value
+    said = f"loses {100 * rolling.lost.value:.1f} % of the answers instead of {100 * fresh.lost.value:.1f} %"
+    assert said in (ROOT / "README.md").read_text()
     assert not found["rolling-silence-counts"].counts
     assert abs(found["rolling-agreement"].consistency.value - rolling.consistency.value) < 0.002
 
