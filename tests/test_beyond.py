@@ -6,6 +6,7 @@ from pathlib import Path
 from dynsnap.study import frontier, read_table
 
 ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text()
 
 
 def test_the_tables_of_the_page_are_those_of_the_results():
@@ -27,8 +28,8 @@ def test_what_the_page_claims_of_digits_is_in_the_table():
     assert rolling.retrain.value < 0.5 * fresh.retrain.value
     for old, new in zip(fresh.accuracies, rolling.accuracies, strict=True):
         assert new.value >= old.value
-    said = f"loses {100 * rolling.lost.value:.1f} % of the answers instead of {100 * fresh.lost.value:.1f} %"
-    assert said in (ROOT / "README.md").read_text()
+    less, more = (f"{100 * one.lost.value:.1f} %" for one in (rolling, fresh))
+    assert f"loses {less} of the answers instead of {more}" in README
     assert not found["rolling-silence-counts"].counts
     assert abs(found["rolling-agreement"].consistency.value - rolling.consistency.value) < 0.002
 
