@@ -74,3 +74,20 @@ def test_two_points_leave_the_exponent_in_the_middle():
 def test_one_point_is_no_law():
     with pytest.raises(InputError, match="two numbers of rounds or more, got 1"):
         fit("power", np.ones(1), np.ones(1))
+
+
+@given(st.lists(st.floats(0, 1), min_size=2, max_size=8), st.sampled_from(LAWS))
+def test_a_share_of_inputs_has_no_limit_beyond_all_of_them(values, name):
+    found = fit(name, np.arange(1.0, len(values) + 1), np.array(values))
+    assert 0 <= found.limit <= 1
+
+
+def test_a_limit_at_the_top_leaves_the_nearest_scale():
+    rounds = np.array([1.0, 2.0])
+    found = fit("inverse", rounds, np.array([0.7, 0.95]))  # a line would lead to 1.2
+    assert found.limit == 1
+    error = [
+        sum(r * (1 - scale / r - v) ** 2 for r, v in zip(rounds, (0.7, 0.95), strict=True))
+        for scale in (found.scale - 0.01, found.scale, found.scale + 0.01)
+    ]
+    assert error[1] < min(error[0], error[2])

@@ -80,8 +80,8 @@ def fits(name: LawName, rounds: Floats, values: Floats) -> tuple[Floats, Floats,
     """Limit, scale and bend for each column of values (rounds, columns).
 
     By least squares with the number of rounds as weights: a law is about large ensembles, and small
-    ones are the furthest from it. Two points tell nothing about the bend, which is then in the
-    middle of what is possible.
+    ones are the furthest from it. The limit is a share of inputs, and stays between 0 and 1. Two
+    points tell nothing about the bend, which is then in the middle of what is possible.
     """
     if len(rounds) < 2:
         raise InputError(f"A law is fitted to two numbers of rounds or more, got {len(rounds)}.")
@@ -93,12 +93,17 @@ def fits(name: LawName, rounds: Floats, values: Floats) -> tuple[Floats, Floats,
     limit, scale, bend = np.zeros(columns), np.zeros(columns), np.zeros(columns)
     weights = np.sqrt(rounds)[:, None]
     for tried in bends.tolist():
-        basis = np.stack([np.ones_like(rounds), -shape(rounds, tried)], axis=1) * weights
-        found = np.linalg.pinv(basis) @ (values * weights)
-        error = np.square(basis @ found - values * weights).sum(axis=0)
+        falling = shape(rounds, tried)[:, None]
+        basis = np.concatenate([np.ones_like(falling), -falling], axis=1) * weights
+        free = (np.linalg.pinv(basis) @ (values * weights))[0]
+        top = np.clip(free, 0, 1)
+        # With the limit settled, what is left is one number.
+        slope = (weights**2 * falling * (top - values)).sum(axis=0)
+        slope /= (weights**2 * falling**2).sum()
+        error = np.square((top - slope * falling - values) * weights).sum(axis=0)
         nearer = error < best
         best = np.where(nearer, error, best)
-        limit, scale = np.where(nearer, found[0], limit), np.where(nearer, found[1], scale)
+        limit, scale = np.where(nearer, top, limit), np.where(nearer, slope, scale)
         bend = np.where(nearer, tried, bend)
     return limit, scale, bend
 
