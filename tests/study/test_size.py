@@ -54,7 +54,7 @@ def said(found, how, chosen):
     return combine(found.scores["test"][list(chosen)], how=how, weights=weights).argmax(axis=1)
 
 
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(stories(), st.sampled_from(COMBINATIONS))
 def test_all_members_give_exactly_what_the_stored_ensemble_gives(story, how):
     old, new, truth = story
@@ -67,7 +67,7 @@ def test_all_members_give_exactly_what_the_stored_ensemble_gives(story, how):
     assert value(found, "correct_consistency", len(old)) == pytest.approx(both_right, abs=1e-12)
 
 
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(stories(members=3), st.sampled_from(COMBINATIONS))
 def test_of_three_members_every_subset_is_drawn_equally_often(story, how):
     old, new, truth = story
@@ -84,7 +84,7 @@ def test_of_three_members_every_subset_is_drawn_equally_often(story, how):
             assert value(found, metric, size) == pytest.approx(np.mean(all_of_them), abs=1e-12)
 
 
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(stories(), st.sampled_from(["rounds", "members"]))
 def test_expected_values_keep_to_theorem_5(story, draw):
     old, new, truth = story
@@ -98,7 +98,7 @@ def test_expected_values_keep_to_theorem_5(story, draw):
         assert 2 * right - 1 - slack <= both <= min(right, alike) + slack
 
 
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(stories())
 def test_values_lie_within_their_intervals_over_inputs_and_draws(story):
     old, new, truth = story
@@ -166,7 +166,7 @@ def test_without_truth_there_is_the_consistency_only():
     assert list(sizes([generation, generation], None).curves) == ["consistency"]
 
 
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(stories(), st.integers(0, 5))
 def test_the_same_seed_gives_the_same_to_the_last_bit(story, seed):
     old, new, truth = story

@@ -1,8 +1,8 @@
 """What another round is worth, from the rounds there are: without truth, and without training it.
 
-Two ensembles that are grown alike on the same data still disagree on some inputs. Where scores are
-averaged, the chance that it shifts the label of an input near a boundary falls with the square root
-of the number of rounds; docs/size.md shows how well that holds.
+Two ensembles that are grown alike on the same data still disagree on some inputs. The error of an
+average of r rounds falls as 1/√r, and so does the share of inputs near enough to a boundary for it
+to matter; docs/size.md shows how well that holds.
 """
 
 import math
