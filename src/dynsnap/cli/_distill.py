@@ -46,7 +46,7 @@ from dynsnap.study import SECONDS, DistillPlan
 @click.option(
     "--temperature",
     type=_options.Number(0, min_open=True),
-    default=2.0,
+    default=4.0,
     show_default=True,
     help="How soft scores are made before they are compared.",
 )

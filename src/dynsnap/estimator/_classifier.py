@@ -174,7 +174,7 @@ class DynSnapClassifier(FittedEnsemble, ClassifierMixin, BaseEstimator):  # type
         self,
         *,
         weight: float = 0.5,
-        temperature: float = 2.0,
+        temperature: float = 4.0,
         epochs: int | None = None,
         previous: "DynSnapClassifier | None" = None,
         share: float = 0.3,

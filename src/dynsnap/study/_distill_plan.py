@@ -34,7 +34,7 @@ class DistillPlan:
     combination: Combination = "average"
     epochs: int = 200
     weight: float = 0.5
-    temperature: float = 2.0
+    temperature: float = 4.0
     second: Second | None = None
     share: float = 0.3
     control: bool = False
