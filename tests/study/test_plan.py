@@ -173,7 +173,10 @@ def test_the_noise_floor_is_measured_with_single_base_even_where_it_is_left_out(
         ("[[sweep]]\nvalues = [1]", r"\[\[sweep\]\] 1 must say `over`"),
         ('[[sweep]]\nover = "m"\nvalues = [1]', "`over` cannot be 'm'"),
         ('[[sweep]]\nover = "members"\nvalues = []', "`values` is empty"),
-        ('[[sweep]]\nover = "members"\nvalues = [1]\nmethod = "snapshot"', "over a DynSnap"),
+        (
+            '[[sweep]]\nover = "members"\nvalues = [1]\nmethod = "snapshot"',
+            "is not over .method. = 'snapshot'",
+        ),
         (
             '[[sweep]]\nover = "window"\nvalues = [1]\nepochs = 3',
             "give `window` or `epochs`",
