@@ -41,8 +41,8 @@ def growth_of(plan: DataPlan) -> GrowthPlan:
     """How a study's data grows: as its source does, but for what the study says otherwise.
 
     Example:
-        >>> growth_of(DataPlan(source="cifar-10", growth={"fractions": [0.5, 1.0]})).generations
-        2
+        >>> growth_of(DataPlan(source="cifar-10", growth={"fractions": [0.5, 0.8, 1.0]})).late
+        {'frog': 3}
     """
     known = [field.name for field in dataclasses.fields(GrowthPlan)]
     for name in plan.growth:
