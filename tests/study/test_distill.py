@@ -12,7 +12,7 @@ from dynsnap.errors import FileError, PlanError
 from dynsnap.predictions import Predictions
 from dynsnap.store import RunFolder
 from dynsnap.study import DistillPlan, Remains
-from dynsnap.study._distilled import Said, remains, table_of
+from dynsnap.study.distilling._distilled import Said, remains, table_of
 from dynsnap.testing import CentroidTrainer
 from dynsnap.train import TorchTrainer
 from dynsnap.train.models import mlp

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from dynsnap.errors import InputError
 from dynsnap.study import LAWS, Law
-from dynsnap.study._laws import fit, fits, predicted
+from dynsnap.study.size._laws import fit, fits, predicted
 
 BENDS = {"power": [0.5, 0.6, 0.76, 1.0], "shifted": [0.0, 0.5, 3.0], "inverse": [1.0]}
 

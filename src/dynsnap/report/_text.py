@@ -97,7 +97,8 @@ def _list(items: tuple[str, ...]) -> "RenderableType":
 def _words(raw: str, tone: Tone) -> "Text":
     from rich.text import Text
 
-    return Text(one_line(raw), style=_STYLES[tone])
+    # A path that is longer than a line must be told in full: it is to be copied.
+    return Text(one_line(raw), style=_STYLES[tone], overflow="fold")
 
 
 def _pieces(line: Line) -> "Text":

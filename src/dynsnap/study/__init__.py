@@ -1,26 +1,40 @@
 """The experiment: methods side by side on growing data, with every tool handed to it."""
 
-from dynsnap.study._distill import Distilled, distill
-from dynsnap.study._distill_plan import SECONDS, UNTAUGHT, DistillPlan, Second
-from dynsnap.study._distilled import Remains
-from dynsnap.study._draws import Draw
 from dynsnap.study._ensemble import Ensemble
 from dynsnap.study._frontier import FRESH, Standing, frontier
 from dynsnap.study._inputs import INPUTS, SHOWN, shown_ids
-from dynsnap.study._laws import LAWS, Law, LawName
 from dynsnap.study._outlook import Outlook, Planned, outlook
 from dynsnap.study._plan import DataPlan, Keep, StudyPlan, read_study
 from dynsnap.study._publish import publish
 from dynsnap.study._run import StudyResult, run
 from dynsnap.study._sections import Section
-from dynsnap.study._size import estimate_sizes
-from dynsnap.study._size_members import stored_members
-from dynsnap.study._size_results import SizeCurve, SizePoint, Sizes, Trial, Twins
 from dynsnap.study._stream import growth_of, open_stream
 from dynsnap.study._table import NEVER_RETRAIN, NOISE_FLOOR, Row, SweepRow, averaged, read_table
 from dynsnap.study._train import TrainedEnsemble, check_generations, train_ensembles
 from dynsnap.study._variants import Defaults, Sweep
 from dynsnap.study._waves import Ledger, StudyMonitor
+from dynsnap.study.distilling import (
+    SECONDS,
+    UNTAUGHT,
+    Distilled,
+    DistillPlan,
+    Remains,
+    Second,
+    distill,
+)
+from dynsnap.study.size import (
+    LAWS,
+    Draw,
+    Law,
+    LawName,
+    SizeCurve,
+    SizePoint,
+    Sizes,
+    Trial,
+    Twins,
+    estimate_sizes,
+    stored_members,
+)
 
 __all__ = [
     "FRESH",

@@ -6,7 +6,7 @@ import numpy as np
 
 from dynsnap._types import Floats
 from dynsnap.ensemble import Members
-from dynsnap.study._draws import Draw, parts_of
+from dynsnap.study.size._draws import Draw, parts_of
 
 _AT_ONCE = 1 << 17  # numbers that are added up together, so that they stay in the cache
 

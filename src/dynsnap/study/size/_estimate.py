@@ -10,10 +10,10 @@ from dynsnap._types import Floats, Labels
 from dynsnap.comparison import Estimate
 from dynsnap.ensemble import Combination, Members
 from dynsnap.errors import InputError, PlanError
-from dynsnap.study._draws import Draw, expected, parts_of, whole_rounds
-from dynsnap.study._laws import LAWS, LawName, fit, fits, predicted
-from dynsnap.study._size_results import SizeCurve, SizePoint, Sizes, Trial, Twins
-from dynsnap.study._twins import falls_as, twin_disagreement
+from dynsnap.study.size._draws import Draw, expected, parts_of, whole_rounds
+from dynsnap.study.size._laws import LAWS, LawName, fit, fits, predicted
+from dynsnap.study.size._results import SizeCurve, SizePoint, Sizes, Trial, Twins
+from dynsnap.study.size._twins import falls_as, twin_disagreement
 
 _TAIL = 0.025
 _BLOCKS = 1024  # of inputs, which are resampled together where there are more

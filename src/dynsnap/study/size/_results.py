@@ -6,8 +6,8 @@ from typing import Any
 
 from dynsnap.comparison import Estimate
 from dynsnap.ensemble import Combination
-from dynsnap.study._draws import Draw
-from dynsnap.study._laws import Law, LawName
+from dynsnap.study.size._draws import Draw
+from dynsnap.study.size._laws import Law, LawName
 
 SCHEMA = "dynsnap.size/1"
 
