@@ -13,7 +13,7 @@ from dynsnap.data import GrowthPlan, Pool, grow
 from dynsnap.ensemble import Rolling, Round, best, combine, method, serial, survivors
 from dynsnap.errors import InputError, PlanError
 from dynsnap.study import Ensemble, Ledger, open_stream, read_study
-from tests.cli.studies import TINY, dynsnap
+from tests.cli.studies import TINY, contents, dynsnap
 from tests.study.test_waves import Memory
 
 CLASSES = ("a", "b", "c", "d")
@@ -254,6 +254,19 @@ def test_a_study_with_rolling_ensembles_runs_and_tells_the_cost_of_a_retrain(tmp
         kept.scores, predictions.read(folder / "stubborn-average-g2.parquet").scores
     )
     assert (tmp_path / "run/sweeps.csv").read_text().count("carry,0.75") > 3
+
+
+def test_worker_processes_give_the_same_and_find_the_members_to_train_on(tmp_path):
+    (tmp_path / "rolling.toml").write_text(ROLLING)
+    found = []
+    for engine in (["serial"], ["processes", "--workers", "1"]):
+        folder = tmp_path / engine[0]
+        ended = dynsnap(
+            *("run", tmp_path / "rolling.toml", "--out", folder, "-q", "--engine", *engine)
+        )
+        assert ended.exit_code == 0, ended.stderr
+        found.append(contents(folder))
+    assert found[0] == found[1]
 
 
 def test_a_trained_rolling_ensemble_predicts_what_the_study_said(tmp_path):
