@@ -120,12 +120,16 @@ def test_every_engine_keeps_the_contract(name, stream):
     check_engine(ENGINES[name], CentroidTrainer(stream), recipes=[STEP, CYCLIC])
 
 
+# Stand-ins that train or store nothing on purpose: a ledger passes on, the others only look.
+STAND_INS = {"Ledger", "NoTrainer", "RoundsByName"}
+
+
 def test_no_trainer_was_forgotten():
-    assert classes_with("train", "score", "fingerprint") == set(TRAINERS)
+    assert classes_with("train", "score", "fingerprint") - STAND_INS == set(TRAINERS)
 
 
 def test_no_store_was_forgotten():
-    assert classes_with("get", "put") - {"Ledger"} == set(STORES)
+    assert classes_with("get", "put") - STAND_INS == set(STORES)
 
 
 def test_no_place_for_checkpoints_was_forgotten():
