@@ -32,6 +32,20 @@ def test_a_rows_side_depends_on_its_content_alone(rows, share, texts, random):
     assert np.array_equal(untouched_rows(pool, 0), np.zeros(rows, dtype=bool))
 
 
+def test_a_number_is_the_same_number_in_any_type():
+    pool = a_pool(200)
+    whole = untouched_rows(pool, 0.3)
+    for kind in (np.int32, np.float32, np.float64):
+        other = Pool(
+            name="other",
+            inputs=pool.inputs.astype(kind),
+            labels=pool.labels,
+            classes=pool.classes,
+            ids=pool.ids,
+        )
+        assert np.array_equal(untouched_rows(other, 0.3), whole)
+
+
 def test_growing_data_keeps_its_untouched_rows_out_of_every_round():
     train, test = a_pool(60), a_pool(40, name="test")
     plan = GrowthPlan(fractions=(0.5, 1.0), untouched=0.4)

@@ -71,6 +71,26 @@ def test_what_is_carried_over_says_what_it_said(kind):
     assert {one.generation for one in third.members_} == {1}
 
 
+def test_a_new_class_alone_makes_nobody_lag_behind():
+    inputs, labels = blobs(classes=4, rows=400)
+    early = labels != "b"  # a quarter of the rows is of a class that the old members never saw
+    first = a_rolling_one("trees", lag=0.1).fit(inputs[early], labels[early])
+    second = first.retrain(inputs[~early], labels[~early])
+    assert [one.generation for one in second.members_] == [1, 1, 2, 2]
+
+
+def test_members_that_were_trained_on_the_rows_to_judge_by_are_not_carried_over():
+    inputs, labels = blobs(classes=3, rows=300)
+    first = a_rolling_one("trees", method="dynsnap-cyc").fit(inputs[:200], labels[:200])
+    first.set_params(method="rolling")
+    with pytest.raises(InputError, match=r"left 0% of the rows untouched, and 20% are asked for"):
+        first.retrain(inputs[200:], labels[200:])
+    other = a_rolling_one("trees").fit(inputs[:200], labels[:200])
+    other.set_params(model=a_network())
+    with pytest.raises(InputError, match=r"another kind \(boost\) than `model` \(torch\)"):
+        other.retrain(inputs[200:], labels[200:])
+
+
 def test_who_lags_behind_is_replaced():
     inputs, labels = blobs(classes=3, rows=400)
     shuffled = np.random.default_rng(0).permutation(labels[:60])

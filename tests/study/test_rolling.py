@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dynsnap import predictions
 from dynsnap.data import GrowthPlan, Pool, grow
-from dynsnap.ensemble import Rolling, Round, best, combine, method, serial, survivors
+from dynsnap.ensemble import Rolling, Round, best, combine, judged, method, serial, survivors
 from dynsnap.errors import InputError, PlanError
 from dynsnap.study import Ensemble, Ledger, open_stream, read_study
 from tests.cli.studies import TINY, contents, dynsnap
@@ -87,7 +87,10 @@ def by_hand(stream, trainer, rolling, size):
                 for said in labels
             ]
             order = sorted(range(len(before)), key=lambda place: -merit[place])
-            carried = [before[place] for place in order[: round(rolling.carry * size)]]
+            ranked = [before[place] for place in order]
+            most = round(rolling.carry * size)
+            most = most if rolling.carry == 1 else min(most, size - 1)
+            carried = ranked[:most]
         fresh, index = [], 0
 
         def accuracy(member, rows=rows, truth=truth):
@@ -99,12 +102,11 @@ def by_hand(stream, trainer, rolling, size):
                 (done,) = trainer.train([ensemble.spec(index, seed=0)])
                 fresh += [(done, j) for j in survivors(done.accuracy)]
                 index += 1
-            first = fresh[: size - round(rolling.carry * size)]
-            if not carried or not first:
+            if not found or not fresh[: size - most]:
                 break
-            bar = np.mean([accuracy(member) for member in first]) - rolling.lag
-            held = [member for member in carried if accuracy(member) >= bar]
-            if len(held) == len(carried):
+            bar = np.mean([accuracy(member) for member in fresh[: size - most]]) - rolling.lag
+            held = [member for member in ranked if accuracy(member) >= bar][:most]
+            if held == carried:
                 break
             carried = held  # those that lag behind make room
         found.append(carried + fresh[: size - len(carried)])
@@ -163,6 +165,26 @@ def test_carried_members_are_trained_on_from_where_they_were():
     asked = len(trainer.asked)
     ledger.grow(line, engine=serial, seed=0)
     assert len(trainer.asked) == asked  # all was known
+
+
+def test_who_lags_behind_makes_room_for_the_next_best():
+    accuracy, agreement = np.array([0.9, 0.9, 0.5, 0.5]), np.array([0.0, 0.0, 1.0, 1.0])
+    keen, new = Rolling(agreement=1.0), np.array([0.9])
+    assert best(accuracy, agreement, count=2, rolling=keen, new=new).tolist() == [0, 1]
+
+
+def test_a_member_is_judged_by_what_it_knows():
+    scores = np.eye(3)[[[0, 1, 0, 1]]]  # right about the first two rows
+    known = np.array([[True, True, False]])
+    new = np.eye(3)[[[0, 1, 2, 2], [0, 0, 2, 2]]]
+    accuracy, agreement, bars = judged(scores, np.array([0, 1, 2, 2]), known=known, new=new)
+    assert (accuracy.tolist(), agreement.tolist()) == ([1.0], [1.0])
+    assert bars.tolist() == [[1.0], [0.5]]
+
+
+@pytest.mark.parametrize(("size", "carry", "count"), [(2, 0.75, 1), (4, 0.9, 3), (4, 1.0, 4)])
+def test_a_small_ensemble_too_has_somebody_new(size, carry, count):
+    assert Rolling(carry=carry).carried(size) == count
 
 
 def test_the_best_are_carried_over_and_agreement_counts_where_asked():

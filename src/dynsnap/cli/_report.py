@@ -208,7 +208,8 @@ class _Rounds:
 
     def audits(self, folder: Path) -> Iterator[tuple[str, theory.Audit]]:
         """The theorems on the last two generations of a DynSnap, or of the largest ensemble."""
-        full = [one for one in self._plan.methods if not one.plan.single]
+        # A rolling ensemble is not made of the rounds of its own generation alone.
+        full = [one for one in self._plan.methods if not one.plan.single and one.rolling is None]
         full.sort(key=lambda one: not one.name.startswith("dynsnap"))
         for method in full[:1]:
             count = max(self.generations(method), default=0)

@@ -86,7 +86,12 @@ class ProcessesMap:
                 initializer=stay_no_longer_than_the_driver,
             )
         with one_thread(), without_interrupts():  # this is when processes are started
-            return self._pool.submit(function, thing)
+            try:
+                return self._pool.submit(function, thing)
+            except BrokenProcessPool as error:  # a worker was lost just now: so is this, then
+                lost: Future[Any] = Future()
+                lost.set_exception(error)
+                return lost
 
 
 class RayMap:

@@ -27,7 +27,7 @@ from dynsnap.ensemble._protocols import (
 )
 from dynsnap.ensemble._prune import survivors, threshold
 from dynsnap.ensemble._recipe import Recipe, Selection
-from dynsnap.ensemble._rolling import Rolling, best
+from dynsnap.ensemble._rolling import Rolling, best, judged
 from dynsnap.ensemble._schedule import Schedule, ScheduleKind
 from dynsnap.ensemble._snapshots import snapshot_epochs
 
@@ -60,6 +60,7 @@ __all__ = [
     "expected_gain",
     "grow",
     "grow_rounds",
+    "judged",
     "members",
     "method",
     "methods",

@@ -5,7 +5,8 @@ from numbers import Real
 
 import numpy as np
 
-from dynsnap._types import Accuracies, Positions
+from dynsnap._types import Accuracies, Flags, Floats, Labels, MemberScores, Positions
+from dynsnap.ensemble._combine import combine
 from dynsnap.ensemble._plan import Size
 from dynsnap.ensemble._recipe import Recipe
 from dynsnap.ensemble._schedule import Schedule
@@ -60,6 +61,8 @@ class Rolling:
                 'them instead of "auto".'
             )
         count = round(self.carry * size)
+        if self.carry < 1:  # in a small ensemble too, there is somebody new
+            count = min(count, size - 1)
         if not count:
             raise PlanError(
                 f"`carry` = {self.carry:g} of {size} members keeps nobody. Raise it; an ensemble "
@@ -92,7 +95,9 @@ def best(
         agreement: Of each member, how often it says there what the deployed ensemble says.
         count: How many to carry over at most.
         rolling: How much agreement counts, and how far a member may lag behind.
-        new: The accuracy of new members on the same rows: who lags behind their mean stays behind.
+        new: The accuracy of new members on the same rows, (new members,) or, where each member is
+            judged by rows of its own, (new members, members). Who lags behind their mean stays
+            behind.
 
     Example:
         >>> best(np.array([0.7, 0.9, 0.8]), np.zeros(3), count=2, rolling=Rolling())
@@ -107,7 +112,46 @@ def best(
         )
     accuracy = np.asarray(accuracy, float)
     merit = accuracy + rolling.agreement * np.asarray(agreement, float)
-    ranked: Positions = np.argsort(-merit, kind="stable")[:count]
+    ranked: Positions = np.argsort(-merit, kind="stable")
     if new is not None and len(new):
-        ranked = ranked[accuracy[ranked] >= np.mean(new) - rolling.lag]
-    return ranked
+        # One bar for each member, where they are judged by rows of what each knows.
+        bar = np.broadcast_to(np.asarray(new, float).mean(axis=0), accuracy.shape) - rolling.lag
+        ranked = ranked[accuracy[ranked] >= bar[ranked]]
+    return ranked[:count]
+
+
+def judged(
+    scores: MemberScores, truth: Labels, *, known: Flags | None, new: MemberScores | None = None
+) -> tuple[Accuracies, Accuracies, Floats | None]:
+    """How good members are on rows that no member was ever trained on.
+
+    Each is judged by the rows of classes that it knows: on a class that it never saw it has no say,
+    and so no fault.
+
+    Args:
+        scores: Of the members, (members, rows, classes).
+        truth: The true class of each row.
+        known: Which classes each member knows, (members, classes); None for all.
+        new: Scores of new members on the same rows, which know all classes.
+
+    Returns:
+        The accuracy of each member; its agreement with all of them together; and the accuracies of
+        the new members on the rows of each, (new members, members).
+
+    Example:
+        >>> scores = np.array([[[1.0, 0.0], [1.0, 0.0]]])
+        >>> known = np.array([[True, False]])
+        >>> accuracy, _, _ = judged(scores, np.array([0, 1]), known=known)
+        >>> accuracy
+        array([1.])
+    """
+    said = scores.argmax(axis=2)
+    together = combine(scores, how="average", known=known).argmax(axis=1)
+    asked = np.ones(said.shape, bool) if known is None else known[:, truth]
+    count = np.maximum(asked.sum(axis=1), 1)
+    accuracy = ((said == truth) & asked).sum(axis=1) / count
+    agreement = ((said == together) & asked).sum(axis=1) / count
+    if new is None or not len(new):
+        return accuracy, agreement, None
+    right = new.argmax(axis=2) == truth
+    return accuracy, agreement, (right[:, None] & asked).sum(axis=2) / count

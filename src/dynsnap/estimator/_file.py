@@ -78,10 +78,11 @@ def read(
             members=tuple(Member(**member) for member in about["members"]),
             generation=saved.generation,
             learned=tuple(map(tuple, about.get("learned", ()))),
+            untouched=float(about.get("untouched", 0)),
             **{
                 field.name: about[field.name]
                 for field in dataclasses.fields(Fitted)
-                if field.name not in (*_OWN_PLACE, "learned")
+                if field.name not in (*_OWN_PLACE, "learned", "untouched")
             },
         )
         classes = np.array(about["classes"], dtype=np.dtype(about["class_type"]))

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dynsnap._types import AnyArray, Labels
-from dynsnap.ensemble import Rolling, best, combine
+from dynsnap._types import AnyArray, Labels, MemberScores
+from dynsnap.ensemble import Rolling, best, judged
 from dynsnap.errors import InputError
+from dynsnap.estimator._backends import Backend
 from dynsnap.estimator._fitted import Fitted
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ def roll(
     inputs: AnyArray,
     truth: Labels,
     classes: AnyArray,
-    train_new: Callable[[int], Fitted],
+    train_new: Callable[[int], tuple[Fitted, MemberScores]],
 ) -> Fitted:
     """An ensemble of the best members of the one before, and of new ones.
 
@@ -34,27 +35,40 @@ def roll(
         inputs: Rows that no member was ever trained on.
         truth: Their classes.
         classes: All classes by now.
-        train_new: An ensemble of so many new members, with their accuracy on those rows. The first
-            of many are the same as of few, and are not trained again.
+        train_new: An ensemble of so many new members, and their scores on those rows. The first of
+            many are the same as of few, and are not trained again.
     """
     old = _widened(before, classes)
     scores = np.zeros((len(old.members), len(inputs), len(classes)))
     scores[:, :, list(_places(before, classes))] = before._open()(inputs)[old.places]
-    said = scores.argmax(axis=2)
-    together = combine(scores, how="average", known=old.known(len(classes))).argmax(axis=1)
-    accuracy, agreement = np.mean(said == truth, axis=1), np.mean(said == together, axis=1)
     count = rolling.carried(size)
-    new = train_new(size - count) if count < size else None
-    kept = best(
-        accuracy,
-        agreement,
-        count=count,
-        rolling=rolling,
-        new=None if new is None else new.accuracies,
-    )
+    new, said = train_new(size - count) if count < size else (None, None)
+    accuracy, agreement, bars = judged(scores, truth, known=old.known(len(classes)), new=said)
+    kept = best(accuracy, agreement, count=count, rolling=rolling, new=bars)
     if len(kept) < count:
-        new = train_new(size - len(kept))
+        new, _ = train_new(size - len(kept))
     return _joined(old, kept.tolist(), accuracy, new, classes=len(classes))
+
+
+def check_can_be_carried(before: "FittedEnsemble", *, backend: Backend, untouched: float) -> None:
+    """Raise unless members of an estimator can be carried over into one with these settings."""
+    made = before._found()
+    if made.backend != backend:
+        raise InputError(
+            f"The last generation was made with a model of another kind ({made.backend}) than "
+            f"`model` ({backend}): its members cannot be carried over. Start anew with `fit`."
+        )
+    if made.passes > 1:
+        raise InputError(
+            "Members of mcdropout cannot be carried over: they are one network. Start anew with "
+            "`fit`."
+        )
+    if made.untouched < untouched:
+        raise InputError(
+            f"The last generation left {made.untouched:.0%} of the rows untouched, and "
+            f"{untouched:.0%} are asked for now: it was trained on some of those. Lower "
+            "`untouched`, or start anew with `fit`."
+        )
 
 
 def _places(before: "FittedEnsemble", classes: AnyArray) -> tuple[int, ...]:

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from dynsnap._types import AnyArray, Labels, Positions
+from dynsnap._types import AnyArray, Labels, MemberScores, Positions
 from dynsnap.data import Pool, Stream, untouched_rows
-from dynsnap.ensemble import Method, Rolling, Round, Size, grow_rounds, method
+from dynsnap.ensemble import Method, Rolling, Round, Size, grow_rounds, members, method
 from dynsnap.errors import InputError, PlanError
 from dynsnap.estimator._backends import backend_of, trainer
 from dynsnap.estimator._fitted import Fitted, fitted
 from dynsnap.estimator._inputs import encoded
-from dynsnap.estimator._rolling import roll
+from dynsnap.estimator._rolling import check_can_be_carried, roll
 
 if TYPE_CHECKING:
     from dynsnap.estimator._classifier import DynSnapClassifier
@@ -34,7 +34,10 @@ def train(
     plan = _method(estimator)
     classes, positions = encoded(labels, validation=estimator.validation)
     aside = None
+    backend = backend_of(estimator.model)
     if plan.rolling is not None:
+        if before is not None:
+            check_can_be_carried(before, backend=backend, untouched=estimator.untouched)
         aside = _untouched(inputs, positions, estimator.untouched)
     elif plan.plan.automatic:
         aside = _aside(positions, estimator.validation)
@@ -46,30 +49,34 @@ def train(
     )
     judged = None if plan.rolling is None or aside is None else positions[aside]
 
-    def train_new(size: Size) -> Fitted:
+    def train_new(size: Size) -> tuple[Fitted, MemberScores]:
         method = dataclasses.replace(
             plan, plan=dataclasses.replace(plan.plan, size=size), rolling=None
         )
-        return fitted(
+        found = grow_rounds(
+            method.plan,
+            trains,
+            recipe=method.recipe,
+            generation=generation,
+            seed=seed,
+            store=rounds,
+        )
+        made = fitted(
             method,
-            grow_rounds(
-                method.plan,
-                trains,
-                recipe=method.recipe,
-                generation=generation,
-                seed=seed,
-                store=rounds,
-            ),
-            backend=backend_of(estimator.model),
+            found,
+            backend=backend,
             epochs=estimator.epochs,
             seed=seed,
             generation=generation,
             truth=judged,
         )
+        if plan.rolling is not None:
+            made = dataclasses.replace(made, untouched=estimator.untouched)
+        return made, members(method.plan, found).scores["test"]
 
     size = plan.plan.size
     if plan.rolling is None or before is None or size == "auto":
-        return train_new(size), classes
+        return train_new(size)[0], classes
     assert aside is not None
     made = roll(
         plan.rolling,

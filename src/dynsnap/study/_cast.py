@@ -8,7 +8,7 @@ import numpy as np
 
 from dynsnap._types import Accuracies, Flags, Labels, MemberScores, Positions
 from dynsnap.data import Stream
-from dynsnap.ensemble import Round, RoundSpec, Size, best, combine, members
+from dynsnap.ensemble import Round, RoundSpec, Size, best, judged, members
 from dynsnap.errors import PlanError
 from dynsnap.study._ensemble import Ensemble
 
@@ -137,17 +137,10 @@ class Casting:
         old = self.of(before)
         rows, truth = self._judging(ensemble.generation)
         scores = self.scores(old, UNTOUCHED)[:, rows]
-        said = scores.argmax(axis=2)
-        together = combine(scores, how="average", known=self.heeded(before)).argmax(axis=1)
-        accuracy, agreement = np.mean(said == truth, axis=1), np.mean(said == together, axis=1)
         first = self._fresh(ensemble, ensemble.new_members)
-        kept = best(
-            accuracy,
-            agreement,
-            count=rolling.carried(size),
-            rolling=rolling,
-            new=self._judged(first, ensemble.generation) if len(first) else None,
-        )
+        new = self.scores(first, UNTOUCHED)[:, rows] if len(first) else None
+        accuracy, agreement, bars = judged(scores, truth, known=self.heeded(before), new=new)
+        kept = best(accuracy, agreement, count=rolling.carried(size), rolling=rolling, new=bars)
         return Cast(tuple(old.who[place] for place in kept.tolist()), accuracy[kept])
 
     def _judged(self, cast: Cast, generation: int) -> Accuracies:

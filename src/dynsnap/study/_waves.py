@@ -112,10 +112,7 @@ class Ledger:
         self, ensembles: Sequence[Ensemble], *, engine: Engine, seed: int, ahead: int = 0
     ) -> None:
         """Train until every ensemble is full, `ahead` rounds before it is certain to need them."""
-        if self._stream is not None and any(ensemble.previous for ensemble in ensembles):
-            check_judges(self._stream)
-        self.grown.clear()
-        self.grown.update((ensemble, []) for ensemble in ensembles)
+        self._begin(ensembles)
         while specs := self._outstanding(seed, ahead):
             fresh = train_rounds(
                 specs,
@@ -133,8 +130,7 @@ class Ledger:
         Those that lack some are not among the grown afterwards; `missing` has the rounds that they
         are certain to need.
         """
-        self.grown.clear()
-        self.grown.update((ensemble, []) for ensemble in ensembles)
+        self._begin(ensembles)
         missing: dict[RoundSpec, None] = {}
         while specs := [one for one in self._outstanding(seed, 0) if one not in missing]:
             for spec in specs:
@@ -150,6 +146,12 @@ class Ledger:
     def has(self, ensembles: Sequence[Ensemble]) -> bool:
         """Whether all rounds of these ensembles are there."""
         return all(ensemble in self.grown for ensemble in ensembles)
+
+    def _begin(self, ensembles: Sequence[Ensemble]) -> None:
+        if self._stream is not None and any(ensemble.previous for ensemble in ensembles):
+            check_judges(self._stream)
+        self.grown.clear()
+        self.grown.update((ensemble, []) for ensemble in ensembles)
 
     def rounds(self, ensemble: Ensemble) -> list[Round]:
         """The heads of the rounds that were trained for an ensemble in its own generation."""
