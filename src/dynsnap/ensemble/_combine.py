@@ -87,7 +87,7 @@ def _patterns(known: Flags | None, shape: tuple[int, ...]) -> tuple[Flags, Posit
         raise InputError("`known` leaves a member without any class that it knows.")
     # Of a class that nobody knows there is nobody else to ask.
     patterns, pattern_of = np.unique(known | ~known.any(axis=0), axis=0, return_inverse=True)
-    return patterns, pattern_of
+    return patterns, pattern_of.reshape(-1)  # NumPy 2.0 alone gives it a second axis
 
 
 def _leave_out(rows: Scores, known: Flags) -> None:
