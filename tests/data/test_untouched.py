@@ -26,15 +26,15 @@ def test_a_rows_side_depends_on_its_content_alone(rows, share, texts, random):
     pool = a_pool(rows, texts=texts)
     order = list(range(rows))
     random.shuffle(order)
-    found = untouched_rows(pool, share)
-    shuffled = untouched_rows(pool.take(np.array(order)), share)
+    found = untouched_rows(pool.inputs, share)
+    shuffled = untouched_rows(pool.take(np.array(order)).inputs, share)
     assert np.array_equal(shuffled, found[order])
-    assert np.array_equal(untouched_rows(pool, 0), np.zeros(rows, dtype=bool))
+    assert np.array_equal(untouched_rows(pool.inputs, 0), np.zeros(rows, dtype=bool))
 
 
 def test_a_number_is_the_same_number_in_any_type():
     pool = a_pool(200)
-    whole = untouched_rows(pool, 0.3)
+    whole = untouched_rows(pool.inputs, 0.3)
     for kind in (np.int32, np.float32, np.float64):
         other = Pool(
             name="other",
@@ -43,7 +43,7 @@ def test_a_number_is_the_same_number_in_any_type():
             classes=pool.classes,
             ids=pool.ids,
         )
-        assert np.array_equal(untouched_rows(other, 0.3), whole)
+        assert np.array_equal(untouched_rows(other.inputs, 0.3), whole)
 
 
 def test_growing_data_keeps_its_untouched_rows_out_of_every_round():
@@ -90,7 +90,7 @@ def test_arrivals_keep_untouched_rows_aside_generation_by_generation():
     stream = from_arrivals(
         pool, np.repeat([1, 2], 200), test=a_pool(20, name="test"), untouched=0.2
     )
-    aside = untouched_rows(pool, 0.2)
+    aside = untouched_rows(pool.inputs, 0.2)
     ids = stream.evaluation["untouched"].ids
     for generation, rows in enumerate((np.arange(200), np.arange(400))):
         assert set(ids[stream.untouched[generation]]) == set(pool.ids[rows[aside[rows]]])

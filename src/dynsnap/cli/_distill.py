@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from dynsnap import __version__, data, report, store, study
+from dynsnap import data, report, study
 from dynsnap.cli import _execute, _options
 from dynsnap.cli._models import make_trainer
 from dynsnap.cli._progress import Watch
@@ -155,32 +155,19 @@ def distill(
                 monitor=watch,
                 replicates=replicates,
             )
-            saved = []
-            for made in found.students:
-                saved.append(rounds.ensemble_path(how.name, made.ensemble.generation))
-                store.save_ensemble(
-                    saved[-1],
-                    store.SavedEnsemble(
-                        method=how.name,
-                        generation=made.ensemble.generation,
-                        combination=combination,
-                        classes=stream.pool.classes,
-                        accuracy=made.accuracy,
-                        learners=made.learners,
-                        positions=made.positions,
-                        model=plan.model,
-                        about={
-                            "study": plan.name,
-                            "reading": data.reading_options(
-                                plan.data.source, plan.data.path, plan.data.options
-                            ),
-                            "dynsnap": __version__,
-                            "environment": store.environment(rounds.device),
-                            "cost": made.price.kappa,
-                            "seconds": made.price.seconds,
-                        },
-                    ),
+            reading = data.reading_options(plan.data.source, plan.data.path, plan.data.options)
+            saved = [
+                _execute.save_trained(
+                    rounds,
+                    plan,
+                    stream,
+                    made,
+                    name=how.name,
+                    combination=combination,
+                    reading=reading,
                 )
+                for made in found.students
+            ]
     _options.deliver(
         json_to, lambda: _options.as_json(report.distilled_json(found, study=plan.name))
     )

@@ -7,6 +7,7 @@ import os
 import shlex
 import sys
 import time
+from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -19,10 +20,11 @@ from dynsnap.cli._engines import engine_option as engine_option
 from dynsnap.cli._models import make_trainer
 from dynsnap.cli._progress import Watch
 from dynsnap.cli._stored import NoTrainer, RoundsByName
-from dynsnap.ensemble import Trainer
+from dynsnap.data import Stream
+from dynsnap.ensemble import Combination, Trainer
 from dynsnap.errors import FileError, PlanError, did_you_mean
-from dynsnap.store import RunFolder, environment
-from dynsnap.study import StudyPlan, StudyResult
+from dynsnap.store import RunFolder, SavedEnsemble, environment, save_ensemble
+from dynsnap.study import StudyPlan, StudyResult, TrainedEnsemble
 
 budget_option = click.option(
     "--time-budget",
@@ -156,3 +158,43 @@ def _trained_with(store: RunFolder) -> dict[str, str]:
         if entry.damage is None:
             return dict(entry.facts["environment"])
     return {}
+
+
+def save_trained(
+    rounds: RunFolder,
+    plan: StudyPlan,
+    stream: Stream,
+    trained: TrainedEnsemble,
+    *,
+    name: str,
+    combination: Combination,
+    reading: Mapping[str, Any],
+) -> Path:
+    """Save an ensemble of a study in its run folder, ready to predict, and say where.
+
+    `reading` are the options that new inputs are read with, as `data.reading_options` finds them.
+    """
+    path = rounds.ensemble_path(name, trained.ensemble.generation)
+    save_ensemble(
+        path,
+        SavedEnsemble(
+            method=name,
+            generation=trained.ensemble.generation,
+            combination=combination,
+            classes=stream.pool.classes,
+            accuracy=trained.accuracy,
+            learners=trained.learners,
+            positions=trained.positions,
+            known=trained.known,
+            model=plan.model,
+            about={
+                "study": plan.name,
+                "reading": dict(reading),
+                "dynsnap": __version__,
+                "environment": environment(rounds.device),
+                "cost": trained.price.kappa,
+                "seconds": trained.price.seconds,
+            },
+        ),
+    )
+    return path

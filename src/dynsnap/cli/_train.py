@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from dynsnap import __version__, data, store, study
+from dynsnap import data, study
 from dynsnap.cli import _execute
 from dynsnap.cli._engines import EngineChoice
 from dynsnap.cli._models import make_trainer
@@ -87,28 +87,14 @@ def train(
                 monitor=watch,
             )
             for trained in made:
-                path = rounds.ensemble_path(method.name, trained.ensemble.generation)
-                store.save_ensemble(
-                    path,
-                    store.SavedEnsemble(
-                        method=method.name,
-                        generation=trained.ensemble.generation,
-                        combination=combination,
-                        classes=stream.pool.classes,
-                        accuracy=trained.accuracy,
-                        learners=trained.learners,
-                        positions=trained.positions,
-                        known=trained.known,
-                        model=plan.model,
-                        about={
-                            "study": plan.name,
-                            "reading": reading,
-                            "dynsnap": __version__,
-                            "environment": store.environment(rounds.device),
-                            "cost": trained.price.kappa,
-                            "seconds": trained.price.seconds,
-                        },
-                    ),
+                path = _execute.save_trained(
+                    rounds,
+                    plan,
+                    stream,
+                    trained,
+                    name=method.name,
+                    combination=combination,
+                    reading=reading,
                 )
                 click.echo(
                     f"{path}: {len(trained.positions)} members, validation accuracy "

@@ -65,7 +65,7 @@ def from_generations(
         for rows in map(np.asarray, generations)
     )
     check_nested(cuts, rows=len(pool), name=pool.name)
-    aside = untouched_rows(pool, untouched)
+    aside = untouched_rows(pool.inputs, untouched)
     place = np.cumsum(aside) - 1  # of a row, among those that stay untouched
     arrived = tuple(place[rows[aside[rows]]] for rows in cuts) if untouched else ()
     cuts = tuple(rows[~aside[rows]] for rows in cuts)

@@ -5,8 +5,7 @@ from numbers import Real
 
 import numpy as np
 
-from dynsnap._types import Flags
-from dynsnap.data._pool import Pool
+from dynsnap._types import AnyArray, Flags
 from dynsnap.errors import PlanError
 
 
@@ -16,27 +15,25 @@ def check_untouched(share: float) -> None:
         raise PlanError(f"`untouched` must be at least 0 and below 1, got {share}.")
 
 
-def untouched_rows(pool: Pool, share: float) -> Flags:
+def untouched_rows(inputs: AnyArray, share: float) -> Flags:
     """Which rows stay untouched: about this share of them, by their content.
 
     A row's own content decides, so it is on the same side in every generation that it is part of,
     whatever comes before or after it, and equal rows are on the same side.
 
     Example:
-        >>> pool = Pool(name="made", inputs=np.arange(1000.0).reshape(1000, 1),
-        ...             labels=np.zeros(1000, int), classes=("cat",), ids=np.arange(1000))
-        >>> int(untouched_rows(pool, 0.1).sum())
+        >>> int(untouched_rows(np.arange(1000.0).reshape(1000, 1), 0.1).sum())
         99
     """
     check_untouched(share)
     if not share:
-        return np.zeros(len(pool), dtype=bool)
+        return np.zeros(len(inputs), dtype=bool)
     bar = int(share * 2**32)
-    texts = pool.inputs.dtype.kind in "OU"
+    texts = inputs.dtype.kind in "OU"
     # A number is the same number in any type, and so is a zero with a sign.
     contents = (
         str(row).encode() if texts else (row.astype(np.float32) + np.float32(0)).tobytes()
-        for row in pool.inputs
+        for row in inputs
     )
     drawn = (hashlib.blake2b(content, digest_size=4).digest() for content in contents)
-    return np.fromiter((int.from_bytes(one) < bar for one in drawn), dtype=bool, count=len(pool))
+    return np.fromiter((int.from_bytes(one) < bar for one in drawn), dtype=bool, count=len(inputs))

@@ -133,14 +133,7 @@ def _aside(labels: Labels, share: float) -> Positions:
 
 def _untouched(inputs: AnyArray, labels: Labels, share: float) -> Positions:
     """Rows that no generation trains on, so that members of all of them can be judged."""
-    pool = Pool(
-        name="X",
-        inputs=inputs,
-        labels=np.zeros(len(inputs), int),
-        classes=("any",),
-        ids=np.arange(len(inputs)),
-    )
-    found = np.flatnonzero(untouched_rows(pool, share))
+    found = np.flatnonzero(untouched_rows(inputs, share))
     left = np.bincount(np.delete(labels, found), minlength=int(labels.max()) + 1)
     if not len(found) or left.min() < 2:
         raise InputError(
