@@ -1,4 +1,5 @@
 import contextlib
+import dataclasses
 import gzip
 import io
 import pickle
@@ -13,9 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dynsnap.data import cifar10_growth, cifar100_growth, from_arrays, grow, load
+from dynsnap.data import GrowthPlan, cifar10_growth, cifar100_growth, from_arrays, grow, load
+from dynsnap.data._cifar_layouts import CIFAR100
 from dynsnap.data._pickles import plain_dict
-from dynsnap.errors import DataError
+from dynsnap.errors import DataError, PlanError
 
 REAL = Path(__file__).parents[3] / "shared" / "data"
 CIFAR10 = ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"]
@@ -211,7 +213,10 @@ def repickled(**changes):
         (damaged("data_batch_3", repickled(labels=list("abcd"))), "not one whole number"),
         (damaged("data_batch_3", repickled(labels=[0, 1, 2, 10])), "not one of the 10 classes"),
         (damaged("data_batch_3", repickled(labels=[0, 1, 2, 2**70])), "too large|too big|Overflow"),
-        (lambda files: without(files, "data_batch_3"), "lacks the file data_batch_3"),
+        (
+            lambda files: without(files, "data_batch_3"),
+            r"not complete: it has .*lacks data_batch_3 \(md5",
+        ),
     ],
 )
 def test_a_damaged_batch_is_named_with_its_official_checksum(harm, message, tmp_path):
@@ -237,6 +242,90 @@ def test_a_cut_binary_file_is_refused_also_between_two_images(tmp_path):
     files["test_batch.bin"] = cifar10_binary()["test_batch.bin"]
     with pytest.raises(DataError, match="holds 4 images instead of 10,000"):
         load("cifar-10", in_folder(files, tmp_path))
+
+
+SPLITS = [
+    (layout, split, ending)
+    for layout, ending in (("python", ""), ("binary", ".bin"))
+    for split in ("train", "test")
+]
+
+
+@pytest.mark.parametrize(("layout", "split", "ending"), SPLITS)
+@pytest.mark.parametrize("packed", [False, True], ids=["folder", "archive"])
+def test_cifar_100_with_one_split_says_which_is_there_and_which_is_not(
+    layout, split, ending, packed, tmp_path
+):
+    other = f"{'test' if split == 'train' else 'train'}{ending}"
+    files = without(cifar100(layout), other)
+    place = in_tar(files, tmp_path / "c.tar") if packed else in_folder(files, tmp_path / "c")
+    message = rf"not complete: it has {split}.*, but lacks {other} \(md5 \w+\)\. Get all of \S+100"
+    with pytest.raises(DataError, match=message):
+        load("cifar-100", place, subset=True)
+
+
+def swapped(batch, one, other):
+    return {**batch, one: batch[other], other: batch[one]}
+
+
+def with_labels_swapped(files):
+    for split in ("train", "test"):
+        batch = pickle.loads(files[split])  # noqa: S301  the test's own bytes
+        files[split] = pickle.dumps(swapped(batch, b"fine_labels", b"coarse_labels"))
+    return files
+
+
+def with_names_swapped(files):
+    meta = pickle.loads(files["meta"])  # noqa: S301  the test's own bytes
+    return {
+        **files,
+        "meta": pickle.dumps(swapped(meta, b"fine_label_names", b"coarse_label_names")),
+    }
+
+
+@pytest.mark.parametrize("mix", [with_labels_swapped, with_names_swapped])
+def test_fine_and_coarse_labels_mixed_up_are_told(mix, tmp_path):
+    folder = in_folder(mix(cifar100("python")), tmp_path)
+    message = r"train is damaged.*its coarse labels run to .*Fine and coarse seem mixed up.*Get it"
+    with pytest.raises(DataError, match=message):
+        load("cifar-100", folder, subset=True)
+
+
+def test_fine_and_coarse_columns_mixed_up_in_the_binary_layout_are_told(tmp_path):
+    files = cifar100("binary")
+    for name in ("train.bin", "test.bin"):
+        rows = np.frombuffer(files[name], np.uint8).reshape(IMAGES, -1).copy()
+        rows[:, [0, 1]] = rows[:, [1, 0]]
+        files[name] = rows.tobytes()
+    with pytest.raises(DataError, match=r"train\.bin is damaged.*Fine and coarse seem mixed up"):
+        load("cifar-100", in_folder(files, tmp_path), subset=True)
+
+
+def test_a_class_in_two_superclasses_is_told(tmp_path):
+    files = cifar100("python")
+    batch = pickle.loads(files["test"])  # noqa: S301  the test's own bytes
+    batch[b"coarse_labels"] = [1 - label for label in batch[b"coarse_labels"]]
+    files["test"] = pickle.dumps(batch)
+    message = r"class '\w+' are in the superclass '\w+' \(cifar-100 train\) and in .*test\)"
+    with pytest.raises(DataError, match=message):
+        load("cifar-100", in_folder(files, tmp_path), subset=True)
+
+
+def test_coarse_labels_in_the_place_of_fine_ones_are_told_in_official_files(tmp_path, monkeypatch):
+    small = dataclasses.replace(CIFAR100, rows={"train": IMAGES, "test": IMAGES})
+    monkeypatch.setattr("dynsnap.data._cifar.CIFAR100", small)
+    files = cifar100("python")
+    batch = pickle.loads(files["train"])  # noqa: S301  the test's own bytes
+    files["train"] = pickle.dumps({**batch, b"fine_labels": batch[b"coarse_labels"]})
+    with pytest.raises(DataError, match=r"fine labels are of \d classes instead of 3\. Fine and"):
+        load("cifar-100", in_folder(files, tmp_path))
+
+
+def test_a_growth_plan_that_names_a_superclass_is_told_its_classes(tmp_path):
+    found = load("cifar-100", in_folder(cifar100("python"), tmp_path), subset=True)
+    message = r"names class 'people', .*a value of the slice 'coarse'; name its classes.*(baby|boy)"
+    with pytest.raises(PlanError, match=message):
+        grow(found.train, GrowthPlan(late={"people": 2}), test=found.test)
 
 
 class Evil:
@@ -321,7 +410,7 @@ def test_a_link_in_an_archive_is_not_followed(tmp_path):
         link = tarfile.TarInfo("data_batch_1.bin")
         link.type, link.linkname = tarfile.SYMTYPE, str(secret)
         made.addfile(link)
-    with pytest.raises(DataError, match=r"lacks the file data_batch_1\.bin"):
+    with pytest.raises(DataError, match=r"not complete: .*but lacks data_batch_1\.bin"):
         load("cifar-10", archive, subset=True)
 
 

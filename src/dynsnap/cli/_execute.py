@@ -17,6 +17,7 @@ import click
 from dynsnap import __version__, _files, study
 from dynsnap.cli._engines import EngineChoice
 from dynsnap.cli._engines import engine_option as engine_option
+from dynsnap.cli._fitting import FittingRounds
 from dynsnap.cli._models import make_trainer
 from dynsnap.cli._progress import Watch
 from dynsnap.cli._stored import NoTrainer, RoundsByName
@@ -113,17 +114,20 @@ def execute(
     if training:
         trainer = make_trainer(plan, stream, store=store, monitor=watch)
     with store, workers as spread:
-        _files.write_bytes(folder / "study.toml", file.read_bytes())
+        if training:  # whoever finds a run that was killed should see what it was
+            _files.write_bytes(folder / "study.toml", file.read_bytes())
         result = study.run(
             plan,
             stream=stream,
             trainer=trainer,
-            store=store if training else RoundsByName(folder),
+            store=store if training else FittingRounds(RoundsByName(folder), stream, folder=folder),
             folder=folder,
             engine=spread,
             monitor=watch,
             training=training,
         )
+        if not training:
+            _files.write_bytes(folder / "study.toml", file.read_bytes())
         about: dict[str, Any] = {
             "study": plan.name,
             "dynsnap": __version__,

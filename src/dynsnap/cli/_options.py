@@ -181,9 +181,24 @@ def lined_up(
     rename: Mapping[str, str],
 ) -> AlignedStream:
     """The generations of some files, and after them the twin of the first, if there is one."""
+    for place in files:
+        _refuse_run_folder(Path(place))
     if noise_floor is not None:
         files, names = [*files, noise_floor], [*names, "noise floor"]
     return stream(files, names=names, columns=columns, rename=rename)
+
+
+def _refuse_run_folder(place: Path) -> None:
+    """Raise for a run folder, whose files of predictions are of many ensembles."""
+    folder = place.parent if place.name == "predictions" else place
+    if not (folder / "table.csv").is_file():
+        return
+    some = next(iter(sorted((folder / "predictions").glob("*-g1*.parquet"))), None)
+    example = f", such as {some}" if some else ""
+    raise PlanError(
+        f"{place} is of a study, with the predictions of many ensembles. Name one file of each "
+        f"generation{example}; or see all of them with: dynsnap report {folder}"
+    )
 
 
 def claim_outputs(inputs: Iterable[Path | str | None], outputs: Mapping[str, Path | None]) -> None:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from dynsnap.comparison._assemble import assemble
 from dynsnap.comparison._bootstrap import Bootstrap
-from dynsnap.comparison._count import AlignedBlocks, InMemory, Spread, count
+from dynsnap.comparison._count import AlignedBlocks, Counted, InMemory, Spread, count
+from dynsnap.comparison._label_sets import refuse_strange_labels
 from dynsnap.comparison._results import Comparison
 from dynsnap.errors import PlanError
 from dynsnap.predictions import Predictions, align, names_of_files, read, stream
@@ -77,7 +78,7 @@ def compare(
         else:
             held = [each if isinstance(each, Predictions) else read(each) for each in given]
             blocks = InMemory(align(*held, names=titles, rename=rename))
-        counted = count(blocks, twin=noise_floor is not None, top_k=top_k, spread=spread)
+        counted = _count(blocks, twin=noise_floor is not None, top_k=top_k, spread=spread)
     return assemble(counted, bootstrap, minority_share=minority_share)
 
 
@@ -153,8 +154,16 @@ def compare_at_levels(
     """
     _check_share(minority_share)
     levels = [Bootstrap(confidence=each, resamples=resamples, seed=seed) for each in confidences]
-    counted = count(blocks, twin=twin, top_k=top_k, spread=spread)
+    counted = _count(blocks, twin=twin, top_k=top_k, spread=spread)
     return [assemble(counted, level, minority_share=minority_share) for level in levels]
+
+
+def _count(
+    blocks: AlignedBlocks, *, twin: bool, top_k: Sequence[int], spread: Spread | None
+) -> Counted:
+    counted = count(blocks, twin=twin, top_k=top_k, spread=spread)
+    refuse_strange_labels(counted, blocks)
+    return counted
 
 
 def _titles(

@@ -44,18 +44,21 @@ class _Found:
 
     def content(self, name: str) -> bytes:
         if name not in self.contents:
-            raise DataError(f"{self.place} lacks the file {name}{self._expected(name)}.")
+            known = self.layout.sums.get(name)
+            raise DataError(
+                f"{self.place} is not complete: it has {', '.join(self.contents)}, but lacks "
+                f"{name}{f' (md5 {known})' if known else ''}. Get all of "
+                f"{SITE}/{self.layout.archive} (md5 {self.layout.archive_md5})."
+            )
         return self.contents[name]
 
     def damaged(self, name: str, reason: str) -> DataError:
+        known = self.layout.sums.get(name)
         return DataError(
             f"{self.place / name} is damaged or not what its name says: {reason}. Its md5 is "
-            f"{md5(self.contents[name])}{self._expected(name)}. Get it again from {SITE}."
+            f"{md5(self.contents[name])}{f', that of the official file {known}' if known else ''}. "
+            f"Get it again from {SITE}."
         )
-
-    def _expected(self, name: str) -> str:
-        known = self.layout.sums.get(name)
-        return f", that of the official file {known}" if known else ""
 
     def notes(self) -> tuple[str, ...]:
         other = [
@@ -78,6 +81,7 @@ def _read(cifar: Cifar, path: Path, subset: bool) -> DataSet:
         split: _pool(cifar, found, split, files, names, subset)
         for split, files in (("train", found.layout.train), ("test", found.layout.test))
     }
+    _check_superclasses(found, *pools.values())
     return DataSet(train=pools["train"], test=pools["test"], notes=found.notes())
 
 
@@ -145,9 +149,8 @@ def _pool(
             raise found.damaged(
                 name, f"it holds {len(pixels):,} images instead of {cifar.rows[split]:,}"
             )
-        for column, kind in zip(labels.T, cifar.labels, strict=True):
-            if len(column) and not 0 <= column.min() <= column.max() < len(names[kind]):
-                raise found.damaged(name, f"a label is not one of the {len(names[kind])} classes")
+        if wrong := _wrong_labels(labels, [names[kind] for kind in cifar.labels], subset):
+            raise found.damaged(name, wrong)
         parts.append((pixels, labels))
     images = np.concatenate([pixels for pixels, _ in parts])
     labels = np.concatenate([labels for _, labels in parts]).astype(np.int64)
@@ -162,6 +165,44 @@ def _pool(
             for kind, column in zip(cifar.labels[:-1], labels.T, strict=False)
         },
     )
+
+
+def _wrong_labels(labels: AnyArray, names: list[tuple[str, ...]], subset: bool) -> str:
+    """What is wrong with labels (images, kinds), or nothing."""
+    if not len(labels):
+        return ""
+    sizes, most = [len(each) for each in names], labels.max(axis=0).tolist()
+    if labels.min() < 0 or any(top >= size for top, size in zip(most, sizes, strict=True)):
+        if len(sizes) == 1:
+            return f"a label is not one of the {sizes[0]} classes"
+        return (
+            f"its coarse labels run to {most[0]} and its fine ones to {most[1]}, but there are "
+            f"names for {sizes[0]} coarse and {sizes[1]} fine ones. Fine and coarse seem mixed up"
+        )
+    found = len(np.unique(labels[:, -1]))
+    if len(sizes) > 1 and found < sizes[-1] and not subset:
+        return (
+            f"its fine labels are of {found} classes instead of {sizes[-1]}. Fine and coarse seem "
+            "mixed up"
+        )
+    return ""
+
+
+def _check_superclasses(found: _Found, *pools: Pool) -> None:
+    """Raise if the images of a class are in two superclasses, within a split or between them."""
+    for column in pools[0].slices:
+        home: dict[str, tuple[str, str]] = {}
+        for pool in pools:
+            values = pool.slices[column]
+            pairs = np.unique(np.stack([np.array(pool.classes)[pool.labels], values]), axis=1)
+            for name, value in pairs.T.tolist():
+                before, where = home.setdefault(name, (value, pool.name))
+                if before != value:
+                    raise DataError(
+                        f"{found.place}: images of the class {name!r} are in the superclass "
+                        f"{before!r} ({where}) and in {value!r} ({pool.name}), so fine and "
+                        f"{column} labels do not belong together. Get the files again from {SITE}."
+                    )
 
 
 def _python_part(content: bytes, kinds: tuple[str, ...]) -> tuple[AnyArray, AnyArray]:

@@ -134,7 +134,7 @@ def grow(train: Pool, plan: GrowthPlan, *, test: Pool | None = None) -> Stream:
         if name not in train.classes:
             raise PlanError(
                 f"The growth plan names class {name!r}, which {train.name} does not have. "
-                f"{did_you_mean(name, train.classes)}"
+                f"{_where_it_is(name, train)}"
             )
     if test is None:
         train, test = _hold_out(train, plan)
@@ -171,6 +171,17 @@ def grow(train: Pool, plan: GrowthPlan, *, test: Pool | None = None) -> Stream:
         late=tuple(name for name in train.classes if name in plan.late),
         untouched=tuple(arrived) if plan.untouched else (),
     )
+
+
+def _where_it_is(name: str, train: Pool) -> str:
+    for column, values in train.slices.items():
+        if (inside := values == name).any():
+            within = [train.classes[label] for label in np.unique(train.labels[inside])]
+            return (
+                f"It is a value of the slice {column!r}; name its classes instead: "
+                f"{', '.join(within[:5])}{', ...' if len(within) > 5 else '.'}"
+            )
+    return did_you_mean(name, train.classes)
 
 
 @dataclass(frozen=True, eq=False)

@@ -112,13 +112,19 @@ def names_of_files(files: Sequence[Path]) -> tuple[str, ...]:
         ('1/preds', '2/preds')
         >>> names_of_files([Path("old/*.parquet"), Path("new/*.parquet")])
         ('old', 'new')
+        >>> names_of_files([Path("/runs/1/all/preds.csv"), Path("/runs/2/all/preds.csv")])
+        ('1/all/preds', '2/all/preds')
     """
-    ways: tuple[Callable[[Path], str], ...] = (
+
+    def last(parts: int) -> Callable[[Path], str]:
+        return lambda file: str(Path(*file.with_suffix("").parts[-parts:]))
+
+    longest = max(len(file.parts) for file in files)
+    ways: list[Callable[[Path], str]] = [
         lambda file: (file.parent if "*" in file.name else file).stem,
-        lambda file: file.stem,
-        lambda file: str(file.with_suffix("")),
+        *map(last, range(1, longest + 1)),
         str,
-    )
+    ]
     for way in ways:
         found = tuple(way(file) for file in files)
         if len(set(found)) == len(found):
@@ -133,5 +139,6 @@ def refuse_strangers(titles: Sequence[str], ids: Sequence[pa.Array]) -> NoReturn
         for title, column in zip(titles, ids, strict=True)
     ]
     raise ComparisonError(
-        f"No id occurs in all of {listed(titles)}: {'; '.join(some)}. Use the same ids."
+        f"No id occurs in all of {listed(titles)}: {'; '.join(some)}. They are of different "
+        "inputs, or name them differently: compare predictions with the same ids."
     )

@@ -72,11 +72,16 @@ class Common:
         # "truth" comes before "weights", and earlier generations before later ones.
         (fact, first, second), found = min(self.contradictions.items())
         what = "truths" if fact == "truth" else "weights"
+        advice = f"Correct one of them, or leave its {fact} out."
+        if fact == "truth" and found.inputs == self.inputs > 1:
+            advice = (
+                "Not one is the same: they seem to be of different data sets, or one has fine and "
+                "the other coarse classes. Compare predictions of the same inputs and classes."
+            )
         raise ComparisonError(
             f"{shown(self.names[first])} and {shown(self.names[second])} give different {what} for "
             f"{found.inputs:,} of {self.inputs:,} shared ids, such as {shown(found.one)} and "
-            f"{shown(found.other)} for the id {shown(found.id)}. Correct one of them, or leave its "
-            f"{fact} out."
+            f"{shown(found.other)} for the id {shown(found.id)}. {advice}"
         )
 
     def _common(

@@ -21,6 +21,8 @@ from dynsnap.predictions._vocabulary import Vocabulary, vocabulary_of
 
 _ID_ROWS = 1 << 17  # ids that are looked at together
 
+_PROFUSE = 3  # files that a message names
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rows:
@@ -157,7 +159,10 @@ class StreamedFile:
             return ""
         ends = np.cumsum([part.file.source.rows for part in self.parts])  # type: ignore[attr-defined]
         numbers = dict.fromkeys(np.searchsorted(ends, rows, side="right").tolist())
-        return " and ".join(str(self.parts[number].file.place) for number in numbers)
+        places = [str(self.parts[number].file.place) for number in numbers]
+        if len(places) > _PROFUSE:
+            places[_PROFUSE:] = [f"{len(places) - _PROFUSE} more"]
+        return " and ".join(places)
 
     def _follows(self, part: Rows) -> bool:
         with reading(part.file.place):
