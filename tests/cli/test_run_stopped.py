@@ -61,10 +61,11 @@ def test_killed_in_the_middle_of_a_round_it_goes_on_from_its_checkpoint(place, u
     assert not list((place / "run/checkpoints").iterdir())
 
 
-def test_ctrl_c_stops_at_a_checkpoint_and_says_how_to_go_on(place, unbroken):
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
+def test_a_signal_stops_in_the_middle_of_a_round_and_says_how_to_go_on(place, unbroken, sent):
     process = started("run", "long.toml", "--out", "run", cwd=place)
     wait_until(lambda: checkpoints(place), process)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(sent)
     _, said = process.communicate(timeout=60)
     assert process.returncode == 4, said
     assert "Stopping at the next checkpoint" in said
@@ -85,6 +86,27 @@ def test_a_time_budget_stops_cleanly_at_a_checkpoint(place, unbroken):
     assert not (place / "run/table.csv").exists()
     assert dynsnap("run", "long.toml", "--out", "run", "--time-budget", "540").exit_code == 0
     assert contents(place / "run") == unbroken
+
+
+def test_slices_that_end_within_a_round_add_up_to_the_run_that_nobody_stopped(place):
+    # Images, each round on its own: every slice ends at the first epoch that it has trained.
+    sliced = TINY.replace('name = "mlp"\nhidden = [8]', 'name = "cnn"\nwidth = 4')
+    sliced = sliced.replace("epochs = 8", "epochs = 3").replace(', "dynsnap-cyc"', "")
+    (place / "sliced.toml").write_text(sliced)
+    assert dynsnap("run", "sliced.toml", "--out", "whole", "-q").exit_code == 0
+    midway = 0
+    for _ in range(30):
+        ended = dynsnap("run", "sliced.toml", "--out", "run", "-q", "--time-budget", "0.001")
+        if ended.exit_code == 0:
+            break
+        assert ended.exit_code == 4, ended.stderr
+        assert ended.stderr.count("\n") == 1
+        assert "the time budget of 0.001 s is spent. What was done is in run. Go on" in ended.stderr
+        assert not (place / "run/table.csv").exists()
+        midway += bool(checkpoints(place))
+    assert ended.exit_code == 0
+    assert midway > 1
+    assert contents(place / "run") == contents(place / "whole")
 
 
 def test_two_processes_on_one_run_folder_are_refused(place):
