@@ -31,7 +31,7 @@ TASKS = {"large": True, "small": False}
 
 
 def paper(replicates: int) -> StudyPlan:
-    """The study as it is shipped, or with every method so many times."""
+    """The study as it is shipped, or with every method so many times; every round is trained."""
     text = (resources.files("dynsnap") / "studies/cifar100-paper.toml").read_text()
     if replicates > 1:
         own = text.index("[methods.singlebase]")
@@ -39,7 +39,7 @@ def paper(replicates: int) -> StudyPlan:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "study.toml")
         file.write_text(text)
-        return read_study(file)
+        return dataclasses.replace(read_study(file), prefixes=False, ahead=1)
 
 
 def main() -> None:

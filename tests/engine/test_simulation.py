@@ -28,14 +28,14 @@ def _quiet(caplog):
 
 
 def paper(tmp_path, **changes):
-    """The paper's study, with some lines of its file changed."""
+    """The paper's study, every round trained on its own, with some lines of its file changed."""
     text = (resources.files("dynsnap") / "studies/cifar100-paper.toml").read_text()
     for old, new in changes.items():
         assert old in text
         text = text.replace(old, new)
     file = tmp_path / "study.toml"
     file.write_text(text)
-    return read_study(file)
+    return dataclasses.replace(read_study(file), prefixes=False, ahead=1)
 
 
 @pytest.fixture(scope="module")
@@ -151,3 +151,9 @@ def test_settings_that_make_no_sense_are_refused(small):
         simulate(small, images=IMAGES, gpus=0)
     with pytest.raises(PlanError, match="`failing` must be a share below 1, got 1"):
         Mishaps(failing=1.0)
+
+
+def test_beginnings_of_longer_rounds_are_not_trained_on_paper_either(tmp_path):
+    plans = [dataclasses.replace(paper(tmp_path), prefixes=each) for each in (False, True)]
+    apart, shared = (simulate(plan, images=IMAGES, gpus=8, gpu=QUICK) for plan in plans)
+    assert shared.rounds < apart.rounds

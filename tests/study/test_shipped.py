@@ -1,6 +1,7 @@
 """The study files that come with dynsnap: each is read, planned, and held against the paper."""
 
 import csv
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -70,10 +71,27 @@ def test_the_paper_s_studies_have_its_methods_at_its_cost(data):
 
 def test_a_study_of_the_paper_counts_every_shared_round_once():
     # 20 step rounds, 1 with dropout, 1 long and 2 short cyclic ones per generation, and the twin.
-    assert len(outlook(read_study(STUDIES["cifar100-paper"])).rounds) == 3 * (20 + 1 + 1 + 2) + 1
-    assert outlook(read_study(STUDIES["cifar100-paper"])).cost == 3 * (20 + 1 + 2 + 2) + 1
-    # Unpruned ensembles of 30 make a third cyclic round certain.
-    assert len(outlook(read_study(STUDIES["cifar10-paper"])).rounds) == 3 * (7 + 1 + 1 + 3) + 1
+    assert len(outlook(read_study(STUDIES["yahoo-paper"])).rounds) == 3 * (20 + 1 + 1 + 2) + 1
+    assert outlook(read_study(STUDIES["yahoo-paper"])).cost == 3 * (20 + 1 + 2 + 2) + 1
+    # Where prefixes serve, the first short one is half of the long one.
+    assert len(outlook(read_study(STUDIES["cifar100-paper"])).rounds) == 3 * (20 + 1 + 1 + 1) + 1
+    assert outlook(read_study(STUDIES["cifar100-paper"])).cost == 3 * (20 + 1 + 2 + 1) + 1
+    # Unpruned ensembles of 30 make a third short one certain.
+    found = outlook(read_study(STUDIES["cifar10-paper"]))
+    assert (len(found.rounds), found.cost) == (3 * (7 + 1 + 1 + 2) + 1, 37)
+    assert (found.spared, found.spared_cost) == (3, 3)
+
+
+def test_the_sensitivity_study_trains_the_points_of_n_once():
+    """Of each generation one long round; the others are rounds that it has no more than one of."""
+    found = outlook(read_study(STUDIES["cifar100-sensitivity"]))
+    windows = [spec for spec in found.rounds if spec.recipe.selection == "window"]
+    alike = [spec for spec in windows if spec.recipe.window == 20]
+    assert {spec.recipe.epochs for spec in alike if spec.index == 0} == {800}
+    assert {spec.recipe.epochs for spec in alike if spec.index > 0} == {200}
+    # N = 1, 5, 10 (which m, beta and the window share) and 20, of 0.1, 0.5, 1 and 2 κ.
+    assert found.spared == 3 * 4
+    assert found.spared_cost == pytest.approx(3 * 3.6)
 
 
 @pytest.mark.parametrize(
@@ -137,7 +155,10 @@ def test_the_sensitivity_study_shares_its_rounds_with_the_paper_s():
     more = read_study(STUDIES["cifar100-sensitivity"])
     assert (paper.seed, paper.model, paper.training) == (more.seed, more.model, more.training)
     shared = set(outlook(paper).rounds) & set(outlook(more).rounds)
-    assert len(shared) == 3 * (1 + 2 + 1) + 1  # single, pruned, the long one of N = 20; the twin
+    assert len(shared) == 3 * (1 + 1) + 1  # single, the second cyclic one; the twin
+    # The first cyclic one is the longest of its study, so it is shared where both name the longest.
+    alone = replace(paper, methods=(*paper.methods, more.method("no-randomness")))
+    assert len(set(outlook(alone).rounds) & set(outlook(more).rounds)) == 3 * (1 + 1 + 1) + 1
 
 
 @pytest.mark.parametrize("data", SETS)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dynsnap import study
 from dynsnap.errors import DataError
 from dynsnap.report import Block, Bullets, Cell, Column, Document, Heading, Table
-from dynsnap.study import Planned, StudyPlan
+from dynsnap.study import Outlook, Planned, StudyPlan
 
 
 def planned(plan: StudyPlan) -> Document:
@@ -45,9 +45,18 @@ def _blocks(plan: StudyPlan) -> Iterator[Block]:
             f"{len(ahead.rounds)} rounds of training ({ahead.cost:.1f} κ of {plan.epochs} epochs) "
             "are certain: methods share rounds. "
             f"Generations: {generations}. Replicates: {plan.replicates}.",
+            *_spared(ahead),
             *notes,
         ),
     )
+
+
+def _spared(ahead: Outlook) -> Iterator[str]:
+    if ahead.spared:
+        yield (
+            f"{ahead.spared} more ({ahead.spared_cost:.1f} κ) need no training: they are the first "
+            "windows of longer rounds. The κ of a method above is what it costs on its own."
+        )
 
 
 def _line(one: Planned) -> tuple[Cell, ...]:

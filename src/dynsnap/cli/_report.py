@@ -170,7 +170,7 @@ class _Rounds:
 
     def __init__(self, folder: Path, plan: StudyPlan) -> None:
         self._plan = plan
-        self._stored = StoredRounds(folder)
+        self._stored = StoredRounds(folder, study.trained_as(plan))
 
     def of(self, method: Method, generation: int) -> list[Round]:
         """The rounds of an ensemble, as far as they are there."""

@@ -104,7 +104,7 @@ def size(
         )
     plan = study.read_study(folder / "study.toml")
     method = _method(plan, method_name)
-    stored = StoredRounds(folder)
+    stored = StoredRounds(folder, study.trained_as(plan))
     if stored.damaged and not stored.sound:
         raise FileError(f"All rounds in {folder} are damaged. Run the study again to train them.")
     truth = truth_of(folder)

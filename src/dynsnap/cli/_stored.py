@@ -2,28 +2,33 @@
 
 import dataclasses
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 from dynsnap import predictions
 from dynsnap._types import AnyArray, Labels, MemberScores
-from dynsnap.ensemble import Round, RoundSpec
+from dynsnap.ensemble import Round, RoundSpec, beginning
 from dynsnap.store import RunFolder
-from dynsnap.study import Ensemble
+from dynsnap.study import Ensemble, TrainedAs
 
 
 class StoredRounds:
     """The rounds of a run folder, found by what they are, not by their keys.
+
+    Args:
+        folder: The run folder.
+        trained_as: Says of a round which one is stored for it, as `study.trained_as` does.
 
     Attributes:
         sound: How many rounds can be used.
         damaged: How many cannot.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, trained_as: TrainedAs = lambda spec: spec) -> None:
         self._store = RunFolder(folder, weights=False)
-        self._keys: dict[str, dict[int, str]] = {}  # by all that names a round but its index
+        self._trained_as = trained_as
+        self._keys: dict[str, str] = {}  # by all that names a round
+        self._indices = 0
         self.sound = self.damaged = 0
         age: dict[str, float] = {}
         for entry in self._store.entries():
@@ -37,21 +42,19 @@ class StoredRounds:
             # A study that was edited may have left older rounds of the same name.
             if written >= age.get(name, 0.0):
                 age[name] = written
-                self._keys.setdefault(_family(spec), {})[spec["index"]] = entry.key
+                self._keys[name] = entry.key
+                self._indices = max(self._indices, spec["index"] + 1)
 
     def get(self, spec: RoundSpec) -> Round | None:
         """A round, None where it is not there or damaged."""
-        key = self._keys.get(_family(dataclasses.asdict(spec)), {}).get(spec.index)
-        return None if key is None else self._store.get(key, spec)
+        whole = self._trained_as(spec)
+        key = self._keys.get(json.dumps(dataclasses.asdict(whole), sort_keys=True))
+        done = None if key is None else self._store.get(key, whole)
+        return None if done is None else beginning(done, spec)
 
     def all_of(self, ensemble: Ensemble, *, seed: int) -> list[Round]:
         """All rounds that an ensemble could be made of, also those that it does not need."""
-        known = self._keys.get(_family(dataclasses.asdict(ensemble.spec(0, seed=seed))), {})
-        specs = [
-            ensemble.spec(index - ensemble.offset, seed=seed)
-            for index in sorted(known)
-            if index >= ensemble.offset
-        ]
+        specs = [ensemble.spec(i, seed=seed) for i in range(self._indices - ensemble.offset)]
         return [done for spec in specs if (done := self.get(spec)) is not None]
 
 
@@ -90,8 +93,3 @@ def truth_of(folder: Path, pattern: str = "*") -> Labels | None:
     for path in sorted((folder / "predictions").glob(f"{pattern}.parquet")):
         return predictions.read(path).truth
     return None
-
-
-def _family(spec: Mapping[str, Any]) -> str:
-    kept = {name: value for name, value in spec.items() if name != "index"}
-    return json.dumps(kept, sort_keys=True)

@@ -12,7 +12,7 @@ from dynsnap.engine._simulated_crew import Gpu, Mishaps, SimulatedCrew
 from dynsnap.engine._spread import More, Rules, Wave
 from dynsnap.ensemble import Round, RoundSpec, Trainer
 from dynsnap.errors import PlanError, TrainingError
-from dynsnap.study import StudyPlan
+from dynsnap.study import StudyPlan, trained_as
 from dynsnap.study._views import ensembles_of
 from dynsnap.study._waves import Ledger
 
@@ -77,7 +77,7 @@ def simulate(
         gpus=gpus, gpu=gpu or Gpu(), images=images, mishaps=mishaps or Mishaps(), seed=seed
     )
     store = _Store()
-    ledger = Ledger(_Nobody(), store, None)
+    ledger = Ledger(_Nobody(), store, None, trained_as=trained_as(plan))
     engine = _Engine(crew, rules or Rules())
     ledger.grow(ensembles_of(plan, len(images)), engine=engine, seed=plan.seed, ahead=plan.ahead)
     crew.finish()

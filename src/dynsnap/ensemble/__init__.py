@@ -1,5 +1,6 @@
 """Algorithm 1 and what surrounds it: pruning, combination, the paper's methods. Numpy only."""
 
+from dynsnap.ensemble._beginnings import beginning, begins, longest
 from dynsnap.ensemble._combine import COMBINATIONS, Combination, combine
 from dynsnap.ensemble._gain import expected_gain
 from dynsnap.ensemble._grow import (
@@ -54,6 +55,8 @@ __all__ = [
     "Size",
     "Teaching",
     "Trainer",
+    "beginning",
+    "begins",
     "best",
     "combine",
     "cost",
@@ -61,6 +64,7 @@ __all__ = [
     "grow",
     "grow_rounds",
     "judged",
+    "longest",
     "members",
     "method",
     "methods",

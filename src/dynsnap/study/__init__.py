@@ -5,6 +5,7 @@ from dynsnap.study._frontier import FRESH, Standing, frontier
 from dynsnap.study._inputs import INPUTS, SHOWN, shown_ids
 from dynsnap.study._outlook import Outlook, Planned, outlook
 from dynsnap.study._plan import DataPlan, Keep, StudyPlan, read_study
+from dynsnap.study._prefixes import TrainedAs, trained_as
 from dynsnap.study._publish import publish
 from dynsnap.study._run import StudyResult, run
 from dynsnap.study._sections import Section
@@ -70,6 +71,7 @@ __all__ = [
     "StudyResult",
     "Sweep",
     "SweepRow",
+    "TrainedAs",
     "TrainedEnsemble",
     "Trial",
     "Twins",
@@ -88,4 +90,5 @@ __all__ = [
     "shown_ids",
     "stored_members",
     "train_ensembles",
+    "trained_as",
 ]

@@ -64,6 +64,10 @@ class Ensemble:
             twin=self.twin,
         )
 
+    def certain(self, *, seed: int) -> list[RoundSpec]:
+        """The rounds that it needs whatever they turn out to be."""
+        return [self.spec(index, seed=seed) for index in range(self.wanted([]))]
+
     def refreshing(self, parent: str, *, seed: int) -> RoundSpec:
         """The round that trains on a carried member, which is stored under this name."""
         assert self.method.rolling is not None

@@ -1,10 +1,12 @@
 """What a study will train, before anything is trained."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from dynsnap.ensemble import Method, RoundSpec, cost
 from dynsnap.study._ensemble import Ensemble
 from dynsnap.study._plan import StudyPlan
+from dynsnap.study._prefixes import trained_as
 from dynsnap.study._views import ensembles_of
 
 
@@ -32,15 +34,19 @@ class Outlook:
 
     Attributes:
         methods: Every method, and every point of a sweep.
-        rounds: The rounds that are certain to be needed, each once however many share it.
+        rounds: The rounds that are certain to be trained, each once however many share it.
         cost: What they cost in κ, all generations and replicates together.
         epochs: Their epochs.
+        spared: Rounds that need no training, as they are the first windows of longer ones.
+        spared_cost: What they would have cost.
     """
 
     methods: tuple[Planned, ...]
     rounds: tuple[RoundSpec, ...]
     cost: float
     epochs: int
+    spared: int = 0
+    spared_cost: float = 0.0
 
 
 def outlook(plan: StudyPlan, *, generations: int = 3) -> Outlook:
@@ -59,16 +65,23 @@ def outlook(plan: StudyPlan, *, generations: int = 3) -> Outlook:
     """
     specs: dict[RoundSpec, None] = {}
     for ensemble in ensembles_of(plan, generations):
-        certain = [ensemble.spec(i, seed=plan.seed) for i in range(ensemble.wanted([]))]
-        specs.update(dict.fromkeys(certain))
+        specs.update(dict.fromkeys(ensemble.certain(seed=plan.seed)))
+    trained = dict.fromkeys(map(trained_as(plan), specs))
+    needed, spent = (_cost(rounds, plan.epochs) for rounds in (specs, trained))
     named = [(method.name, method) for method in plan.methods]
     named += [(method.name, method) for sweep in plan.sweeps for _, method in sweep.points]
     return Outlook(
         methods=tuple(_planned(name, method, plan.epochs) for name, method in named),
-        rounds=tuple(specs),
-        cost=sum(cost(spec.recipe, rounds=1, epochs=plan.epochs) for spec in specs),
-        epochs=sum(spec.recipe.epochs for spec in specs),
+        rounds=tuple(trained),
+        cost=spent,
+        epochs=sum(spec.recipe.epochs for spec in trained),
+        spared=len(specs) - len(trained),
+        spared_cost=needed - spent,
     )
+
+
+def _cost(specs: Iterable[RoundSpec], epochs: int) -> float:
+    return sum(cost(spec.recipe, rounds=1, epochs=epochs) for spec in specs)
 
 
 def _planned(name: str, method: Method, epochs: int) -> Planned:

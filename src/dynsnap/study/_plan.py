@@ -64,6 +64,8 @@ class StudyPlan:
             often: their replicates are rounds that bigger ensembles are made of anyway.
         ahead: Rounds that each pruned ensemble may train before it is certain to need them, so
             that a device which trains many at once is not left with a few at the end.
+        prefixes: Whether a cyclic round is taken as the first windows of a longer one, where the
+            study is certain to train one with windows of the same length.
         keep: Whether stored rounds hold the learners themselves, or their scores only.
         half: Whether stored scores are in half precision.
         resamples: How many resamples of the test inputs the intervals come from.
@@ -83,6 +85,7 @@ class StudyPlan:
     replicates: int = 1
     learners: Mapping[str, int] = field(default_factory=dict)
     ahead: int = 0
+    prefixes: bool = False
     keep: Keep = "scores"
     half: bool = False
     resamples: int = 1000
@@ -193,6 +196,7 @@ def _study(found: dict[str, Any], path: Path) -> StudyPlan:
         seed=study.take("seed", int, 0),
         replicates=study.take("replicates", int, 1),
         ahead=study.take("ahead", int, 0),
+        prefixes=study.take("prefixes", bool, False),
         keep=study.take("keep", str, "scores"),  # type: ignore[arg-type]  # checked by the plan
         half=study.take("half_precision", bool, False),
         resamples=study.take("resamples", int, 1000),

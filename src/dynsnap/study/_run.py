@@ -9,6 +9,7 @@ from dynsnap.ensemble import Engine, RoundSpec, RoundStore, Trainer, serial
 from dynsnap.errors import FileError, PlanError
 from dynsnap.study._inputs import INPUTS, write_inputs
 from dynsnap.study._plan import StudyPlan
+from dynsnap.study._prefixes import trained_as
 from dynsnap.study._table import Row, SweepRow, averaged, sweep_rows, table, write_rows
 from dynsnap.study._views import Shelf, ensembles_of, generations_of, write_predictions
 from dynsnap.study._waves import Ledger, StudyMonitor
@@ -76,7 +77,7 @@ def run(
     """
     if len(stream.generations) < 2:
         raise PlanError("A study compares generations, and this one has only one: let it grow.")
-    ledger = Ledger(trainer, store, monitor, stream)
+    ledger = Ledger(trainer, store, monitor, stream, trained_as=trained_as(plan))
     ensembles = ensembles_of(plan, len(stream.generations))
     if training:
         ledger.grow(ensembles, engine=engine, seed=plan.seed, ahead=plan.ahead)
@@ -119,7 +120,8 @@ def run(
             over=[point.over for point in points],
             point=[point.point for point in points],
         )
-    used = set(itertools.chain.from_iterable(map(ledger.specs, ledger.grown)))
+    needed = itertools.chain.from_iterable(map(ledger.specs, ledger.grown))
+    used = set(map(ledger.trained_as, needed))
     return StudyResult(
         rows=tuple(rows),
         sweeps=points,

@@ -11,6 +11,7 @@ from dynsnap.ensemble import Engine, Method, RoundStore, Trainer, serial
 from dynsnap.errors import PlanError
 from dynsnap.study._ensemble import Ensemble
 from dynsnap.study._plan import StudyPlan
+from dynsnap.study._prefixes import trained_as
 from dynsnap.study._views import Price, price
 from dynsnap.study._waves import Ledger, StudyMonitor
 
@@ -66,7 +67,7 @@ def train_ensembles(
     The store must keep weights. Rounds that it holds are not trained again.
     """
     check_generations(stream, generations)
-    ledger = Ledger(trainer, store, monitor, stream)
+    ledger = Ledger(trainer, store, monitor, stream, trained_as=trained_as(plan))
     ensembles = [
         Ensemble(method=method, generation=number, replicate=replicate) for number in generations
     ]

@@ -16,6 +16,7 @@ from dynsnap.ensemble import (
     RoundStore,
     Size,
     Trainer,
+    beginning,
     round_key,
     train_rounds,
 )
@@ -44,6 +45,11 @@ class Ledger:
     """Which rounds each ensemble is made of. Their scores and weights stay in the store.
 
     What is held in memory does not grow with the data: accuracies and times only.
+
+    Attributes:
+        trained_as: Says of a round which one is trained and stored for it: itself, unless it is the
+            beginning of a longer one.
+        heads: What is known of the rounds that are stored.
     """
 
     def __init__(
@@ -52,6 +58,8 @@ class Ledger:
         store: RoundStore,
         monitor: StudyMonitor | None,
         stream: Stream | None = None,
+        *,
+        trained_as: Callable[[RoundSpec], RoundSpec] = lambda spec: spec,
     ) -> None:
         self._trainer = trainer
         self._store = store
@@ -65,6 +73,7 @@ class Ledger:
         self._refreshed: dict[Ensemble, list[Round]] = {}
         self._decided: dict[tuple[Ensemble, int], int] = {}
         self._stream = stream
+        self.trained_as = trained_as
 
     @cached_property
     def casting(self) -> Casting:
@@ -164,10 +173,20 @@ class Ledger:
     def load(self, spec: RoundSpec) -> Round:
         """A round with its scores, from the store: never from memory, so that a resumed study sees
         exactly what one in a single go does."""
-        done = self._store.get(round_key(self._trainer, spec), spec)
+        whole = self.trained_as(spec)
+        done = self._store.get(round_key(self._trainer, whole), whole)
         if done is None:
-            raise FileError(f"{spec} was removed or damaged while the study ran. Run it again.")
-        return done
+            raise FileError(f"{whole} was removed or damaged while the study ran. Run it again.")
+        return beginning(done, spec)
+
+    def _known(self, specs: Sequence[RoundSpec]) -> list[Round]:
+        """The heads of those of these rounds that are there."""
+        wholes = [(spec, self.heads.get(self.trained_as(spec))) for spec in specs]
+        return [beginning(whole, spec) for spec, whole in wholes if whole is not None]
+
+    def _lacking(self, specs: Sequence[RoundSpec]) -> list[RoundSpec]:
+        """What is to be trained so that all of these rounds are there."""
+        return [whole for whole in map(self.trained_as, specs) if whole not in self.heads]
 
     def _own_rounds(self, ensemble: Ensemble) -> list[Round]:
         grown = self.grown[ensemble]
@@ -195,12 +214,14 @@ class Ledger:
 
     def _concerned(self) -> list[Ensemble]:
         """The ensembles that may want something else since the latest rounds are there."""
-        found = {(spec.recipe, spec.generation, spec.replicate) for spec in self._latest}
+        # Not by the whole recipe: the latest may be longer rounds, whose beginnings were wanted.
+        found = {(one.recipe.schedule, one.generation, one.replicate) for one in self._latest}
         self._latest.clear()
         return [
             one
             for one in self.grown
-            if one.method.rolling or (one.method.recipe, one.generation, one.replicate) in found
+            if one.method.rolling
+            or (one.method.recipe.schedule, one.generation, one.replicate) in found
         ]
 
     def _begin_wave(self, specs: Sequence[RoundSpec]) -> None:
@@ -218,16 +239,15 @@ class Ledger:
             while more := self._wanted(ensemble, rounds):
                 have = len(rounds)
                 specs = [ensemble.spec(have + i, seed=seed) for i in range(more)]
-                lacking = [spec for spec in specs if spec not in self.heads]
+                lacking = self._lacking(specs)
                 if lacking:
                     early = [
                         ensemble.spec(have + more + i, seed=seed)
                         for i in range(ahead if ensemble.open_ended else 0)
                     ]
-                    lacking += [spec for spec in early if spec not in self.heads]
-                    missing.update(dict.fromkeys(lacking))
+                    missing.update(dict.fromkeys(lacking + self._lacking(early)))
                     break
-                rounds.extend(self.heads[spec] for spec in specs)
+                rounds.extend(self._known(specs))
             missing.update(dict.fromkeys(self._to_refresh(ensemble, seed)))
         return list(missing)
 
@@ -241,7 +261,9 @@ class Ledger:
         if ensemble.wanted(self.grown[ensemble], ensemble.new_members):
             return []
         specs = [
-            ensemble.refreshing(f"{round_key(self._trainer, spec)}/{place}", seed=seed)
+            ensemble.refreshing(
+                f"{round_key(self._trainer, self.trained_as(spec))}/{place}", seed=seed
+            )
             for spec, place in self.casting.carried(ensemble).who
         ]
         lacking = [spec for spec in specs if spec not in self.heads]
