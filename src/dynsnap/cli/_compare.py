@@ -29,7 +29,8 @@ from dynsnap.errors import PlanError
     "--top-k",
     type=click.IntRange(min=1),
     multiple=True,
-    help="Add the top-k metrics for this k to those for 2. May be repeated.",
+    help="Add the top-k metrics for this k to those for 2 and, with more than 20 classes, 5. "
+    "May be repeated.",
 )
 @click.option(
     "--by",
@@ -118,7 +119,7 @@ def compare(
             twin=noise_floor is not None,
             confidence=confidence,
             resamples=resamples,
-            top_k=(2, *top_k),
+            top_k=(*comparison.default_top_k(len(blocks.classes)), *top_k),
             seed=seed,
             spread=spread,
         )

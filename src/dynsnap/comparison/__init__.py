@@ -2,7 +2,7 @@
 
 from dynsnap.comparison._apart import measure_apart
 from dynsnap.comparison._compare import compare, compare_at_levels, compare_blocks
-from dynsnap.comparison._count import AlignedBlocks, Spread
+from dynsnap.comparison._count import AlignedBlocks, Spread, default_top_k
 from dynsnap.comparison._flips import flips, write_flips
 from dynsnap.comparison._json import SCHEMA, to_json
 from dynsnap.comparison._results import (
@@ -37,6 +37,7 @@ __all__ = [
     "compare",
     "compare_at_levels",
     "compare_blocks",
+    "default_top_k",
     "flips",
     "measure_apart",
     "to_json",

@@ -10,6 +10,7 @@ from dynsnap._types import AnyArray, Floats
 from dynsnap.comparison._bootstrap import Bootstrap, Formula, Metrics, Sampled
 from dynsnap.comparison._corrected import corrected
 from dynsnap.comparison._count import Counted
+from dynsnap.comparison._families import lost_between
 from dynsnap.comparison._notes import notes
 from dynsnap.comparison._results import (
     Comparison,
@@ -22,7 +23,7 @@ from dynsnap.comparison._results import (
     PairResult,
     TransitionCounts,
 )
-from dynsnap.metrics import catalogue, mcnemar_of_counts
+from dynsnap.metrics import catalogue, majority_classes, mcnemar_of_counts
 from dynsnap.metrics._tally_formulas import (
     agreement_metrics,
     cohen_kappa,
@@ -92,6 +93,7 @@ class _Assembly:
             has_truth=layout.truth,
             has_scores=all(layout.scored),
             slices=counted.slices,
+            families=counted.families,
             restless=counted.gallery.restless,
             ambiguity_so_far=counted.gallery.ambiguity,
         )
@@ -158,6 +160,10 @@ class _Assembly:
             transitions=_transitions(cases),
             mcnemar=_mcnemar(cases),
             flows=tuple(self._flows(place)),
+            lost_between={
+                name: tuple(lost_between(tally.flows[place], counted.classes, family))
+                for name, family in counted.families.items()
+            },
             groups=corrected(self._groups(place)),
             noise_floor=floor,
             flipped=counted.gallery.flipped(*tally.layout.pairs[place]),
@@ -169,7 +175,11 @@ class _Assembly:
 
     def _flows(self, place: int) -> Iterator[Flow]:
         names, known = self.counted.classes, self.counted.tally.layout.truth
-        for (true, old, new), inputs in self.counted.tally.flows[place].most(_FLOWS):
+        flows = self.counted.tally.flows[place]
+        found = dict(flows.most(_FLOWS))
+        if known:  # with many classes, ways from wrong to wrong would leave no room for others
+            found |= dict(flows.most_lost(_FLOWS))
+        for (true, old, new), inputs in sorted(found.items(), key=lambda one: (-one[1], one[0])):
             yield Flow(names[true] if known else None, names[old], names[new], inputs)
 
     def _groups(self, place: int) -> Iterator[GroupResult]:
@@ -185,13 +195,13 @@ class _Assembly:
                 yield from self._results("slice", column, names, place, sums, cases)
 
     def _by_frequency(self, place: int, sums: Floats, cases: AnyArray) -> Iterator[GroupResult]:
-        """Majority classes, which cover the first 90 % of the inputs by frequency, and the rest."""
+        """Majority classes, which cover 90 % of the inputs, most frequent first, and the rest."""
         inputs = cases.sum(axis=1)
-        order = np.argsort(-inputs, kind="stable")
-        order = order[inputs[order] > 0]
-        before = np.cumsum(inputs[order]) - inputs[order]
-        covered = before >= self.minority_share * inputs.sum()
-        parts = {"majority": np.sort(order[~covered]), "minority": np.sort(order[covered])}
+        majority = majority_classes(inputs, share=self.minority_share)
+        parts = {
+            "majority": np.flatnonzero(majority),
+            "minority": np.flatnonzero(~majority & (inputs > 0)),
+        }
         if not len(parts["minority"]):
             return
         yield from self._results(

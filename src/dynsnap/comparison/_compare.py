@@ -22,7 +22,7 @@ def compare(
     noise_floor: Predictions | str | Path | None = None,
     confidence: float = 0.95,
     resamples: int = 1000,
-    top_k: Sequence[int] = (2,),
+    top_k: Sequence[int] | None = None,
     seed: int = 0,
     minority_share: float = 0.9,
     spread: Spread | None = None,
@@ -43,7 +43,8 @@ def compare(
             much retraining changes by itself.
         confidence: The level of every interval.
         resamples: How many resamples the intervals come from.
-        top_k: The k of top-k accuracy and top-k consistency.
+        top_k: The k of top-k accuracy and top-k consistency; by default 2 and, with more than 20
+            classes, 5.
         seed: Names the resamples; the same seed gives the same intervals.
         minority_share: Majority classes cover this share of the inputs, most frequent first; all
             others are minority classes.
@@ -88,7 +89,7 @@ def compare_blocks(
     twin: bool = False,
     confidence: float = 0.95,
     resamples: int = 1000,
-    top_k: Sequence[int] = (2,),
+    top_k: Sequence[int] | None = None,
     seed: int = 0,
     minority_share: float = 0.9,
     spread: Spread | None = None,
@@ -100,7 +101,7 @@ def compare_blocks(
         twin: Whether the last one is the first one trained again, for the noise floor.
         confidence: The level of every interval.
         resamples: How many resamples the intervals come from.
-        top_k: The k of top-k metrics.
+        top_k: The k of top-k metrics; by default 2 and, with more than 20 classes, 5.
         seed: Names the resamples.
         minority_share: Majority classes cover this share of the inputs.
         spread: Has parts of files counted by other processes.
@@ -129,7 +130,7 @@ def compare_at_levels(
     *,
     twin: bool = False,
     resamples: int = 1000,
-    top_k: Sequence[int] = (2,),
+    top_k: Sequence[int] | None = None,
     seed: int = 0,
     minority_share: float = 0.9,
     spread: Spread | None = None,
@@ -141,7 +142,7 @@ def compare_at_levels(
         confidences: The levels; there is a comparison for each.
         twin: Whether the last generation is the first one trained again.
         resamples: How many resamples the intervals come from.
-        top_k: The k of top-k metrics.
+        top_k: The k of top-k metrics; by default 2 and, with more than 20 classes, 5.
         seed: Names the resamples.
         minority_share: Majority classes cover this share of the inputs.
         spread: Has parts of files counted by other processes.
@@ -159,7 +160,7 @@ def compare_at_levels(
 
 
 def _count(
-    blocks: AlignedBlocks, *, twin: bool, top_k: Sequence[int], spread: Spread | None
+    blocks: AlignedBlocks, *, twin: bool, top_k: Sequence[int] | None, spread: Spread | None
 ) -> Counted:
     counted = count(blocks, twin=twin, top_k=top_k, spread=spread)
     refuse_strange_labels(counted, blocks)

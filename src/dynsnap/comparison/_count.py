@@ -12,6 +12,8 @@ from dynsnap.metrics._tally import Tally
 from dynsnap.predictions import Aligned, AlignedStream, AlignmentReport, Predictions
 from dynsnap.predictions._stream import rows_of_part
 
+_FEW_CLASSES = 20  # up to so many, five of them are too many to say much
+
 log = logging.getLogger("dynsnap.comparison")
 
 
@@ -66,6 +68,7 @@ class Counted:
         left_out: The k of top-k metrics that there are too few classes for.
         notes: What the predictions say about themselves.
         gallery: Some of the inputs themselves.
+        families: For each slice that is made of whole classes, the value of each class.
     """
 
     tally: Tally
@@ -77,6 +80,7 @@ class Counted:
     left_out: tuple[int, ...]
     notes: tuple[str, ...]
     gallery: Gallery
+    families: dict[str, dict[str, str]]
 
 
 class Spread(Protocol):
@@ -91,11 +95,21 @@ class Spread(Protocol):
     ) -> Iterator[Any]: ...
 
 
+def default_top_k(classes: int) -> tuple[int, ...]:
+    """The k of top-k metrics where nobody says which: 2 and, with more than 20 classes, 5.
+
+    Example:
+        >>> default_top_k(10), default_top_k(100)
+        ((2,), (2, 5))
+    """
+    return (2, 5) if classes > _FEW_CLASSES else (2,)
+
+
 def count(
     blocks: AlignedBlocks,
     *,
     twin: bool = False,
-    top_k: Sequence[int] = (2,),
+    top_k: Sequence[int] | None = None,
     spread: Spread | None = None,
 ) -> Counted:
     """Count all that metrics are made of, in one pass over the blocks.
@@ -106,13 +120,15 @@ def count(
     Args:
         blocks: The generations, oldest first.
         twin: Whether the last one is the first one trained again on the same data.
-        top_k: The k of top-k metrics.
+        top_k: The k of top-k metrics; by default 2 and, with more than 20 classes, 5.
         spread: Has the parts of files counted elsewhere, if they are such that others can read.
     """
     report = blocks.report
     regular = len(report.names) - twin
     if regular < 2:
         raise PlanError("There is nothing to compare with. Give at least two generations.")
+    if top_k is None:
+        top_k = default_top_k(len(blocks.classes))
     if any(k < 1 for k in top_k):
         raise PlanError(f"`top_k` must be at least 1, got {min(top_k)}.")
     wanted = tuple(sorted(set(top_k)))
@@ -144,6 +160,7 @@ def count(
         left_out=tuple(k for k in wanted if k > len(blocks.classes)),
         notes=total.notes,
         gallery=total.gallery,
+        families=total.kinship.families(blocks.classes, total.slices),
     )
 
 

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from dynsnap.comparison._examples import Gallery
+from dynsnap.comparison._families import Kinship
 from dynsnap.metrics._tally import Tally
 from dynsnap.metrics._tally_layout import Layout
 from dynsnap.predictions import AlignedStream, Predictions
@@ -24,12 +25,14 @@ class PartCounted:
     Attributes:
         tally: The sums.
         gallery: Some of the inputs themselves.
+        kinship: Which classes and values of slices occur together.
         slices: The values of each slice.
         notes: What the predictions say about themselves.
     """
 
     tally: Tally
     gallery: Gallery
+    kinship: Kinship
     slices: dict[str, tuple[str, ...]]
     notes: tuple[str, ...]
 
@@ -37,6 +40,7 @@ class PartCounted:
         """Add the sums of the rows that come next."""
         self.tally.merge(later.tally)
         self.gallery.merge(later.gallery)
+        self.kinship.merge(later.kinship)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,6 +106,7 @@ class PartCounter:
         counted = counted or self._begun(block)
         counted.tally.add(block, start=start)
         counted.gallery.add(block[: self._regular])
+        counted.kinship.add(block[0])
         return counted
 
     def _begun(self, block: Block) -> PartCounted:
@@ -127,6 +132,7 @@ class PartCounter:
         return PartCounted(
             tally=Tally(layout),
             gallery=Gallery(self._regular),
+            kinship=Kinship(),
             slices=slices,
             notes=tuple(dict.fromkeys(said)),
         )

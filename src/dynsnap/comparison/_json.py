@@ -37,6 +37,7 @@ def to_json(comparison: Comparison) -> dict[str, Any]:
         "inputs": comparison.inputs,
         "classes": list(comparison.classes),
         "slices": {column: list(values) for column, values in comparison.slices.items()},
+        "families": {name: dict(family) for name, family in comparison.families.items()},
         "has_truth": comparison.has_truth,
         "has_scores": comparison.has_scores,
         "weighted": comparison.weighted,
@@ -81,6 +82,10 @@ def _pair(pair: PairResult) -> dict[str, Any]:
             {"truth": flow.truth, "old": flow.old, "new": flow.new, "inputs": flow.inputs}
             for flow in pair.flows
         ],
+        "lost_between": {
+            name: [{"truth": flow.truth, "new": flow.new, "inputs": flow.inputs} for flow in flows]
+            for name, flows in pair.lost_between.items()
+        },
         "groups": [_group(each) for each in pair.groups],
         "flipped": [_flipped(each) for each in pair.flipped],
         "noise_floor": None if pair.noise_floor is None else _metrics(pair.noise_floor),

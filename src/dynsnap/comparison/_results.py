@@ -122,7 +122,10 @@ class PairResult:
     Attributes:
         transitions: Counts of the four cases, None without truth.
         mcnemar: p-value of McNemar's exact test that lost and gained are equally likely.
-        flows: The changed labels, most frequent first, at most a few hundred.
+        flows: The changed labels, most frequent first, at most a few hundred, and as many of
+            those that were right before.
+        lost_between: For each slice that is a family of classes, the inputs lost by the family of
+            their true class and that of their new label, most frequent first.
         groups: Classes, slices, majority and minority classes.
         noise_floor: The flip metrics between OLD and its twin, trained again on the same data.
         flipped: Of a generation and the next, some of the inputs lost (without truth, changed):
@@ -135,6 +138,7 @@ class PairResult:
     transitions: TransitionCounts | None = None
     mcnemar: float | None = None
     flows: tuple[Flow, ...] = ()
+    lost_between: Mapping[str, tuple[Flow, ...]] = field(default_factory=dict)
     groups: tuple[GroupResult, ...] = ()
     noise_floor: Estimates | None = None
     flipped: tuple[FlippedInput, ...] = ()
@@ -151,6 +155,8 @@ class Comparison:
         agreement: Metrics of all generations at once (Fleiss' kappa, ambiguity, ...).
         notes: What was left out and why, and what the reader should know, one sentence each.
         confidence: The level of every interval.
+        families: For each slice that is made of whole classes, such as superclasses, the value of
+            every class that occurs.
         restless: The inputs whose label changed most often, at least twice; at most a few hundred.
         ambiguity_so_far: For every generation, the share of inputs that it or one between it and
             the first labelled unlike the first.
@@ -170,6 +176,7 @@ class Comparison:
     has_truth: bool = True
     has_scores: bool = True
     slices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    families: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     restless: tuple[RestlessInput, ...] = ()
     ambiguity_so_far: tuple[float, ...] = ()
 

@@ -21,10 +21,12 @@ from dynsnap.data._sources import SOURCES, load
 from dynsnap.data._split import from_arrivals, from_generations, split
 from dynsnap.data._tables import read_table
 from dynsnap.data._text_csv import read_ag_news, read_text_csv, read_yahoo_answers
+from dynsnap.data._training_rows import TRAINING_ROWS, training_rows
 from dynsnap.data._untouched import untouched_rows
 
 __all__ = [
     "SOURCES",
+    "TRAINING_ROWS",
     "DataSet",
     "Excerpt",
     "GrowthPlan",
@@ -59,6 +61,7 @@ __all__ = [
     "read_yahoo_answers",
     "reading_options",
     "split",
+    "training_rows",
     "untouched_rows",
     "write_excerpts",
     "yahoo_growth",

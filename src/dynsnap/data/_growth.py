@@ -10,6 +10,7 @@ import numpy as np
 from dynsnap import seeds
 from dynsnap._types import Flags, Floats, Positions
 from dynsnap.data._pool import Pool, Stream, rank_in_class
+from dynsnap.data._training_rows import with_training_rows
 from dynsnap.data._untouched import check_untouched
 from dynsnap.errors import DataError, PlanError, did_you_mean
 
@@ -163,7 +164,7 @@ def grow(train: Pool, plan: GrowthPlan, *, test: Pool | None = None) -> Stream:
         evaluation["late"] = test.take(held.late, name=f"{test.name} (late classes)")
     if plan.untouched:
         evaluation["untouched"] = aside
-    return Stream(
+    stream = Stream(
         pool=pool,
         generations=tuple(generations),
         validation=tuple(counts),
@@ -171,6 +172,7 @@ def grow(train: Pool, plan: GrowthPlan, *, test: Pool | None = None) -> Stream:
         late=tuple(name for name in train.classes if name in plan.late),
         untouched=tuple(arrived) if plan.untouched else (),
     )
+    return with_training_rows(stream)
 
 
 def _where_it_is(name: str, train: Pool) -> str:

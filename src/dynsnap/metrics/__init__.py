@@ -35,6 +35,7 @@ from dynsnap.metrics._calibration import expected_calibration_error
 from dynsnap.metrics._catalogue import Direction, Metric, Need, Scope, aliases, catalogue, metric
 from dynsnap.metrics._correlation import cosine, pearson
 from dynsnap.metrics._distance import correct_distance, correctness, distances, minkowski
+from dynsnap.metrics._majority import majority_classes
 from dynsnap.metrics._many import ambiguity, discrepancy, fleiss_kappa, krippendorff_alpha
 from dynsnap.metrics._mcnemar import mcnemar, mcnemar_of_counts
 from dynsnap.metrics._probability import jensen_shannon, prediction_difference
@@ -75,6 +76,7 @@ __all__ = [
     "fleiss_kappa",
     "jensen_shannon",
     "krippendorff_alpha",
+    "majority_classes",
     "mcnemar",
     "mcnemar_of_counts",
     "metric",

@@ -48,11 +48,28 @@ class Flows:
 
     def most(self, count: int) -> list[tuple[tuple[int, int, int], int]]:
         """The largest flows, as ((true class, old, new), inputs); equal ones by class."""
+        return self._largest(*self._counted(), count)
+
+    def most_lost(self, count: int | None = None) -> list[tuple[tuple[int, int, int], int]]:
+        """The same of those whose old label was right; all of them without a count.
+
+        Without truth all true classes are 0, and what is found is of no use.
+        """
+        keys, counts = self._counted()
+        true, old, _ = np.unravel_index(keys, (self.classes,) * 3)
+        lost = true == old
+        return self._largest(keys[lost], counts[lost], count)
+
+    def _counted(self) -> tuple[AnyArray, AnyArray]:
         self._settle()
-        keys, counts = self._keys, self._counts
-        if self._table is not None:
-            keys = np.flatnonzero(self._table)
-            counts = self._table[keys]
+        if self._table is None:
+            return self._keys, self._counts
+        keys = np.flatnonzero(self._table)
+        return keys, self._table[keys]
+
+    def _largest(
+        self, keys: AnyArray, counts: AnyArray, count: int | None
+    ) -> list[tuple[tuple[int, int, int], int]]:
         order = np.lexsort((keys, -counts))[:count]
         unpacked = np.unravel_index(keys[order], (self.classes,) * 3)
         found = zip(*(axis.tolist() for axis in unpacked), strict=True)
