@@ -179,11 +179,6 @@ class Ledger:
             raise FileError(f"{whole} was removed or damaged while the study ran. Run it again.")
         return beginning(done, spec)
 
-    def _known(self, specs: Sequence[RoundSpec]) -> list[Round]:
-        """The heads of those of these rounds that are there."""
-        wholes = [(spec, self.heads.get(self.trained_as(spec))) for spec in specs]
-        return [beginning(whole, spec) for spec, whole in wholes if whole is not None]
-
     def _lacking(self, specs: Sequence[RoundSpec]) -> list[RoundSpec]:
         """What is to be trained so that all of these rounds are there."""
         return [whole for whole in map(self.trained_as, specs) if whole not in self.heads]
@@ -247,7 +242,7 @@ class Ledger:
                     ]
                     missing.update(dict.fromkeys(lacking + self._lacking(early)))
                     break
-                rounds.extend(self._known(specs))
+                rounds.extend(beginning(self.heads[self.trained_as(one)], one) for one in specs)
             missing.update(dict.fromkeys(self._to_refresh(ensemble, seed)))
         return list(missing)
 
