@@ -3,15 +3,14 @@
 import pytest
 import torch
 from torch import nn
-from torch.nn import functional
 
 from dynsnap.train.models import resnet
 from dynsnap.train.models._residual import SameConv
 from dynsnap.train.side_by_side._group import Grouping, can_be_grouped
 from dynsnap.train.side_by_side._layers import (
+    GroupedBatchNorm,
     GroupedConvolution,
     GroupedDropout,
-    GroupedHalving,
     GroupedLinear,
 )
 
@@ -27,53 +26,85 @@ def filled(layer, plains):
     return layer
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda: SameConv(3, 16, 3),  # fewer inputs than outputs: padded to a square
-        lambda: SameConv(16, 16, 3),
-        lambda: SameConv(8, 4, 3),  # more inputs than outputs: left as it is
-        lambda: SameConv(4, 8, 1, 2),  # a projection: a matrix product
-        lambda: nn.Conv2d(4, 6, 5, padding=2, stride=2),
-        lambda: nn.Conv2d(4, 6, 1),
-    ],
-)
-def test_a_grouped_convolution_is_its_members_side_by_side(make):
+CONVOLUTIONS = {
+    "stem": lambda: SameConv(3, 16, 3),
+    "square": lambda: SameConv(16, 16, 3),
+    "halving": lambda: SameConv(8, 4, 3, 2),
+    "projection": lambda: SameConv(4, 8, 1, 2),
+    "5x5": lambda: nn.Conv2d(4, 6, 5, padding=2, stride=2),
+    "1x1": lambda: nn.Conv2d(4, 6, 1),
+    "same": lambda: nn.Conv2d(4, 6, 3, padding="same"),
+    "valid": lambda: nn.Conv2d(4, 6, 3, padding="valid", bias=False),
+}
+
+
+@pytest.mark.parametrize("side", [8, 7])
+@pytest.mark.parametrize("make", CONVOLUTIONS.values(), ids=CONVOLUTIONS)
+def test_a_grouped_convolution_is_its_members_one_behind_the_other(make, side):
     torch.manual_seed(0)
     plains = [make().double() for _ in range(ROUNDS)]
+    assert GroupedConvolution.suits(plains[0])
     layer = filled(GroupedConvolution(plains[0], ROUNDS, bias=True), plains).double()
-    images = torch.randn(2, ROUNDS, plains[0].in_channels, 8, 8, dtype=torch.float64)
-    alone = torch.cat([one(images[:, place]) for place, one in enumerate(plains)], dim=1)
-    torch.testing.assert_close(layer(images.flatten(1, 2)), alone)
-
-
-@pytest.mark.parametrize(("inputs", "outputs", "side"), [(4, 8, 8), (4, 8, 7), (4, 4, 8)])
-def test_a_halving_convolution_cut_into_phases_is_the_lopsided_one(inputs, outputs, side):
-    torch.manual_seed(0)
-    plains = [SameConv(inputs, outputs, 3, 2).double() for _ in range(ROUNDS)]
-    layer = filled(GroupedHalving(plains[0], ROUNDS, bias=True), plains).double()
-    images = torch.randn(2, ROUNDS, inputs, side, side, dtype=torch.float64, requires_grad=True)
-    alone = torch.cat([one(images[:, place]) for place, one in enumerate(plains)], dim=1)
-    together = layer(images.flatten(1, 2))
+    images = torch.randn(ROUNDS, 2, plains[0].in_channels, side, side, dtype=torch.float64)
+    images.requires_grad_()
+    alone = torch.cat([one(images[place]) for place, one in enumerate(plains)])
+    together = layer(images.flatten(0, 1))
     torch.testing.assert_close(together, alone)
-    both = [torch.autograd.grad(out.square().sum(), images)[0] for out in (alone, together)]
-    torch.testing.assert_close(*both)
+    slopes = torch.autograd.grad(alone.square().sum(), [images, *[one.weight for one in plains]])
+    found = torch.autograd.grad(together.square().sum(), [images, layer.weight])
+    torch.testing.assert_close(found[0], slopes[0])
+    torch.testing.assert_close(found[1], torch.cat(slopes[1:]))
 
 
-def test_a_grouped_linear_layer_is_its_members_side_by_side():
+@pytest.mark.parametrize(
+    "plain",
+    [
+        nn.Conv2d(4, 4, (3, 1)),
+        nn.Conv2d(4, 4, 3, stride=(1, 2)),
+        nn.Conv2d(4, 4, 3, dilation=2),
+        nn.Conv2d(4, 4, 3, groups=2),
+        nn.Conv2d(4, 4, 3, padding=(1, 0)),
+        nn.Conv2d(4, 4, 2, padding="same"),
+        nn.Conv2d(4, 4, 3, padding=1, padding_mode="reflect"),
+    ],
+    ids=str,
+)
+def test_a_convolution_of_another_kind_is_left_alone(plain):
+    assert not GroupedConvolution.suits(plain)
+
+
+def test_a_grouped_batch_norm_is_its_members_one_behind_the_other():
+    torch.manual_seed(0)
+    plains = [nn.BatchNorm2d(5, eps=1e-3, momentum=0.01).double() for _ in range(ROUNDS)]
+    with torch.no_grad():
+        for one in plains:
+            one.weight.normal_()
+            one.bias.normal_()
+    layer = filled(GroupedBatchNorm(plains[0], ROUNDS).double(), plains)
+    images = 3 + torch.randn(ROUNDS, 4, 5, 3, 2, dtype=torch.float64)
+    for training in (True, False):
+        alone = [one.train(training)(images[place]) for place, one in enumerate(plains)]
+        together = layer.train(training)(images.flatten(0, 1))
+        torch.testing.assert_close(together, torch.cat(alone))
+    for name in ("running_mean", "running_var"):
+        expected = torch.cat([getattr(one, name) for one in plains])
+        torch.testing.assert_close(getattr(layer, name), expected)
+
+
+def test_a_grouped_linear_layer_is_its_members_one_behind_the_other():
     torch.manual_seed(0)
     plains = [nn.Linear(5, 4) for _ in range(ROUNDS)]
     layer = filled(GroupedLinear(plains[0], ROUNDS), plains)
-    rows = torch.randn(6, ROUNDS, 5)
-    alone = torch.cat([one(rows[:, place]) for place, one in enumerate(plains)], dim=1)
-    torch.testing.assert_close(layer(rows.flatten(1)), alone)
+    rows = torch.randn(ROUNDS, 6, 5)
+    alone = torch.cat([one(rows[place]) for place, one in enumerate(plains)])
+    torch.testing.assert_close(layer(rows.flatten(0, 1)), alone)
 
 
 def test_every_round_has_a_dropout_rate_of_its_own():
     torch.manual_seed(0)
     layer = GroupedDropout(2)
     layer.get_buffer("rates").copy_(torch.tensor([0.0, 0.5]))
-    dropped = (layer(torch.ones(400, 2 * 50)).view(400, 2, 50) == 0).float().mean(dim=(0, 2))
+    dropped = (layer(torch.ones(2 * 400, 50)).view(2, 400, 50) == 0).float().mean(dim=(1, 2))
     assert dropped[0] == 0
     assert abs(dropped[1] - 0.5) < 0.02
     assert torch.equal(layer.eval()(torch.ones(3, 4)), torch.ones(3, 4))
@@ -83,15 +114,15 @@ def test_a_resnet_can_be_grouped():
     assert can_be_grouped(resnet(20, 10, dropout=0.1), torch.randn(3, 3, 32, 32))
 
 
-class MixesChannels(nn.Module):
-    """Normalises over all channels, so rounds side by side would leak into each other."""
+class MixesImages(nn.Module):
+    """Takes off the mean of the batch, so rounds side by side would leak into each other."""
 
     def __init__(self):
         super().__init__()
         self.first, self.output = nn.Conv2d(3, 8, 3), nn.Linear(8, 5)
 
     def forward(self, images):
-        return self.output(functional.softmax(self.first(images).mean((2, 3)), dim=1))
+        return self.output(self.first(images - images.mean(0)).mean((2, 3)))
 
 
 class Branches(nn.Module):
@@ -106,7 +137,7 @@ class Branches(nn.Module):
         return self.output(means if means.sum() > 0 else -means)
 
 
-@pytest.mark.parametrize("make", [MixesChannels, Branches])
+@pytest.mark.parametrize("make", [MixesImages, Branches])
 def test_a_module_that_grouping_would_falsify_is_found_out(make):
     assert not can_be_grouped(make(), torch.randn(3, 3, 8, 8))
 

@@ -6,12 +6,10 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor, fx, nn
 
-from dynsnap.train.models._residual import SameConv
 from dynsnap.train.side_by_side._layers import (
     GroupedBatchNorm,
     GroupedConvolution,
     GroupedDropout,
-    GroupedHalving,
     GroupedLinear,
 )
 
@@ -25,8 +23,9 @@ class Grouping:
     """Several copies of one architecture, with weights of their own, computed as one network.
 
     Attributes:
-        module: Takes (batch, rounds · channels, height, width); gives (batch, rounds · classes).
-            Its tensors have the plain module's names, and a member is a slice of each.
+        module: Takes (rounds · batch, channels, height, width); gives (rounds · batch, classes),
+            one round behind the other. Its tensors have the plain module's names, and a member is
+            a slice of each.
         rounds: How many copies.
     """
 
@@ -62,19 +61,23 @@ def can_be_grouped(plain: nn.Module, batch: Tensor) -> bool:
         return False
     try:
         members = [_nudged(plain, place) for place in range(2)]
-        both = Grouping(members[0], 2)
-        module = both.module.double()
+        grouping = Grouping(members[0], 2)
+        module = grouping.module.double()
         tensors = module.state_dict(keep_vars=True)
         with torch.no_grad():
             for place, member in enumerate(members):
-                for name, value in both.fold(member.state_dict()).items():
+                for name, value in grouping.fold(member.state_dict()).items():
                     tensors[name].unflatten(0, (2, -1))[place].copy_(value)
-        wide = batch.double().repeat(1, 2, 1, 1)
+        # Different images for each: a mean over the batch must not go unnoticed.
+        batches = [batch.double(), 1 - batch.double().square()]
         with torch.no_grad():
             for training in (False, True):
-                together = module.train(training)(wide).unflatten(1, (2, -1))
-                alone = [member.train(training)(batch.double()) for member in members]
-                if not torch.allclose(together, torch.stack(alone, dim=1), rtol=1e-6, atol=1e-8):
+                together = module.train(training)(torch.cat(batches)).unflatten(0, (2, -1))
+                alone = [
+                    member.train(training)(part)
+                    for member, part in zip(members, batches, strict=True)
+                ]
+                if not torch.allclose(together, torch.stack(alone), rtol=1e-6, atol=1e-8):
                     return False
     except Exception:  # whatever a caller's forward may do under tracing: then it cannot
         return False
@@ -103,11 +106,9 @@ def _nudged(plain: nn.Module, place: int) -> nn.Module:
 
 
 def _replacement(layer: nn.Module, rounds: int, *, biased: bool) -> nn.Module | None:
-    if isinstance(layer, SameConv) and layer.lopsided:
-        return GroupedHalving(layer, rounds, bias=biased)
-    if isinstance(layer, nn.Conv2d) and layer.groups == 1 and layer.padding_mode == "zeros":
+    if isinstance(layer, nn.Conv2d) and GroupedConvolution.suits(layer):
         return GroupedConvolution(layer, rounds, bias=biased)
-    if isinstance(layer, nn.BatchNorm2d):
+    if isinstance(layer, nn.BatchNorm2d) and GroupedBatchNorm.suits(layer):
         return GroupedBatchNorm(layer, rounds)
     if isinstance(layer, nn.Linear):
         return GroupedLinear(layer, rounds)

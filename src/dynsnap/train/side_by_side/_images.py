@@ -10,7 +10,7 @@ from torch import Tensor
 
 
 def plain_images(pool: Tensor, mean: Tensor, rows: Tensor) -> Tensor:
-    """Images (batch, rounds · channels, height, width) of these rows, as they are.
+    """Images (rounds · batch, channels, height, width) of these rows, as they are.
 
     Args:
         pool: Bytes (inputs, channels, height, width).
@@ -18,7 +18,7 @@ def plain_images(pool: Tensor, mean: Tensor, rows: Tensor) -> Tensor:
         rows: Rows of the pool (rounds, batch).
     """
     values = pool[rows].float().mul(1 / 255).sub(mean[:, None])
-    return _side_by_side(values)
+    return values.flatten(0, 1)
 
 
 def augmented_images(
@@ -57,9 +57,4 @@ def augmented_images(
 
     upper = at(top, left) * (1 - right) + at(top, far) * right
     lower = at(bottom, left) * (1 - right) + at(bottom, far) * right
-    return _side_by_side(upper * (1 - below) + lower * below)
-
-
-def _side_by_side(values: Tensor) -> Tensor:
-    """(rounds, batch, channels, ...) as (batch, rounds · channels, ...), channels last."""
-    return values.transpose(0, 1).flatten(1, 2)
+    return (upper * (1 - below) + lower * below).flatten(0, 1)

@@ -1,108 +1,58 @@
-"""Layers that compute several rounds at once: channels of all rounds side by side, in groups.
+"""Layers that compute several rounds at once, each round with weights of its own.
 
-An activation is (batch, rounds · channels, height, width), so that elementwise layers, pooling and
-batch norm need no change. A parameter of shape (out, ...) becomes (rounds · out, ...): a member is
-a slice of it.
-
-cuDNN is fast on grouped convolutions only where a group has as many inputs as outputs and the
-stride is one; elsewhere it falls back to one kernel per group, which is far slower. So every
-other convolution is written as one of those, or as a matrix product. It computes the same sums.
+An activation is (rounds · batch, channels, height, width), one round behind the other, so that
+elementwise layers and pooling need no change. A parameter of shape (out, ...) becomes
+(rounds · out, ...): a member is a slice of it.
 """
 
 import torch
-import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
+
+from dynsnap.train.models._residual import SameConv
+from dynsnap.train.side_by_side._convolution import Window, convolution
 
 
 class GroupedConvolution(nn.Module):
-    """`rounds` convolutions of one shape side by side."""
+    """`rounds` convolutions of one shape."""
 
     def __init__(self, plain: nn.Conv2d, rounds: int, *, bias: bool) -> None:
         super().__init__()
-        self.rounds, self.inputs, self.outputs = rounds, plain.in_channels, plain.out_channels
-        self.stride, self.kernel = plain.stride, plain.kernel_size
-        self.padding, self.dilation = plain.padding, plain.dilation
+        self.rounds = rounds
+        self.window = Window(
+            side=plain.kernel_size[0], stride=plain.stride[0], before=_zeros_before(plain)
+        )
+        # One row below and one column to the right more than above and to the left.
+        self.zeros = 2 * self.window.before + (isinstance(plain, SameConv) and plain.lopsided)
         self.weight = nn.Parameter(_repeat(plain.weight, rounds))
         # A bias that batch norm takes off again changes nothing but costs a pass over the gradient.
         self.bias = (
             nn.Parameter(_repeat(plain.bias, rounds)) if bias and plain.bias is not None else None
         )
 
-    def forward(self, x: Tensor) -> Tensor:
-        weight = self.weight.to(x.dtype)
-        if self.kernel == (1, 1) and self.padding in ((0, 0), "valid"):
-            y = self._pointwise(x, weight)
-        elif self._is_square_after_padding():
-            short = self.outputs - self.inputs
-            if short:
-                apart = x.reshape(len(x), self.rounds, self.inputs, *x.shape[2:])
-                x = F.pad(apart, (0, 0, 0, 0, 0, short)).flatten(1, 2)
-                weight = F.pad(weight, (0, 0, 0, 0, 0, short))
-            y = self._square(x, weight)
-        else:
-            y = F.conv2d(x, weight, None, self.stride, self.padding, self.dilation, self.rounds)
-        return y if self.bias is None else y + self.bias.to(x.dtype).view(1, -1, 1, 1)
-
-    def _is_square_after_padding(self) -> bool:
+    @staticmethod
+    def suits(plain: nn.Conv2d) -> bool:
+        """Whether this layer can stand for a plain one: a square kernel that moves evenly."""
         return (
-            self.kernel == (3, 3)
-            and self.stride == (1, 1)
-            and self.dilation == (1, 1)
-            and self.padding in ((1, 1), "same")
-            and self.inputs <= self.outputs
+            plain.groups == 1
+            and plain.padding_mode == "zeros"
+            and all(len(set(pair)) == 1 for pair in (plain.kernel_size, plain.stride))
+            and plain.dilation == (1, 1)
+            and (isinstance(plain.padding, str) or len(set(plain.padding)) == 1)
+            and not (plain.padding == "same" and plain.kernel_size[0] % 2 == 0)
         )
-
-    def _square(self, x: Tensor, weight: Tensor) -> Tensor:
-        x = x.contiguous(memory_format=torch.channels_last)
-        weight = weight.contiguous(memory_format=torch.channels_last)
-        return F.conv2d(x, weight, None, 1, 1, 1, self.rounds)
-
-    def _pointwise(self, x: Tensor, weight: Tensor) -> Tensor:
-        x = x[:, :, :: self.stride[0], :: self.stride[1]]
-        batch, _, height, width = x.shape
-        rows = x.permute(0, 2, 3, 1).reshape(-1, self.rounds, self.inputs).transpose(0, 1)
-        y = torch.bmm(rows, weight.view(self.rounds, self.outputs, self.inputs).transpose(1, 2))
-        return y.transpose(0, 1).reshape(batch, height, width, -1).permute(0, 3, 1, 2)
-
-
-class GroupedHalving(GroupedConvolution):
-    """A 3×3 convolution of stride 2 that sees rows 2i to 2i + 2, as Keras pads ('same').
-
-    The image is cut into its four phases (even or odd row, even or odd column). Each phase meets
-    its share of the kernel at stride one, and two phases together have as many channels as the
-    output.
-    """
 
     def forward(self, x: Tensor) -> Tensor:
-        if self.outputs != 2 * self.inputs or x.shape[2] % 2 or x.shape[3] % 2:
-            y = F.conv2d(
-                F.pad(x, (0, 1, 0, 1)), self.weight.to(x.dtype), None, 2, 0, 1, self.rounds
-            )
-            return y if self.bias is None else y + self.bias.to(x.dtype).view(1, -1, 1, 1)
-        weight = self.weight.to(x.dtype)
-        batch, _, height, width = x.shape
-        # (row phase, batch, round, column phase, channel, row, column)
-        phases = x.view(batch, self.rounds, self.inputs, height // 2, 2, width // 2, 2).permute(
-            4, 0, 1, 6, 2, 3, 5
-        )
-        kernels = (
-            (weight[:, :, 0::2, 0::2], weight[:, :, 0::2, 1:2]),
-            (weight[:, :, 1:2, 0::2], weight[:, :, 1:2, 1:2]),
-        )
-        parts = [
-            self._square(
-                phase.reshape(batch, -1, height // 2, width // 2),
-                # Offsets 0 and +1 are the centre and the far side of a 3×3 kernel.
-                torch.cat([F.pad(k, (1, 2 - k.shape[3], 1, 2 - k.shape[2])) for k in pair], dim=1),
-            )
-            for phase, pair in zip(phases, kernels, strict=True)
-        ]
-        y = parts[0] + parts[1]
-        return y if self.bias is None else y + self.bias.to(x.dtype).view(1, -1, 1, 1)
+        window = self.window
+        size = [(pixels + self.zeros - window.side) // window.stride + 1 for pixels in x.shape[2:]]
+        y = convolution(x, self.weight.to(x.dtype), self.rounds, window, size)
+        if self.bias is None:
+            return y
+        bias = self.bias.to(x.dtype).view(self.rounds, 1, -1, 1, 1)
+        return (_apart(y, self.rounds) + bias).flatten(0, 1)
 
 
 class GroupedLinear(nn.Module):
-    """`rounds` linear layers: (batch, rounds · inputs) to (batch, rounds · outputs)."""
+    """`rounds` linear layers: (rounds · batch, inputs) to (rounds · batch, outputs)."""
 
     def __init__(self, plain: nn.Linear, rounds: int) -> None:
         super().__init__()
@@ -112,13 +62,14 @@ class GroupedLinear(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         weight = self.weight.to(x.dtype).view(self.rounds, -1, self.weight.shape[1])
-        rows = x.reshape(len(x), self.rounds, -1).transpose(0, 1)
-        y = torch.bmm(rows, weight.transpose(1, 2)).transpose(0, 1).reshape(len(x), -1)
-        return y if self.bias is None else y + self.bias.to(x.dtype)
+        y = torch.bmm(_apart(x, self.rounds), weight.transpose(1, 2))
+        if self.bias is not None:
+            y = y + self.bias.to(x.dtype).view(self.rounds, 1, -1)
+        return y.flatten(0, 1)
 
 
 class GroupedDropout(nn.Module):
-    """Dropout with a rate of its own for each round, (batch, rounds · units)."""
+    """Dropout with a rate of its own for each round, (rounds · batch, units)."""
 
     def __init__(self, rounds: int) -> None:
         super().__init__()
@@ -128,22 +79,75 @@ class GroupedDropout(nn.Module):
         if not self.training:
             return x
         rates = self.get_buffer("rates")
-        rows = x.reshape(len(x), len(rates), -1)
-        kept = torch.rand(rows.shape, device=x.device) >= rates[:, None]
-        return (rows * kept / (1 - rates)[:, None]).reshape(x.shape).to(x.dtype)
+        rates = rates.view(-1, *([1] * x.ndim))
+        rows = _apart(x, len(rates))
+        kept = torch.rand(rows.shape, device=x.device) >= rates
+        return (rows * kept / (1 - rates)).flatten(0, 1).to(x.dtype)
 
 
-class GroupedBatchNorm(nn.BatchNorm2d):
-    """Batch norm over the channels of all rounds: each channel has its own statistics anyway."""
+class GroupedBatchNorm(nn.Module):
+    """Batch norm over the images of each round."""
+
+    running_mean: Tensor
+    running_var: Tensor
 
     def __init__(self, plain: nn.BatchNorm2d, rounds: int) -> None:
-        momentum = 0.1 if plain.momentum is None else plain.momentum
-        super().__init__(plain.num_features * rounds, plain.eps, momentum, plain.affine)
-        for name in ("weight", "bias", "running_mean", "running_var"):
-            getattr(self, name).data.copy_(_repeat(getattr(plain, name), rounds))
-        # A counter that only a moving momentum would need, and that has no member to slice.
-        self.num_batches_tracked = None
+        super().__init__()
+        self.rounds, self.eps = rounds, plain.eps
+        self.momentum = 0.1 if plain.momentum is None else plain.momentum
+        self.weight = nn.Parameter(_repeat(plain.weight, rounds))
+        self.bias = nn.Parameter(_repeat(plain.bias, rounds))
+        self.register_buffer("running_mean", _repeat(plain.running_mean, rounds))
+        self.register_buffer("running_var", _repeat(plain.running_var, rounds))
+
+    @staticmethod
+    def suits(plain: nn.BatchNorm2d) -> bool:
+        """Whether this layer can stand for a plain one: with weights, and statistics kept."""
+        return plain.affine and plain.track_running_stats
+
+    def forward(self, x: Tensor) -> Tensor:
+        rows = _apart(x, self.rounds)
+        values = rows if x.dtype == torch.float64 else rows.float()
+        mean, variance = self.running_mean, self.running_var
+        if self.training:
+            mean, variance = self._statistics(values)
+            self._follow(mean, variance, values[0, :, 0].numel())
+        scale = self.weight * torch.rsqrt(variance + self.eps)
+        shift = self.bias - mean * scale
+        return (values * self._wide(scale) + self._wide(shift)).to(x.dtype).flatten(0, 1)
+
+    def _statistics(self, values: Tensor) -> tuple[Tensor, Tensor]:
+        """Mean and variance of each channel, from two sums that one pass over the values gives.
+
+        The sums are of what lies around the running mean, so that their difference stays exact.
+        """
+        middle = self.running_mean.clone()
+        around = values - self._wide(middle)
+        off = around.mean(dim=(1, 3, 4)).flatten()
+        variance = around.square().mean(dim=(1, 3, 4)).flatten() - off.square()
+        return middle + off, variance.clamp(min=0)
+
+    @torch.no_grad()
+    def _follow(self, mean: Tensor, variance: Tensor, count: int) -> None:
+        """Running statistics; of the variance they hold the unbiased estimate."""
+        self.running_mean.lerp_(mean, self.momentum)
+        self.running_var.lerp_(variance * (count / (count - 1)), self.momentum)
+
+    def _wide(self, channels: Tensor) -> Tensor:
+        return channels.view(self.rounds, 1, -1, 1, 1)
 
 
-def _repeat(plain: Tensor, rounds: int) -> Tensor:
+def _zeros_before(plain: nn.Conv2d) -> int:
+    if isinstance(plain.padding, str):
+        return plain.kernel_size[0] // 2 if plain.padding == "same" else 0
+    return plain.padding[0]
+
+
+def _apart(values: Tensor, rounds: int) -> Tensor:
+    """(rounds · batch, ...) as (rounds, batch, ...)."""
+    return values.view(rounds, -1, *values.shape[1:])
+
+
+def _repeat(plain: Tensor | None, rounds: int) -> Tensor:
+    assert plain is not None
     return plain.detach().repeat(rounds, *([1] * (plain.ndim - 1)))

@@ -45,7 +45,7 @@ class Program:
     The module gives the structure only; weights and statistics are arguments.
 
     Args:
-        module: Takes (batch, rounds · channels, height, width); gives rounds · classes outputs.
+        module: Takes (rounds · batch, channels, height, width); gives (rounds · batch, classes).
         rounds: How many rounds it computes at once.
         settings: How to compute.
         grouped: Whether its layers are grouped ones, which follow the type of what they are given;
@@ -75,7 +75,7 @@ class Program:
         mixed = precision != torch.float32 and not self.grouped
         with torch.autocast(images.device.type, precision, enabled=mixed):
             outputs: Tensor = functional_call(self.module, state, (images,))
-        return outputs.float().view(len(images), self.rounds, -1).transpose(0, 1)
+        return outputs.float().view(self.rounds, -1, outputs.shape[1])
 
     def _losses(
         self,

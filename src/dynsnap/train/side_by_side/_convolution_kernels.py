@@ -1,0 +1,421 @@
+"""Triton kernels for convolutions of many rounds.
+
+Channels lie innermost and rounds outermost, so that a program, which computes a block of places of
+one round for all filters, reads long runs of memory.
+
+A convolution is a matrix product for every tap of its kernel: the values that the tap meets, times
+its weights. Where channels are few, moving values costs more than multiplying them. So there two
+neighbours are computed at once: together they see four columns, not six, and one product does three
+taps. That it multiplies by some zeros costs less than it saves.
+
+Sizes of blocks were measured on one H200 with the paper's ResNets.
+"""
+
+from collections.abc import Sequence
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from dynsnap.train.side_by_side._convolution import Window
+
+PROGRAMS = 528  # four for each multiprocessor of an H100 or H200
+PLACES = 1024  # for a program to be worth its while
+
+
+def convolve(
+    images: Tensor, kernels: Tensor, rounds: int, window: Window, size: Sequence[int]
+) -> Tensor:
+    """Convolve each round's images with its kernels."""
+    filters = len(kernels) // rounds
+    result = images.new_empty(len(images), *size, filters)
+    step_filter, _, step_tap, step_channel = kernels.stride()
+    steps = filters * step_filter, step_filter, step_tap, step_channel
+    if _in_pairs(images, result, window, most=16):
+        _pairs(images, kernels, result, rounds, steps, flipped=False)
+    else:
+        _taps(
+            images, kernels, result, rounds, steps, window.side, flipped=False,
+            STRIDE=window.stride, APART=1, BEFORE=window.before,
+        )  # fmt: skip
+    return result
+
+
+def back_to_images(
+    gradient: Tensor, kernels: Tensor, rounds: int, window: Window, size: Sequence[int]
+) -> Tensor:
+    """The gradient of the images: a convolution with mirrored kernels.
+
+    Where kernels moved by more than one pixel, the places lie that far apart.
+    """
+    result = gradient.new_empty(len(gradient), *size, kernels.shape[3])
+    step_filter, _, step_tap, step_channel = kernels.stride()
+    steps = len(kernels) // rounds * step_filter, step_channel, step_tap, step_filter
+    if _in_pairs(gradient, result, window, most=16):
+        _pairs(gradient, kernels, result, rounds, steps, flipped=True)
+    else:
+        _taps(
+            gradient, kernels, result, rounds, steps, window.side, flipped=True,
+            STRIDE=1, APART=window.stride, BEFORE=window.side - 1 - window.before,
+        )  # fmt: skip
+    return result
+
+
+def back_to_kernels(gradient: Tensor, images: Tensor, rounds: int, window: Window) -> Tensor:
+    """Sums over parts of the places, in a fixed order: the same result every time."""
+    shape = parts_shape(gradient, images, rounds, window)
+    parts = gradient.new_empty(shape, dtype=torch.float32)
+    _, rows, columns, filters = gradient.shape
+    _, height, width, channels = images.shape
+    if len(shape) > 5:
+        few = channels < 16
+        _weigh_pairs_kernel[len(parts), rounds](
+            images, gradient, parts, len(images) // rounds, len(parts),
+            HEIGHT=height, WIDTH=width, CHANNELS=channels, FILTERS=filters,
+            BLOCK=128 if few else 32, STAGES=3, PRECISION=_precision(images),
+            num_warps=4, num_stages=3,
+        )  # fmt: skip
+        return parts
+    down, across = _rows_and_taps(window.side, channels)
+    _weigh_taps_kernel[window.side // down * (window.side // across), len(parts), rounds](
+        images, gradient, parts, len(images) // rounds, len(parts),
+        HEIGHT=height, WIDTH=width, CHANNELS=channels,
+        ROWS=rows, COLUMNS=columns, FILTERS=filters,
+        SIDE=window.side, STRIDE=window.stride, BEFORE=window.before, DOWN=down, ACROSS=across,
+        BLOCK=64, CHANNEL_BLOCK=_block(across * channels), FILTER_BLOCK=_block(filters),
+        STAGES=2, PRECISION=_precision(images), num_warps=4, num_stages=2,
+    )  # fmt: skip
+    return parts
+
+
+def parts_shape(gradient: Tensor, images: Tensor, rounds: int, window: Window) -> tuple[int, ...]:
+    """The shape of what `back_to_kernels` gives: see `_convolution.summed`."""
+    _, rows, columns, filters = gradient.shape
+    channels, places = images.shape[3], len(images) // rounds * rows * columns
+    pairs = _in_pairs(images, gradient, window, most=32)
+    down, across = (3, 3) if pairs else _rows_and_taps(window.side, channels)
+    programs = rounds * (window.side // down) * (window.side // across)
+    # Many programs keep a GPU busy; many parts are much to add up.
+    parts = max(1, min(triton.cdiv(PROGRAMS, programs), places // PLACES))
+    if pairs:
+        return parts, rounds, 3, 4, channels, 2, filters
+    return parts, rounds * filters, window.side, window.side, channels
+
+
+def _pairs(
+    source: Tensor,
+    kernels: Tensor,
+    result: Tensor,
+    rounds: int,
+    steps: tuple[int, ...],
+    *,
+    flipped: bool,
+) -> None:
+    images = len(source) // rounds
+    _, height, width, channels = source.shape
+    block = 128
+    _pairs_kernel[triton.cdiv(images * height * width // 2, block), rounds](
+        source, kernels, result, images, *steps,
+        HEIGHT=height, WIDTH=width, CHANNELS=channels, FILTERS=result.shape[3],
+        FLIPPED=flipped, BLOCK=block, PRECISION=_precision(source),
+        num_warps=4 if channels < 16 else 8, num_stages=1,
+    )  # fmt: skip
+
+
+def _taps(
+    source: Tensor,
+    kernels: Tensor,
+    result: Tensor,
+    rounds: int,
+    steps: tuple[int, ...],
+    side: int,
+    *,
+    flipped: bool,
+    **window: int,
+) -> None:
+    images, apart = len(source) // rounds, window["APART"]
+    _, height, width, channels = source.shape
+    _, rows, columns, filters = result.shape
+    many = max(channels, filters) > 32
+    block = 128 if many else 256
+    places = images * triton.cdiv(rows, apart) * triton.cdiv(columns, apart)
+    stages = 3 if apart == 1 else 1
+    _taps_kernel[triton.cdiv(places, block), rounds, apart * apart](
+        source, kernels, result, images, *steps,
+        HEIGHT=height, WIDTH=width, CHANNELS=channels,
+        ROWS=rows, COLUMNS=columns, FILTERS=filters, SIDE=side, **window, FLIPPED=flipped,
+        BLOCK=block, CHANNEL_BLOCK=_block(channels), FILTER_BLOCK=_block(filters),
+        STAGES=stages, PRECISION=_precision(source), num_warps=8 if many else 4, num_stages=stages,
+    )  # fmt: skip
+
+
+def _in_pairs(source: Tensor, result: Tensor, window: Window, *, most: int) -> bool:
+    """Whether neighbours are computed together: few channels, in powers of two, an even width."""
+    widths = source.shape[3], result.shape[3]
+    return (
+        window == Window(side=3, stride=1, before=1)
+        and source.shape[1:3] == result.shape[1:3]
+        and source.shape[2] % 2 == 0
+        and all(width & (width - 1) == 0 for width in widths)
+        and 4 <= widths[0] <= most
+        and 8 <= widths[1] <= most
+    )
+
+
+def _rows_and_taps(side: int, channels: int) -> tuple[int, int]:
+    """How many rows of a kernel, and how many of their taps, one program weighs."""
+    if side * channels <= 48:
+        return (3 if side == 3 else 1), side
+    if side * channels <= 96:
+        return 1, side
+    return (3 if side == 3 else 1), 1
+
+
+def _block(size: int) -> int:
+    """Matrix products are made for powers of two from sixteen on."""
+    block: int = max(16, triton.next_power_of_2(size))
+    return block
+
+
+def _precision(tensor: Tensor) -> str:
+    return "ieee" if tensor.dtype == torch.float32 else "tf32"
+
+
+@triton.jit
+def _pairs_kernel(
+    source, kernel, result, images,
+    kernel_round, kernel_filter, kernel_tap, kernel_channel,
+    HEIGHT: tl.constexpr, WIDTH: tl.constexpr, CHANNELS: tl.constexpr, FILTERS: tl.constexpr,
+    FLIPPED: tl.constexpr, BLOCK: tl.constexpr, PRECISION: tl.constexpr,
+):  # fmt: skip
+    """A 3×3 convolution in which a row of the matrix product is two neighbours."""
+    of_round = tl.program_id(1).to(tl.int64)
+    pair = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    exists = pair < images * (HEIGHT * WIDTH // 2)
+    row = pair // (WIDTH // 2) % HEIGHT
+    seen = tl.arange(0, 4 * CHANNELS)  # (column, channel)
+    wanted = tl.arange(0, 2 * FILTERS)  # (neighbour, filter)
+    tap = (seen // CHANNELS)[:, None] - (wanted // FILTERS)[None, :]
+    real = (tap >= 0) & (tap < 3)
+    tap = 8 - tap if FLIPPED else tap
+    weights_at = (
+        kernel
+        + of_round * kernel_round
+        + tap * kernel_tap
+        + (seen % CHANNELS * kernel_channel)[:, None]
+        + (wanted % FILTERS * kernel_filter)[None, :]
+    )
+    column = (pair % (WIDTH // 2) * 2 - 1)[:, None] + (seen // CHANNELS)[None, :]
+    across = exists[:, None] & (column >= 0) & (column < WIDTH)
+    source += of_round * images * (HEIGHT * WIDTH * CHANNELS)
+    values_at = source + (pair * 2 - 1)[:, None] * CHANNELS + seen[None, :]
+    sums = tl.zeros((BLOCK, 2 * FILTERS), dtype=tl.float32)
+    for down in tl.static_range(3):
+        inside = across & ((row + (down - 1) >= 0) & (row + (down - 1) < HEIGHT))[:, None]
+        values = tl.load(values_at + (down - 1) * WIDTH * CHANNELS, mask=inside, other=0.0)
+        further = -3 * down if FLIPPED else 3 * down
+        weights = tl.load(weights_at + further * kernel_tap, mask=real, other=0.0)
+        sums = tl.dot(values, weights, sums, input_precision=PRECISION)
+    result += of_round * images * (HEIGHT * WIDTH * FILTERS)
+    result_at = result + pair[:, None] * (2 * FILTERS) + wanted[None, :]
+    tl.store(result_at, sums.to(result.dtype.element_ty), mask=exists[:, None])
+
+
+@triton.jit
+def _taps_kernel(
+    source, kernel, result, images,
+    kernel_round, kernel_filter, kernel_tap, kernel_channel,
+    HEIGHT: tl.constexpr, WIDTH: tl.constexpr, CHANNELS: tl.constexpr,
+    ROWS: tl.constexpr, COLUMNS: tl.constexpr, FILTERS: tl.constexpr,
+    SIDE: tl.constexpr, STRIDE: tl.constexpr, APART: tl.constexpr, BEFORE: tl.constexpr,
+    FLIPPED: tl.constexpr,
+    BLOCK: tl.constexpr, CHANNEL_BLOCK: tl.constexpr, FILTER_BLOCK: tl.constexpr,
+    STAGES: tl.constexpr, PRECISION: tl.constexpr,
+):  # fmt: skip
+    """Any convolution, tap by tap.
+
+    Where source pixels count as lying `APART`, a program computes places of one phase (row and
+    column modulo `APART`), which all meet the same taps.
+    """
+    of_round = tl.program_id(1).to(tl.int64)
+    phase_row = tl.program_id(2) // APART
+    phase_column = tl.program_id(2) % APART
+    high: tl.constexpr = (ROWS + APART - 1) // APART
+    wide: tl.constexpr = (COLUMNS + APART - 1) // APART
+    place = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    image = place // (high * wide)
+    row = place // wide % high * APART + phase_row
+    column = place % wide * APART + phase_column
+    exists = (image < images) & (row < ROWS) & (column < COLUMNS)
+    filters = tl.arange(0, FILTER_BLOCK)
+    channel = tl.arange(0, CHANNEL_BLOCK)
+    weights_at = (
+        kernel
+        + of_round * kernel_round
+        + (channel * kernel_channel)[:, None]
+        + (filters * kernel_filter)[None, :]
+    )
+    real = (channel < CHANNELS)[:, None] & (filters < FILTERS)[None, :]
+    source += of_round * images * (HEIGHT * WIDTH * CHANNELS)
+    sums = tl.zeros((BLOCK, FILTER_BLOCK), dtype=tl.float32)
+    if APART == 1:
+        top = row * STRIDE - BEFORE
+        left = column * STRIDE - BEFORE
+        first = (image * HEIGHT + top) * WIDTH + left
+        values_at = source + first[:, None] * CHANNELS + channel[None, :]
+        for at in tl.range(SIDE * SIDE, num_stages=STAGES):
+            y = top + at // SIDE
+            x = left + at % SIDE
+            inside = exists & (y >= 0) & (y < HEIGHT) & (x >= 0) & (x < WIDTH)
+            values = tl.load(
+                values_at + (at // SIDE * WIDTH + at % SIDE) * CHANNELS,
+                mask=inside[:, None] & (channel < CHANNELS)[None, :],
+                other=0.0,
+            )
+            tap = SIDE * SIDE - 1 - at if FLIPPED else at
+            weights = tl.load(weights_at + tap * kernel_tap, mask=real, other=0.0)
+            sums = tl.dot(values, weights, sums, input_precision=PRECISION)
+    else:
+        for at in tl.static_range(SIDE * SIDE):
+            y = row + at // SIDE - BEFORE
+            x = column + at % SIDE - BEFORE
+            meets_row = (phase_row + at // SIDE - BEFORE) % APART == 0
+            meets_column = (phase_column + at % SIDE - BEFORE) % APART == 0
+            if meets_row & meets_column:
+                inside = exists & (y >= 0) & (x >= 0)
+                y = y // APART
+                x = x // APART
+                inside = inside & (y < HEIGHT) & (x < WIDTH)
+                start = (image * HEIGHT + y) * WIDTH + x
+                values = tl.load(
+                    source + start[:, None] * CHANNELS + channel[None, :],
+                    mask=inside[:, None] & (channel < CHANNELS)[None, :],
+                    other=0.0,
+                )
+                tap = SIDE * SIDE - 1 - at if FLIPPED else at
+                weights = tl.load(weights_at + tap * kernel_tap, mask=real, other=0.0)
+                sums = tl.dot(values, weights, sums, input_precision=PRECISION)
+    result += of_round * images * (ROWS * COLUMNS * FILTERS)
+    target = (image * ROWS + row) * COLUMNS + column
+    tl.store(
+        result + target[:, None] * FILTERS + filters[None, :],
+        sums.to(result.dtype.element_ty),
+        mask=exists[:, None] & (filters < FILTERS)[None, :],
+    )
+
+
+@triton.jit
+def _weigh_pairs_kernel(
+    source, gradient, result, images, parts,
+    HEIGHT: tl.constexpr, WIDTH: tl.constexpr, CHANNELS: tl.constexpr, FILTERS: tl.constexpr,
+    BLOCK: tl.constexpr, STAGES: tl.constexpr, PRECISION: tl.constexpr,
+):  # fmt: skip
+    """Sums over pairs of neighbours: (row, column seen, channel, neighbour, filter)."""
+    part = tl.program_id(0)
+    of_round = tl.program_id(1).to(tl.int64)
+    count = images * (HEIGHT * WIDTH // 2)
+    source += of_round * images * (HEIGHT * WIDTH * CHANNELS)
+    gradient += of_round * images * (HEIGHT * WIDTH * FILTERS)
+    seen = tl.arange(0, 4 * CHANNELS)
+    wanted = tl.arange(0, 2 * FILTERS)
+    above = tl.zeros((4 * CHANNELS, 2 * FILTERS), dtype=tl.float32)
+    level = tl.zeros((4 * CHANNELS, 2 * FILTERS), dtype=tl.float32)
+    below = tl.zeros((4 * CHANNELS, 2 * FILTERS), dtype=tl.float32)
+    each = tl.cdiv(tl.cdiv(count, BLOCK), parts) * BLOCK
+    for begin in tl.range(part * each, (part + 1) * each, BLOCK, num_stages=STAGES):
+        pair = begin + tl.arange(0, BLOCK)
+        exists = pair < count
+        row = pair // (WIDTH // 2) % HEIGHT
+        column = (pair % (WIDTH // 2) * 2 - 1)[:, None] + (seen // CHANNELS)[None, :]
+        inside = exists[:, None] & (column >= 0) & (column < WIDTH)
+        values_at = source + (pair * 2 - 1)[:, None] * CHANNELS + seen[None, :]
+        slopes_at = gradient + pair[:, None] * (2 * FILTERS) + wanted[None, :]
+        slopes = tl.load(slopes_at, mask=exists[:, None], other=0.0)
+        upper = inside & (row > 0)[:, None]
+        values = tl.load(values_at - WIDTH * CHANNELS, mask=upper, other=0.0)
+        above = tl.dot(tl.trans(values), slopes, above, input_precision=PRECISION)
+        values = tl.load(values_at, mask=inside, other=0.0)
+        level = tl.dot(tl.trans(values), slopes, level, input_precision=PRECISION)
+        lower = inside & (row < HEIGHT - 1)[:, None]
+        values = tl.load(values_at + WIDTH * CHANNELS, mask=lower, other=0.0)
+        below = tl.dot(tl.trans(values), slopes, below, input_precision=PRECISION)
+    result += (part * tl.num_programs(1) + of_round) * (24 * CHANNELS * FILTERS)
+    at = result + seen[:, None] * (2 * FILTERS) + wanted[None, :]
+    tl.store(at, above)
+    tl.store(at + 8 * CHANNELS * FILTERS, level)
+    tl.store(at + 16 * CHANNELS * FILTERS, below)
+
+
+@triton.jit
+def _seen(
+    source, image, row, left, exists, tap, joined,
+    HEIGHT: tl.constexpr, WIDTH: tl.constexpr, CHANNELS: tl.constexpr, ACROSS: tl.constexpr,
+):  # fmt: skip
+    """What the taps of one kernel row see: they lie one behind the other in memory."""
+    column = left[:, None] + tap[None, :]
+    inside = (exists & (row >= 0) & (row < HEIGHT))[:, None]
+    inside = inside & (column >= 0) & (column < WIDTH) & (tap < ACROSS)[None, :]
+    start = (image * HEIGHT + row) * WIDTH + left
+    return tl.load(source + start[:, None] * CHANNELS + joined[None, :], mask=inside, other=0.0)
+
+
+@triton.jit
+def _weigh_taps_kernel(
+    source, gradient, result, images, parts,
+    HEIGHT: tl.constexpr, WIDTH: tl.constexpr, CHANNELS: tl.constexpr,
+    ROWS: tl.constexpr, COLUMNS: tl.constexpr, FILTERS: tl.constexpr,
+    SIDE: tl.constexpr, STRIDE: tl.constexpr, BEFORE: tl.constexpr,
+    DOWN: tl.constexpr, ACROSS: tl.constexpr,
+    BLOCK: tl.constexpr, CHANNEL_BLOCK: tl.constexpr, FILTER_BLOCK: tl.constexpr,
+    STAGES: tl.constexpr, PRECISION: tl.constexpr,
+):  # fmt: skip
+    """Sums over places for `DOWN` rows (one or three) of `ACROSS` taps."""
+    tile = tl.program_id(0)
+    part = tl.program_id(1)
+    of_round = tl.program_id(2).to(tl.int64)
+    down = tile // (SIDE // ACROSS) * DOWN
+    across = tile % (SIDE // ACROSS) * ACROSS
+    count = images * ROWS * COLUMNS
+    source += of_round * images * (HEIGHT * WIDTH * CHANNELS)
+    gradient += of_round * count * FILTERS
+    filters = tl.arange(0, FILTER_BLOCK)
+    joined = tl.arange(0, CHANNEL_BLOCK)
+    tap = joined // CHANNELS
+    first = tl.zeros((CHANNEL_BLOCK, FILTER_BLOCK), dtype=tl.float32)
+    second = tl.zeros((CHANNEL_BLOCK, FILTER_BLOCK), dtype=tl.float32)
+    third = tl.zeros((CHANNEL_BLOCK, FILTER_BLOCK), dtype=tl.float32)
+    each = tl.cdiv(tl.cdiv(count, BLOCK), parts) * BLOCK
+    for begin in tl.range(part * each, (part + 1) * each, BLOCK, num_stages=STAGES):
+        place = begin + tl.arange(0, BLOCK)
+        exists = place < count
+        image = place // (ROWS * COLUMNS)
+        row = place // COLUMNS % ROWS * STRIDE + down - BEFORE
+        left = place % COLUMNS * STRIDE + across - BEFORE
+        slopes = tl.load(
+            gradient + place[:, None] * FILTERS + filters[None, :],
+            mask=exists[:, None] & (filters < FILTERS)[None, :],
+            other=0.0,
+        )
+        values = _seen(
+            source, image, row, left, exists, tap, joined, HEIGHT, WIDTH, CHANNELS, ACROSS
+        )
+        first = tl.dot(tl.trans(values), slopes, first, input_precision=PRECISION)
+        if DOWN == 3:
+            values = _seen(
+                source, image, row + 1, left, exists, tap, joined, HEIGHT, WIDTH, CHANNELS, ACROSS
+            )
+            second = tl.dot(tl.trans(values), slopes, second, input_precision=PRECISION)
+            values = _seen(
+                source, image, row + 2, left, exists, tap, joined, HEIGHT, WIDTH, CHANNELS, ACROSS
+            )
+            third = tl.dot(tl.trans(values), slopes, third, input_precision=PRECISION)
+    # (part, round, filter, row, tap, channel)
+    result += (part * tl.num_programs(2) + of_round) * (FILTERS * SIDE * SIDE * CHANNELS)
+    inner = (down * SIDE + across) * CHANNELS + joined
+    at = result + filters[None, :] * (SIDE * SIDE * CHANNELS) + inner[:, None]
+    real = (tap < ACROSS)[:, None] & (filters < FILTERS)[None, :]
+    tl.store(at, first, mask=real)
+    if DOWN == 3:
+        tl.store(at + SIDE * CHANNELS, second, mask=real)
+        tl.store(at + 2 * SIDE * CHANNELS, third, mask=real)
