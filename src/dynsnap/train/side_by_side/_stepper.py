@@ -1,6 +1,7 @@
 """Steps of many rounds at once on one device, as the lockstep asks for them."""
 
 import copy
+import math
 import time
 from collections.abc import Sequence
 
@@ -16,7 +17,7 @@ from dynsnap.train.side_by_side._evaluation import Evaluation, padded, parts
 from dynsnap.train.side_by_side._group import Grouping
 from dynsnap.train.side_by_side._network import Network, Program, Settings
 
-EVALUATED_TOGETHER = 16
+MOST_EVALUATED_TOGETHER = 16
 
 
 class SideBySideStepper:
@@ -49,7 +50,9 @@ class SideBySideStepper:
         self._rows, self._grouped = rows, grouped
         self._seat: dict[Lane, tuple[Network, int]] = {}
         self._validation: dict[Lane, Tensor] = {}
-        together = min(width, EVALUATED_TOGETHER) if grouped else 1
+        # An empty place costs as much as a full one, and rounds of three generations or so do not
+        # end their epochs together.
+        together = min(math.ceil(width / 3), MOST_EVALUATED_TOGETHER) if grouped else 1
         looking = Grouping(plain, together).module if grouped else copy.deepcopy(plain)
         self._evaluation = Evaluation(
             _on_device(looking, workshop.device), together, self._pool, settings, grouped=grouped
