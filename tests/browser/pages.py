@@ -55,12 +55,18 @@ def hundred():
     classes = [f"class number {i} with a rather long name, really" for i in range(100)]
     truth = rng.integers(0, 100, 3000)
     said = [np.where(rng.random(3000) < 0.7, truth, rng.integers(0, 100, 3000)) for _ in range(2)]
-    return comparison_page(
-        compare(
-            *(Predictions(ids=range(3000), classes=classes, labels=x, truth=truth) for x in said),
-            resamples=20,
-        )
+    slices = {
+        "superclass": [f"superclass {label // 5} with a long name too" for label in truth],
+        "training rows": ["minority" if label < 10 else "majority" for label in truth],
+    }
+    found = compare(
+        *(
+            Predictions(ids=range(3000), classes=classes, labels=x, truth=truth, slices=slices)
+            for x in said
+        ),
+        resamples=20,
     )
+    return comparison_page(found, learned_from=dict.fromkeys(classes, 500))
 
 
 def million():
@@ -123,7 +129,7 @@ SECTIONS = {
     "study": list(STUDY),
     "shipped": ["methods", "cost", "frontier", "everything", "run"],
     "pictured": ["generations", *_LABELLED],
-    "hundred": _LABELLED,
+    "hundred": [*_LABELLED, "slices"],
     "million": _LABELLED,
     "unlabelled": ["metrics", "answers", "inputs", "notes"],
     "unchanged": _LABELLED,

@@ -79,7 +79,9 @@ def test_breakdowns_can_be_chosen_and_limited():
     assert "Slices" not in told
     assert "and 7 more" in told
     assert "Slices" in dynsnap("compare", OLD, NEW).stdout
-    assert "ink = light" in dynsnap("compare", OLD, NEW, "--by", "slice").stdout
+    told = dynsnap("compare", OLD, NEW, "--by", "slice").stdout
+    assert "Slices by ink, worst first" in told
+    assert "Classes, worst first" not in told
 
 
 def test_top_k_metrics_are_added_for_each_k():

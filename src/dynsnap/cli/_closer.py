@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dynsnap import comparison
-from dynsnap.cli._looks import read_looks
+from dynsnap.cli._looks import read_learned_from, read_looks
 from dynsnap.errors import DynSnapError, PlanError, did_you_mean
 from dynsnap.report.html import Closer
 from dynsnap.study import FRESH, INPUTS, Row
@@ -56,7 +56,13 @@ def look(
             raise
         notes.append(f"What was lost, input by input, is left out: {error}")
         return None
-    return Closer(method=chosen, combination=how, comparison=compared, looks=looks)
+    return Closer(
+        method=chosen,
+        combination=how,
+        comparison=compared,
+        looks=looks,
+        learned_from=read_learned_from(folder),
+    )
 
 
 def _files(folder: Path) -> dict[tuple[str, str], dict[int, Path]]:

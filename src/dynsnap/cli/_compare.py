@@ -7,7 +7,7 @@ import click
 from dynsnap import comparison, predictions, report
 from dynsnap.cli import _options as options
 from dynsnap.cli._engines import EngineChoice, counting_option
-from dynsnap.cli._looks import claim_inputs, inputs_option, read_looks
+from dynsnap.cli._looks import claim_inputs, inputs_option, read_learned_from, read_looks
 from dynsnap.errors import PlanError
 
 
@@ -130,7 +130,9 @@ def compare(
     options.deliver(markdown_to, lambda: report.markdown(told))
     if html_to or svg_to or png_to:
         looks = read_looks(inputs, found, id_column=columns.id, beside=files[-1])
-        page = report.html.comparison_page(found, looks=looks)
+        page = report.html.comparison_page(
+            found, looks=looks, learned_from=read_learned_from(files[-1])
+        )
         options.deliver(html_to, lambda: page.html)
         options.deliver_figures(page.figures, svg_to=svg_to, png_to=png_to)
     if not quiet and options.STDOUT not in outputs.values():

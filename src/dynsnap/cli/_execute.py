@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import json
 import os
+import re
 import shlex
 import sys
 import time
@@ -21,7 +22,7 @@ from dynsnap.cli._fitting import FittingRounds
 from dynsnap.cli._models import make_trainer
 from dynsnap.cli._progress import Watch
 from dynsnap.cli._stored import NoTrainer, RoundsByName
-from dynsnap.data import Stream
+from dynsnap.data import Stream, training_rows
 from dynsnap.ensemble import Combination, Trainer
 from dynsnap.errors import FileError, PlanError, did_you_mean
 from dynsnap.store import RunFolder, SavedEnsemble, environment, save_ensemble
@@ -134,6 +135,9 @@ def execute(
             "environment": environment(store.device) if training else _trained_with(store),
             **({"hardware": _hardware(), "engine": engine.name} if training else {}),
             "generations": [len(rows) for rows in stream.generations],
+            "training_rows": dict(
+                zip(stream.pool.classes, training_rows(stream).T.tolist(), strict=True)
+            ),
             "test_inputs": len(stream.evaluation["test"]),
             "replicates": plan.replicates,
             "rounds": result.rounds,
@@ -142,7 +146,10 @@ def execute(
             "training_seconds": result.seconds,
             "wall_seconds_last": time.monotonic() - start,
         }
-        _files.write_text(folder / "about.json", json.dumps(about, indent=1) + "\n")
+        text = json.dumps(about, indent=1) + "\n"
+        # Lists of numbers on one line: there may be one for each of many classes.
+        lines = re.sub(r"\[\s+([\d,\s]+?)\s+\]", lambda m: f"[{' '.join(m[1].split())}]", text)
+        _files.write_text(folder / "about.json", lines)
     return result
 
 

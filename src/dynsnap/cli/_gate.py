@@ -8,7 +8,7 @@ import click
 from dynsnap import comparison, predictions, report
 from dynsnap import gate as gates
 from dynsnap.cli import _options as options
-from dynsnap.cli._looks import claim_inputs, inputs_option, read_looks
+from dynsnap.cli._looks import claim_inputs, inputs_option, read_learned_from, read_looks
 from dynsnap.errors import PlanError
 
 
@@ -38,6 +38,13 @@ from dynsnap.errors import PlanError
 )
 @options.rename_option
 @options.noise_floor_option
+@click.option(
+    "--limit",
+    type=click.IntRange(min=0),
+    default=5,
+    show_default=True,
+    help="Of each rule, most checks to print besides the failures; 0 prints all.",
+)
 @options.resamples_option
 @options.seed_option
 @options.json_option
@@ -62,6 +69,7 @@ def gate(
     allow_missing: float,
     renames: tuple[str, ...],
     noise_floor: Path | None,
+    limit: int,
     resamples: int,
     seed: int,
     json_to: Path | None,
@@ -105,17 +113,22 @@ def gate(
         "seed": seed,
     }
     with options.lined_up([old, new], titles, noise_floor, columns, rename) as blocks:
+        if html_to is not None:  # a page shows all that `compare` does
+            usual = comparison.default_top_k(len(blocks.classes))
+            settings["top_k"] = sorted({*usual, *settings["top_k"]})
         compared = comparison.compare_at_levels(blocks, gates.confidences(rules), **settings)
         parts = gates.apart(compared[0], rules)
         compared = comparison.measure_apart(compared, blocks, parts, **settings)
     verdict = gates.judge(compared, rules, allow_missing=allow_missing)
-    told = report.gate_report(verdict)
+    told = report.gate_report(verdict, limit=limit)
     options.deliver(json_to, lambda: options.as_json(gates.to_json(verdict)))
     options.deliver(junit_to, lambda: report.junit(verdict))
     options.deliver(markdown_to, lambda: report.markdown(told))
     if html_to or svg_to or png_to:
         looks = read_looks(inputs, compared[0], id_column=columns.id, beside=new)
-        page = report.html.gate_page(verdict, compared[0], looks=looks)
+        page = report.html.gate_page(
+            verdict, compared[0], looks=looks, learned_from=read_learned_from(new)
+        )
         options.deliver(html_to, lambda: page.html)
         options.deliver_figures(page.figures, svg_to=svg_to, png_to=png_to)
     if not quiet and options.STDOUT not in outputs.values():

@@ -1,5 +1,6 @@
 """What inputs look like on a page: where they are kept, and which are shown."""
 
+import json
 from pathlib import Path
 
 import click
@@ -53,6 +54,21 @@ def read_looks(
         return {} if kept is None else data.read_excerpts(kept, wanted)
     except DynSnapError:  # of other inputs, or damaged; nobody has asked for it
         return {}
+
+
+def read_learned_from(folder: Path | str) -> dict[str, int]:
+    """Training rows of each class in the last generation, as a run folder or its files tell.
+
+    Args:
+        folder: The run folder, or a file of predictions in it.
+    """
+    place = Path(folder)
+    run = place.parent.parent if place.parent.name == "predictions" else place
+    try:
+        about = json.loads((run / "about.json").read_text(encoding="utf-8"))
+        return {str(name): int(rows[-1]) for name, rows in about["training_rows"].items()}
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        return {}  # made elsewhere, or before runs told it
 
 
 def _kept_with(file: Path) -> Path | None:

@@ -35,7 +35,7 @@ _ABOUT_SAME_DATA = (
 )
 _MATRICES = ("consistency", "correct_consistency")
 _MARKS = 10  # of the longest bar in a breakdown
-_BREAKDOWN_METRICS = ("lost", "gained", "consistency", "correct_consistency")
+_BREAKDOWN_METRICS = ("lost", "gained", "accuracy", "consistency", "correct_consistency")
 
 
 def comparison_report(
@@ -82,17 +82,29 @@ def _blocks(comparison: Comparison, by: Collection[str], limit: int) -> Iterator
     if comparison.agreement:
         yield _side_by_side("All generations at once", [("value", comparison.agreement)])
     where = f", {_arrow(last)}" if several else ""
-    for kind, title in (("class", "Classes"), ("slice", "Slices")):
-        groups = [group for group in last.groups if group.kind == kind]
-        if groups and kind in by:
-            yield _worst(f"{title}{where}, worst first", groups, limit, comparison.weighted)
+    for title, groups in _breakdowns(last, by):
+        yield _worst(f"{title}{where}, worst first", groups, limit, comparison.weighted)
     if groups := [group for group in last.groups if group.kind == "frequency"]:
         yield _groups(f"Majority and minority classes{where}", groups, comparison.weighted)
+    for name, flows in last.lost_between.items() if "slice" in by else ():
+        if flows and len(comparison.slices[name]) > 2:
+            yield _between(name, where, flows, limit)
     if changes := [flow for flow in last.flows if flow.old != flow.new]:
         yield _changes(f"Most frequent changes{where}", changes, limit)
     said = comparison.alignment.sentence()  # above, and aloud, where ids are missing
     if notes := tuple(note for note in comparison.notes if note != said):
         yield Bullets("Notes", notes)
+
+
+def _breakdowns(pair: PairResult, by: Collection[str]) -> Iterator[tuple[str, list[GroupResult]]]:
+    """Classes, then the values of each slice, with what to call them."""
+    parts: dict[str, list[GroupResult]] = {}
+    for kind in ("class", "slice"):
+        for group in pair.groups:
+            if group.kind == kind and kind in by:
+                title = "Classes" if kind == "class" else f"Slices by {group.column}"
+                parts.setdefault(title, []).append(group)
+    yield from parts.items()
 
 
 def _setting(comparison: Comparison) -> str:
@@ -331,9 +343,24 @@ def _badness(group: GroupResult) -> tuple[float, float, float]:
 
 
 def _group_name(group: GroupResult) -> str:
-    if group.kind == "slice":
-        return f"{group.column} = {group.name}"
     return f"{group.name} ({count(len(group.classes))})" if group.classes else group.name
+
+
+def _between(name: str, where: str, flows: Sequence[Flow], limit: int) -> Table:
+    """Where lost answers went, between families of classes."""
+    total = sum(flow.inputs for flow in flows)
+    within = sum(flow.inputs for flow in flows if flow.truth == flow.new)
+    shown = flows[: limit or None]
+    rest = len(flows) - len(shown)
+    return Table(
+        title=f"Where lost answers went, by {name}{where}",
+        columns=(Column("truth in"), Column("new label in"), Column("lost", numeric=True)),
+        rows=tuple(
+            (Cell(flow.truth or ""), Cell(flow.new), Cell(count(flow.inputs))) for flow in shown
+        ),
+        footer=f"{count(within)} of {count(total)} stayed within their {name}"
+        + (f"; and {count(rest)} more ways" if rest else ""),
+    )
 
 
 def _changes(title: str, flows: Sequence[Flow], limit: int) -> Table:

@@ -1,11 +1,12 @@
 """A gate's verdict as a report, and as JUnit XML for the machines that collect test results."""
 
 import math
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from xml.etree import ElementTree
 
 from dynsnap.errors import one_line
-from dynsnap.gate import RuleOutcome, Verdict
+from dynsnap.gate import Rule, RuleOutcome, Verdict
 from dynsnap.report._blocks import (
     Block,
     Bullets,
@@ -36,11 +37,16 @@ _COLUMNS = (
     Column("same data", numeric=True),
     Column("rule"),
 )
-_TONES: dict[str, Tone] = {"passed": "good", "failed": "bad", "not judged": "quiet"}
+_TONES: dict[str, Tone] = {"failed": "bad", "passed": "good", "not judged": "quiet"}
 
 
-def gate_report(verdict: Verdict) -> Document:
-    """A verdict: what was decided, then every rule, failures first.
+def gate_report(verdict: Verdict, *, limit: int = 0) -> Document:
+    """A verdict: what was decided, then every check: failures, worst first, then the others.
+
+    Args:
+        verdict: What `dynsnap.gate.judge` returned.
+        limit: Of each rule, the most checks that are shown besides the failures, those nearest to
+            the threshold first; 0 for all.
 
     Example:
         >>> from dynsnap.gate import Rule, RuleOutcome
@@ -50,17 +56,48 @@ def gate_report(verdict: Verdict) -> Document:
         >>> [block.text for block in gate_report(verdict)[:2]]
         ['PASS: monday → tuesday', '0 of 1 checks failed, on 50 inputs.']
     """
-    return tuple(_blocks(verdict))
+    return tuple(_blocks(verdict, limit))
 
 
-def _blocks(verdict: Verdict) -> Iterator[Block]:
+def worst_first(outcomes: Sequence[RuleOutcome]) -> list[RuleOutcome]:
+    """Failures first, then what passed, then what was not judged; of each rule the worst first."""
+    rules = list(dict.fromkeys(outcome.rule for outcome in outcomes))
+    statuses = list(_TONES)
+    return sorted(
+        outcomes,
+        key=lambda one: (statuses.index(one.status), rules.index(one.rule), -_excess(one)),
+    )
+
+
+def _excess(outcome: RuleOutcome) -> float:
+    """How far beyond its threshold a value lies; below zero if it passed."""
+    if outcome.judged is None:
+        return 0.0
+    beyond = outcome.judged - outcome.rule.threshold
+    return beyond if outcome.rule.at_most is not None else -beyond
+
+
+def _blocks(verdict: Verdict, limit: int) -> Iterator[Block]:
     yield Heading(f"{'PASS' if verdict.passed else 'FAIL'}: {verdict.old} → {verdict.new}")
     yield Paragraph(_summary(verdict), "plain" if verdict.passed else "bad")
-    # Failures first; the order of the rules otherwise.
-    outcomes = sorted(verdict.outcomes, key=lambda outcome: outcome.status != "failed")
-    rows = tuple(_row(outcome) for outcome in outcomes)
-    yield without_empty_columns(Table(title="", columns=_COLUMNS, rows=rows, keys=3))
-    unjudged = [outcome for outcome in outcomes if outcome.status == "not judged"]
+    shown: list[RuleOutcome] = []
+    times: Counter[tuple[Rule, str]] = Counter()
+    for outcome in worst_first(verdict.outcomes):
+        times[outcome.rule, outcome.status] += 1
+        often = times[outcome.rule, outcome.status]
+        if outcome.status == "failed" or not limit or often <= limit:
+            shown.append(outcome)
+    left_out = len(verdict.outcomes) - len(shown)
+    yield without_empty_columns(
+        Table(
+            title="",
+            columns=_COLUMNS,
+            rows=tuple(_row(outcome) for outcome in shown),
+            keys=3,
+            footer=f"and {count(left_out)} more that did not fail" if left_out else "",
+        )
+    )
+    unjudged = [outcome for outcome in shown if outcome.status == "not judged"]
     if unjudged:
         yield Bullets("Not judged", tuple(sentence(outcome) for outcome in unjudged))
     if verdict.notes:

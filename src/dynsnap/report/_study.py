@@ -27,6 +27,8 @@ _METRICS = {
 _FURTHER = {
     "top_2_consistency": "CCON-2",
     "top_2_accuracy": "CACC-2",
+    "top_5_consistency": "CCON-5",  # with more than 20 classes
+    "top_5_accuracy": "CACC-5",
     "pearson": "Pearson",
     "cosine": "cosine",
     "late_accuracy": "late ACC",
@@ -139,7 +141,7 @@ def _further(
     if lines:
         heads = [Column("method"), Column("by"), *_PRICE]
         heads += [Column(_FURTHER[metric], numeric=True) for metric in named]
-        title = "Top 2, likeness of scores, and late classes in the last generation"
+        title = "Top k, likeness of scores, and late classes in the last generation"
         keys = 3 + _timed(found)
         yield without_empty_columns(
             Table(title=title, columns=tuple(heads), rows=tuple(lines), keys=keys)

@@ -1,6 +1,6 @@
 """Pictures: plain shapes with the numbers behind them, as SVG or PNG."""
 
-from dynsnap.report.figures._cases import by_class, flow, where_answers_went
+from dynsnap.report.figures._cases import between_families, by_class, flow, where_answers_went
 from dynsnap.report.figures._drawing import Figure
 from dynsnap.report.figures._grid import grid
 from dynsnap.report.figures._lines import Level, Point, Series, chart, tones
@@ -13,6 +13,7 @@ __all__ = [
     "Level",
     "Point",
     "Series",
+    "between_families",
     "by_class",
     "chart",
     "check_png",

@@ -14,6 +14,7 @@ from dynsnap.report.figures._drawing import (
     Text,
     Tone,
     fitted,
+    slug,
     width_of,
 )
 from dynsnap.report.figures._grid import grid
@@ -183,6 +184,40 @@ def by_class(groups: Sequence[GroupResult]) -> Figure:
         shapes=tuple(shapes),
         head=("class", "lost", "gained"),
         rows=tuple((group.name, count(cases.lost), count(cases.gained)) for group, cases in shown),
+    )
+
+
+def between_families(
+    name: str, flows: Sequence[Flow], *, inputs: int, order: Sequence[str]
+) -> Figure:
+    """Families of true classes against those of the labels given now, of inputs that were lost.
+
+    Args:
+        name: What the families are called.
+        flows: Inputs lost, by family.
+        inputs: How many were lost in all, also to classes whose family is not known.
+        order: All families; the picture has those that lost or took inputs, in this order.
+    """
+    cells = {(flow.truth, flow.new): flow.inputs for flow in flows}
+    met = {family for pair in cells for family in pair}
+    shown = [family for family in order if family in met]
+    total = sum(cells.values())
+    within = sum(lost for (true, new), lost in cells.items() if true == new)
+    other = f" {count(inputs - total)} more got one of no known {name}." if inputs > total else ""
+    return grid(
+        name=f"lost-between-{slug(name)}",
+        title=f"Lost inputs by {name}: of the true class, and of the label given now",
+        description=(
+            f"Of {count(total)} inputs lost, {count(within)} ({within / total:.0%}) got a label of "
+            f"the same {name}, on the diagonal.{other}"
+        ),
+        rows=shown,
+        columns=shown,
+        values=[[float(cells.get((row, column), 0)) or None for column in shown] for row in shown],
+        said=count,
+        tone="lost",
+        down=f"true {name}",
+        across=f"{name} now",
     )
 
 

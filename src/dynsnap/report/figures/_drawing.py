@@ -144,3 +144,15 @@ def ticks(low: float, high: float, about: int = 5, *, whole: bool = False) -> li
                 places = (round((first + k) * unit, 12) for k in range(about + 5))
                 return [place for place in places if low - 1e-9 <= place <= high + 1e-9]
     return [low, high]
+
+
+def slug(name: str) -> str:
+    """A name as part of a file's name, and unlike any other name's.
+
+    Example:
+        >>> slug("members"), slug("a/b"), slug("a b")
+        ('members', 'a-b-612f62', 'a-b-612062')
+    """
+    kept = (mark if mark.isascii() and (mark.isalnum() or mark in "-=") else "-" for mark in name)
+    safe = "".join(kept)
+    return safe if safe == name else f"{safe[:40]}-{name.encode().hex()[:24]}"

@@ -38,7 +38,7 @@ def grid(
     most = max([*known, floor])
     wide = max(34.0, *(width_of(said(value), 11) + 12 for value in known), 0.0)
     tall = 28.0
-    left = min(190.0, max([width_of(each) for each in (*rows, down)]) + 22)
+    left = min(240.0, max([width_of(each) for each in (*rows, down)]) + 22)
     above = 34.0 + 0.72 * min(130.0, max(width_of(each) for each in columns))
     shapes: list[Shape] = []
     if across:
@@ -52,7 +52,7 @@ def grid(
         shapes.append(Text(x=x, y=above - 8, text=fitted(each, 130), turned=-45))
     for i, row in enumerate(rows):
         y = above + i * tall
-        shapes.append(Text(x=left - 8, y=y + 18, text=fitted(row, left - 10), anchor="end"))
+        shapes.append(Text(x=left - 8, y=y + 18, text=fitted(row, left - 18), anchor="end"))
         for j, value in enumerate(values[i]):
             x = left + j * wide
             strength = 0.0 if value is None or most <= floor else (value - floor) / (most - floor)

@@ -1,9 +1,10 @@
 """Rules of a gate on bars: the value, its interval, and the threshold that it is held against."""
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 
-from dynsnap.gate import RuleOutcome
+from dynsnap.gate import Rule, RuleOutcome
 from dynsnap.report._blocks import number
 from dynsnap.report.figures._drawing import (
     Box,
@@ -17,27 +18,41 @@ from dynsnap.report.figures._drawing import (
 )
 
 _ROWS = 24
+_NEAREST = 3  # of each rule, those that passed and are drawn where there are many
 _WIDE = 440.0
 _STEP = 80.0  # from one rule to the next
 
 
 def rules(outcomes: Sequence[RuleOutcome]) -> Figure:
-    """Each outcome on a bar of its own; what would fail is shaded."""
-    judged = [
+    """Each outcome on a bar of its own, in their order; what would fail is shaded."""
+    known = [
         outcome
         for outcome in outcomes
         if outcome.estimate is not None and math.isfinite(outcome.estimate.value)
-    ][:_ROWS]
+    ]
+    cut = len(known) > _ROWS
+    judged = known
+    if cut:
+        passed: Counter[Rule] = Counter()
+        judged = []
+        for outcome in known:
+            passed[outcome.rule] += outcome.status == "passed"
+            if outcome.status == "failed" or passed[outcome.rule] <= _NEAREST:
+                judged.append(outcome)
+        judged = judged[:_ROWS]
     shapes: list[Shape] = []
     for place, outcome in enumerate(judged):
         shapes += _bar(outcome, 8 + place * _STEP)
     failed = sum(outcome.status == "failed" for outcome in judged)
     return Figure(
         name="rules",
-        title="Every rule on a bar",
+        title=f"{len(judged)} of {len(known)} checks on bars: failures, and the nearest to it"
+        if cut
+        else "Every rule on a bar",
         description=(
-            f"{len(judged)} rules, of which {failed} failed. Dots are values, lines through them "
-            "intervals, upright lines thresholds; what would fail is shaded."
+            f"{len(judged)} {'checks' if cut else 'rules'}, of which {failed} failed. Dots are "
+            "values, lines through them intervals, upright lines thresholds; what would fail is "
+            "shaded."
         ),
         width=_WIDE,
         height=8 + len(judged) * _STEP,

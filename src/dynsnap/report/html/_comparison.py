@@ -1,6 +1,6 @@
 """A comparison as a page."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from dynsnap import __version__
 from dynsnap.comparison import Comparison
@@ -17,7 +17,12 @@ from dynsnap.report.html._two import measured, moved
 _NOTES = 40
 
 
-def comparison_page(comparison: Comparison, *, looks: Looks | None = None) -> Page:
+def comparison_page(
+    comparison: Comparison,
+    *,
+    looks: Looks | None = None,
+    learned_from: Mapping[str, int] | None = None,
+) -> Page:
     """Everything that a comparison found, as one self-contained page of at most 1.5 MB.
 
     Of more than two generations, what is about two is about the last retrain.
@@ -25,6 +30,7 @@ def comparison_page(comparison: Comparison, *, looks: Looks | None = None) -> Pa
     Args:
         comparison: What `dynsnap.compare` returned.
         looks: What inputs look like, by id, as `dynsnap.data.read_excerpts` gives it.
+        learned_from: Training rows of each class, where that is known.
 
     Example:
         >>> import dynsnap
@@ -40,13 +46,18 @@ def comparison_page(comparison: Comparison, *, looks: Looks | None = None) -> Pa
             title=names,
             about=setting(comparison),
             banner=warning(comparison),
-            sections=tuple(sections(comparison, rows, looks or {})),
+            sections=tuple(sections(comparison, rows, looks or {}, learned_from)),
             footer=signature(comparison),
         )
     )
 
 
-def sections(comparison: Comparison, rows: int, looks: Looks) -> Iterator[Section]:
+def sections(
+    comparison: Comparison,
+    rows: int,
+    looks: Looks,
+    learned_from: Mapping[str, int] | None = None,
+) -> Iterator[Section]:
     """The sections of a comparison; tables have at most so many rows."""
     pair = comparison.pairs[-1]
     several = len(comparison.generations) > 2
@@ -56,7 +67,7 @@ def sections(comparison: Comparison, rows: int, looks: Looks) -> Iterator[Sectio
         yield moved(comparison, pair)
     yield measured(comparison, pair)
     if groups := [group for group in pair.groups if group.kind == "class"]:
-        yield classes(comparison, pair, groups, rows)
+        yield classes(comparison, pair, groups, rows, learned_from or {})
     yield answers(comparison, pair, rows)
     if groups := [group for group in pair.groups if group.kind == "slice"]:
         yield slices(comparison, groups, rows)

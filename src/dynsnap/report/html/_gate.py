@@ -1,12 +1,12 @@
 """A gate's verdict as a page: the decision first, then what it rests on."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from dynsnap.comparison import Comparison
 from dynsnap.gate import RuleOutcome, Verdict
 from dynsnap.report._blocks import count, interval, number
 from dynsnap.report._element import Child, Markup, clipped, element
-from dynsnap.report._gate import sentence
+from dynsnap.report._gate import sentence, worst_first
 from dynsnap.report.figures import rules
 from dynsnap.report.figures._rules import asked
 from dynsnap.report.html._comparison import sections, setting, signature, warning
@@ -27,13 +27,20 @@ from dynsnap.report.html._parts import (
 _TONES = {"passed": "good", "failed": "bad", "not judged": "quiet"}
 
 
-def gate_page(verdict: Verdict, comparison: Comparison, *, looks: Looks | None = None) -> Page:
+def gate_page(
+    verdict: Verdict,
+    comparison: Comparison,
+    *,
+    looks: Looks | None = None,
+    learned_from: Mapping[str, int] | None = None,
+) -> Page:
     """A verdict, and the comparison that it was given on, as one self-contained page.
 
     Args:
         verdict: What `dynsnap.gate.judge` returned.
         comparison: What it judged.
         looks: What inputs look like, by id, as `dynsnap.data.read_excerpts` gives it.
+        learned_from: Training rows of each class, where that is known.
 
     Example:
         >>> import dynsnap
@@ -52,7 +59,7 @@ def gate_page(verdict: Verdict, comparison: Comparison, *, looks: Looks | None =
             banner=[_banner(verdict), warning(comparison)],
             sections=(
                 _verdict(verdict, comparison, rows),
-                *sections(comparison, rows, looks or {}),
+                *sections(comparison, rows, looks or {}, learned_from),
             ),
             footer=signature(comparison),
         )
@@ -79,8 +86,7 @@ def _banner(verdict: Verdict) -> Markup:
 
 
 def _verdict(verdict: Verdict, comparison: Comparison, rows: int) -> Section:
-    order = {"failed": 0, "passed": 1, "not judged": 2}
-    outcomes = sorted(verdict.outcomes, key=lambda outcome: order[outcome.status])
+    outcomes = worst_first(verdict.outcomes)
     drawn = rules(outcomes)
     next_steps = [element("li", step) for step in _next(verdict, comparison)]
     return Section(
@@ -138,7 +144,7 @@ def _table(outcomes: Sequence[RuleOutcome], rows: int) -> Markup:
     return listing(
         Listing(
             name="rules-table",
-            caption="Every rule, failures first",
+            caption="Every check, failures first, of each rule the worst first",
             heads=tuple(heads),
             rows=lines,
             search=len(lines) > 12,
@@ -150,7 +156,7 @@ def _table(outcomes: Sequence[RuleOutcome], rows: int) -> Markup:
 def _next(verdict: Verdict, comparison: Comparison) -> Iterator[Child]:
     """What a reviewer would turn to, from what was found."""
     pair = comparison.pairs[0]
-    for outcome in verdict.failed[:3]:
+    for outcome in worst_first(verdict.failed)[:3]:
         said = sentence(outcome)
         yield said[:1].upper() + said[1:]
         floor = outcome.noise_floor

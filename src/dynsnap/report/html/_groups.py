@@ -1,24 +1,34 @@
 """Classes and slices: who lost, who gained, and where lost answers went."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from dynsnap.comparison import Comparison, Estimate, GroupResult, PairResult
+from dynsnap.data import TRAINING_ROWS
 from dynsnap.report._blocks import count, interval, number, p_value
 from dynsnap.report._element import Markup, clipped, element
-from dynsnap.report.figures import by_class, where_answers_went
+from dynsnap.report.figures import between_families, by_class, where_answers_went
 from dynsnap.report.html._inputs import how_many
 from dynsnap.report.html._parts import INTERVAL, Entry, Head, Listing, Section, listing, picture
 
 _CORRECTED = (
-    "p: McNemar's exact test of lost against gained within the group. Corrected: by Holm's method, "
+    "p: McNemar's exact test of lost against gained within the group, corrected by Holm's method "
     "for the number of groups tested here."
 )
+_ROOM = 60  # rows of long tables, on a page that is nearly full
+
+
+_CLASSES = 200  # of which all are shown, unless the page has hardly any room
+_FAMILIES = 30  # rows and columns that a picture of families has room for
 
 
 def classes(
-    comparison: Comparison, pair: PairResult, groups: Sequence[GroupResult], rows: int
+    comparison: Comparison,
+    pair: PairResult,
+    groups: Sequence[GroupResult],
+    rows: int,
+    learned_from: Mapping[str, int],
 ) -> Section:
-    """Lost and gained in every class."""
+    """Lost and gained in every class, and from how many rows it was learned, where known."""
     ranked = _ranked(groups)
     flipping = [group for group in ranked if _moved(group)]
     drawn = (by_class(flipping),) if flipping else ()
@@ -29,9 +39,13 @@ def classes(
         lost = count(worst.transitions.lost)
         lead = f"Worst first. Most were lost of {clipped(worst.name)}: {lost} inputs."
     body = [picture(figure) for figure in drawn]
-    body.append(_table("class", "Lost and gained in each class", ranked, comparison, rows))
+    about = _about_classes(comparison, learned_from)
+    caption = "Lost and gained in each class"
+    rows = max(rows, _CLASSES) if rows >= _ROOM else rows
+    body.append(_table("class-table", "class", caption, ranked, comparison, rows, about))
     if rare:
-        body.append(_table("frequency", "Frequent and rare classes", rare, comparison, rows))
+        caption = "Frequent and rare classes"
+        body.append(_table("frequency-table", "classes", caption, rare, comparison, rows))
     return Section(name="classes", title="Classes", lead=lead, body=body, figures=drawn)
 
 
@@ -43,7 +57,7 @@ def slices(comparison: Comparison, groups: Sequence[GroupResult], rows: int) -> 
             name="slices",
             title="Slices",
             lead="Least consistent first. Without the truth nobody can say which got worse.",
-            body=[_table("slice", "Slices", ranked, comparison, rows)],
+            body=_by_column("least consistent first", ranked, comparison, rows),
         )
     level = 1 - comparison.confidence
     worse = _worse(ranked, level)
@@ -57,7 +71,7 @@ def slices(comparison: Comparison, groups: Sequence[GroupResult], rows: int) -> 
         title="Slices that got worse",
         lead=f"{found} At the level {level:.2g}, corrected by Holm's method for {len(ranked)} "
         "comparisons.",
-        body=[_table("slice", "Slices, most lost first", ranked, comparison, rows)],
+        body=_by_column("most lost first", ranked, comparison, rows),
     )
 
 
@@ -92,6 +106,11 @@ def answers(comparison: Comparison, pair: PairResult, rows: int) -> Section:
         return Section(name="answers", title=title, lead=none)
     inputs = how_many(comparison, pair)
     drawn = where_answers_went(gone, inputs=inputs, known=known)
+    families = [
+        between_families(name, flows, inputs=inputs, order=comparison.slices[name])
+        for name, flows in pair.lost_between.items()
+        if flows and 2 < len(comparison.slices[name]) <= _FAMILIES
+    ]
     rare = inputs - sum(flow.inputs for flow in gone)
     table = listing(
         Listing(
@@ -109,6 +128,7 @@ def answers(comparison: Comparison, pair: PairResult, rows: int) -> Section:
                 for flow in gone[:rows]
             ],
             sorted_by=(2, "descending"),
+            search=len(gone) > 12,
             whole=len(gone),
             note=f"{count(rare)} more went ways too rare to be listed." if rare > 0 else "",
         )
@@ -116,35 +136,83 @@ def answers(comparison: Comparison, pair: PairResult, rows: int) -> Section:
     return Section(
         name="answers",
         title=title,
-        lead=drawn.description,
-        # A wide picture beside a table would be too small to read.
-        body=[element("div", picture(drawn), table, class_="side" if drawn.width < 560 else None)],
-        figures=(drawn,),
+        lead=" ".join([*(figure.description for figure in families), drawn.description]),
+        body=[
+            *(picture(figure) for figure in families),
+            # A wide picture beside a table would be too small to read.
+            element("div", picture(drawn), table, class_="side" if drawn.width < 560 else None),
+        ],
+        figures=(*families, drawn),
     )
 
 
+def _about_classes(
+    comparison: Comparison, learned_from: Mapping[str, int]
+) -> list[tuple[Head, Mapping[str, Entry]]]:
+    """What else is known of classes: a head, and an entry for each."""
+    found: list[tuple[Head, Mapping[str, Entry]]] = []
+    if learned_from:
+        head = Head("learned from", True, "Training rows of the class in the last generation.")
+        found.append((head, {name: Entry(count(n), key=n) for name, n in learned_from.items()}))
+    for column, family in comparison.families.items():
+        if learned_from and column == TRAINING_ROWS:
+            continue  # the numbers themselves say more
+        entries = {name: Entry(value, tone="text") for name, value in family.items()}
+        found.append((Head(clipped(column, 40)), entries))
+    return found
+
+
+def _by_column(
+    order: str, groups: Sequence[GroupResult], comparison: Comparison, rows: int
+) -> list[Markup]:
+    """A table for each column that slices come from."""
+    columns = dict.fromkeys(group.column for group in groups)
+    return [
+        _table(
+            f"slice-table-{place}" if place else "slice-table",
+            column,
+            f"By {clipped(column, 60)}, {order}",
+            [group for group in groups if group.column == column],
+            comparison,
+            rows,
+        )
+        for place, column in enumerate(columns)
+    ]
+
+
 def _table(
-    kind: str, caption: str, groups: Sequence[GroupResult], comparison: Comparison, rows: int
+    name: str,
+    first: str,
+    caption: str,
+    groups: Sequence[GroupResult],
+    comparison: Comparison,
+    rows: int,
+    about: Sequence[tuple[Head, Mapping[str, Entry]]] = (),
 ) -> Markup:
-    name = {"class": "class", "slice": "slice", "frequency": "classes"}[kind]
-    heads = [Head(name), Head("inputs", True)]
+    heads = [Head(clipped(first, 40)), Head("inputs", True)]
     if comparison.has_truth:
         heads += [
             Head("lost", True),
             Head("share", True, "Share of the group's inputs that were right before and are not."),
             INTERVAL,
-            Head("gained", True),
-            Head("share", True, "Share of the group's inputs that are right now and were not."),
-            INTERVAL,
+            Head("gained", True, "Inputs that are right now and were not before."),
             Head("net", True, "Gained less lost."),
-            Head("p", True, "McNemar's exact test of lost against gained within the group."),
-            Head("corrected", True, "The same by Holm's method, for the number of groups."),
+            Head("p", True, _CORRECTED),
+        ]
+    if comparison.has_truth:
+        heads += [
+            Head("ACC was", True, "Accuracy of the older of the two generations."),
+            Head("is", True, "Accuracy of the newer one."),
         ]
     heads.append(Head("CON", True, "Share of inputs labelled alike."))
-    lines = [_line(group, comparison) for group in groups]
+    heads += [head for head, _ in about]
+    lines = [
+        [*_line(group, comparison), *(known.get(group.name, Entry("")) for _, known in about)]
+        for group in groups
+    ]
     return listing(
         Listing(
-            name=f"{kind}-table",
+            name=name,
             caption=caption,
             heads=tuple(heads),
             rows=lines[:rows],
@@ -167,10 +235,9 @@ def _line(group: GroupResult, comparison: Comparison) -> list[Entry]:
             Entry(count(cases.lost), key=cases.lost),
             *_share(group.metrics.get("lost")),
             Entry(count(cases.gained), key=cases.gained),
-            *_share(group.metrics.get("gained")),
             Entry(f"{net:+,}".replace("-", "−") if net else "0", key=net, tone=tone),
-            Entry(p_value(group.changed), key=group.changed, tone="quiet"),
             Entry(p_value(group.corrected), key=group.corrected, tone=tone or "quiet"),
+            *(_share(_accuracy(group, which))[0] for which in ("lost", "gained")),
         ]
     found = group.metrics.get("consistency")
     value = None if found is None else found.value
@@ -180,6 +247,12 @@ def _line(group: GroupResult, comparison: Comparison) -> list[Entry]:
 def _share(estimate: Estimate | None) -> list[Entry]:
     value = None if estimate is None else estimate.value
     return [Entry(number(value), key=value), Entry(interval(estimate), tone="range")]
+
+
+def _accuracy(group: GroupResult, which: str) -> Estimate | None:
+    """What was kept and lost was right before; what was kept and gained is right now."""
+    kept, other = group.metrics.get("kept"), group.metrics.get(which)
+    return None if kept is None or other is None else Estimate(kept.value + other.value)
 
 
 def _ranked(groups: Sequence[GroupResult]) -> list[GroupResult]:
@@ -202,11 +275,9 @@ def _moved(group: GroupResult) -> bool:
 
 
 def _name(group: GroupResult) -> str:
-    if group.kind == "slice":
-        return f"{group.column} = {group.name}"
     return f"{group.name} ({count(len(group.classes))})" if group.classes else group.name
 
 
 def _named(groups: Sequence[GroupResult], most: int = 4) -> str:
-    shown = ", ".join(_name(group) for group in groups[:most])
+    shown = ", ".join(f"{group.column} = {group.name}" for group in groups[:most])
     return f"{shown} and {len(groups) - most} more." if len(groups) > most else f"{shown}."

@@ -16,9 +16,10 @@ from dynsnap.report.html._parts import INTERVAL, Entry, Head, Listing, Section, 
 from dynsnap.report.html._study_figures import Curve, cost, curves, sweeps
 from dynsnap.report.html._study_table import (
     CASES,
-    FURTHER,
+    SCORES,
     SHORT,
     SPREAD,
+    TOP,
     by_method,
     by_pair,
     is_ablation,
@@ -36,12 +37,14 @@ class Closer:
     Attributes:
         comparison: Its generations side by side.
         looks: What the inputs look like, by id.
+        learned_from: Training rows of each class in the last generation, where that is known.
     """
 
     method: str
     combination: str
     comparison: Comparison
     looks: Looks = field(default_factory=dict)
+    learned_from: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,9 +138,13 @@ def _methods(rows: Sequence[Row]) -> Section:
     present = {row.metric for row in rows}
     # The scores of votes are shares of votes, which say no more than the labels.
     scored = [row for row in rows if row.combination.endswith("average")]
-    if scored and present & FURTHER.keys():
-        caption = "The two likeliest classes, and scores"
-        body.append(by_method("further-table", caption, scored, FURTHER, short=True))
+    further = {"The two likeliest classes, and scores": TOP | SCORES}
+    if "top_5_accuracy" in present:  # there are many classes, and one table would be too wide
+        further = {"The two and the five likeliest classes": TOP, "Likeness of scores": SCORES}
+    for place, (caption, metrics) in enumerate(further.items()):
+        if scored and present & metrics.keys():
+            name = f"further-table-{place}" if place else "further-table"
+            body.append(by_method(name, caption, scored, metrics, short=True))
     if present & CASES.keys():
         caption = "Right and wrong, from old to new"
         body.append(by_method("cases-table", caption, rows, CASES, short=True))
@@ -162,7 +169,7 @@ def _closer(closer: Closer, rows: int) -> Section:
     # Every metric of every method has a table of its own already.
     parts = [
         part
-        for part in sections(closer.comparison, rows, closer.looks)
+        for part in sections(closer.comparison, rows, closer.looks, closer.learned_from)
         if part.name not in ("metrics", "notes")
     ]
     return Section(

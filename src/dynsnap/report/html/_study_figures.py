@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from dynsnap.report._element import Markup, element
 from dynsnap.report.figures import Figure, Level, Point, Series, chart, tones
+from dynsnap.report.figures._drawing import slug
 from dynsnap.report.html._parts import Entry, Head, Listing, Section, listing, picture
 from dynsnap.report.html._study_table import (
     HEADLINE,
@@ -115,18 +116,6 @@ def sweeps(points: Sequence[SweepRow]) -> Section:
     )
 
 
-def _slug(name: str) -> str:
-    """A name as part of a file's name, and unlike any other name's.
-
-    Example:
-        >>> _slug("members"), _slug("a/b"), _slug("a b")
-        ('members', 'a-b-612f62', 'a-b-612062')
-    """
-    kept = (mark if mark.isascii() and (mark.isalnum() or mark in "-=") else "-" for mark in name)
-    safe = "".join(kept)
-    return safe if safe == name else f"{safe[:40]}-{name.encode().hex()[:24]}"
-
-
 def _sweep(name: str, points: Sequence[SweepRow]) -> Figure:
     over = points[0].over
     labels = list(dict.fromkeys(point.point for point in points))
@@ -148,7 +137,7 @@ def _sweep(name: str, points: Sequence[SweepRow]) -> Figure:
         if line:
             series.append(Series(name=symbol, points=tuple(line), tone=colours[metric]))
     return chart(
-        name=f"sweep-{_slug(name)}",
+        name=f"sweep-{slug(name)}",
         title=f"Sweep over {over}" if name == over else f"Sweep over {over}: {name}",
         description=f"ACC, CON and ACC-CON in percent for {len(labels)} values of {over}.",
         series=series,
@@ -176,7 +165,7 @@ def _sweep_table(name: str, points: Sequence[SweepRow]) -> Markup:
         lines.append(line)
     return listing(
         Listing(
-            name=f"sweep-{_slug(name)}-table",
+            name=f"sweep-{slug(name)}-table",
             caption=f"{name}, with cost",
             heads=tuple(heads),
             rows=lines,
@@ -211,7 +200,7 @@ def _curve(curve: Curve) -> Figure:
             series.append(Series(name=f"snapshot {name}", points=points, tone=tone, joined=False))  # type: ignore[arg-type]
     said = "nothing is pruned" if bar is None else f"τ is {bar:.4f}"
     return chart(
-        name=f"curve-{_slug(curve.method)}",
+        name=f"curve-{slug(curve.method)}",
         title=f"{curve.method}, {curve.name}",
         description=(
             f"{len(line)} epochs; {len(kept)} of {len(taken)} snapshots are kept, {said}."

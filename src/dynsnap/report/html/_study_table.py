@@ -4,19 +4,20 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from dynsnap.ensemble import METHODS
-from dynsnap.metrics import catalogue
+from dynsnap.metrics import metric as metric_of
 from dynsnap.report._blocks import UNDEFINED
 from dynsnap.report._element import Markup
 from dynsnap.report.html._parts import INTERVAL, Entry, Head, Listing, listing
 from dynsnap.study import NEVER_RETRAIN, NOISE_FLOOR, Row
 
 HEADLINE = {"accuracy": "ACC", "consistency": "CON", "correct_consistency": "ACC-CON"}
-FURTHER = {
+TOP = {
     "top_2_accuracy": "CACC-2",
     "top_2_consistency": "CCON-2",
-    "pearson": "Pearson",
-    "cosine": "cosine",
+    "top_5_accuracy": "CACC-5",
+    "top_5_consistency": "CCON-5",
 }
+SCORES = {"pearson": "Pearson", "cosine": "cosine"}
 CASES = {"kept": "kept", "gained": "gained", "lost": "lost", "never": "never", "composite": "Com"}
 SHORT = {
     "majority": "MV",
@@ -65,7 +66,7 @@ def by_method(
     price = _Price.of(found.values())
     heads = [Head("method"), Head("by"), *price.heads()]
     for metric, word in shown.items():
-        heads += extent.heads(word, catalogue[metric].meaning)
+        heads += extent.heads(word, metric_of(metric).meaning)
     made = []
     for method, how, alike in _lines(found, list(shown)):
         present = [found.get((method, how, metric)) for metric in shown]
@@ -104,7 +105,7 @@ def by_pair(rows: Sequence[Row]) -> Markup | None:
     for pair in pairs:
         arrow = pair.replace("_", "→")
         heads += [
-            Head(f"{word} {arrow}", True, f"{catalogue[metric].meaning} Generations {arrow}.")
+            Head(f"{word} {arrow}", True, f"{metric_of(metric).meaning} Generations {arrow}.")
             for metric, word in _TOLD.items()
         ]
     lines = []
@@ -199,7 +200,7 @@ def _lines(
 
 def _best(found: Mapping[tuple[str, str, str], Row], metric: str) -> list[float]:
     """The best value and the second best of those that are retrained."""
-    lower = catalogue[metric].direction == "lower"
+    lower = metric_of(metric).direction == "lower"
     values = {
         round(row.value, 6)
         for (method, _, name), row in found.items()
