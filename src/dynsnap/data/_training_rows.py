@@ -17,7 +17,7 @@ def training_rows(stream: Stream) -> AnyArray:
     Example:
         >>> from dynsnap.data import digits_stream
         >>> training_rows(digits_stream())[:, 5:8].tolist()
-        [[17, 0, 6], [22, 0, 7], [22, 29, 7]]
+        [[18, 0, 6], [22, 0, 7], [22, 29, 7]]
     """
     labels, classes = stream.pool.labels, len(stream.pool.classes)
     held = [np.bincount(labels[rows], minlength=classes) for rows in stream.generations]
