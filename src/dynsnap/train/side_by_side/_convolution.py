@@ -5,7 +5,7 @@ side, channels), both contiguous. On a GPU the kernels of `_convolution_kernels`
 elsewhere, or without Triton, torch's grouped convolutions do, which compute the same.
 """
 
-import functools
+import importlib.util
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.nn import functional
+
+_HAS_TRITON = importlib.util.find_spec("triton") is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -228,13 +230,4 @@ def _edges(images: Tensor, window: Window, size: Sequence[int]) -> list[int]:
 
 
 def _has_kernels(tensor: Tensor) -> bool:
-    return tensor.is_cuda and _has_triton()
-
-
-@functools.cache
-def _has_triton() -> bool:
-    try:
-        import triton  # noqa: F401
-    except ImportError:
-        return False
-    return True
+    return tensor.is_cuda and _HAS_TRITON
