@@ -20,6 +20,8 @@ from dynsnap.report.figures._labels import beside
 
 _SHAPES = ("circle", "square", "diamond")
 _BESIDE = 130.0  # room for names to the right of the last point
+_NAMES = 12  # that the usual height has room for
+_LINE = 14.0  # of height, for each more
 _DASH = 16.0
 
 
@@ -136,6 +138,8 @@ def chart(
             x_from * 0.5 if logarithmic else x_from - 1,
             x_to * 2 if logarithmic else x_to + 1,
         )
+    if named_points:  # every name has a line of its own, if need be
+        height += _LINE * max(0, len(series) - _NAMES)
     # Names beside points, or below the last one, reach over the edge.
     right = _beside(series) if named_points else 48.0 if places else 20.0
     frame = Frame(
@@ -304,4 +308,4 @@ def _beside(series: Sequence[Series]) -> float:
     """The room for names beside points; beside the ends of lines they have nowhere else to go."""
     if not _lines(series):
         return _BESIDE
-    return min(190.0, max(width_of(one.name, 11) for one in series) + 14 + _DASH)
+    return min(240.0, max(width_of(one.name, 11) for one in series) + 14 + _DASH)

@@ -46,7 +46,7 @@ def rules(outcomes: Sequence[RuleOutcome]) -> Figure:
     failed = sum(outcome.status == "failed" for outcome in judged)
     return Figure(
         name="rules",
-        title=f"{len(judged)} of {len(known)} checks on bars: failures, and the nearest to it"
+        title=f"{len(judged)} of {len(known)} checks on bars: failures, and what came nearest"
         if cut
         else "Every rule on a bar",
         description=(
