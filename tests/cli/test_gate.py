@@ -70,6 +70,18 @@ def test_every_class_and_every_slice_can_be_asked_for(rules):
     assert found["outcomes"][-1]["inputs"] == 267
 
 
+def test_besides_failures_few_checks_of_a_rule_are_printed_unless_all_are_asked_for(rules):
+    file = rules('[[rule]]\nmetric = "lost"\nat_most = 0.05\nclass = "*"\n')
+    told = dynsnap("gate", OLD, NEW, "--rules", file, "--limit", 2).stdout
+    failed, passed = told.count("failed  "), told.count("passed  ")
+    assert failed + passed < 10
+    assert passed == 2
+    assert f"and {10 - failed - passed} more that did not fail" in told
+    told = dynsnap("gate", OLD, NEW, "--rules", file, "--limit", 0).stdout
+    assert told.count("failed  ") + told.count("passed  ") == 10
+    assert "more that did not fail" not in told
+
+
 def test_rules_at_several_confidences_have_their_own_intervals(rules):
     path = rules(
         "\n".join(

@@ -42,6 +42,26 @@ def test_a_study_leaves_everything_in_its_folder(finished):
     }
 
 
+def test_training_rows_are_told_and_break_comparisons_and_gates_down(finished, tmp_path):
+    folder, _ = finished
+    rows = json.loads((folder / "about.json").read_text())["training_rows"]
+    assert rows["6"][0] == 0 < rows["6"][1]  # it comes late
+    old, new = (folder / f"predictions/dynsnap-cyc-average-g{number}.parquet" for number in (1, 2))
+    assert "Slices by training rows" in dynsnap("compare", old, new).stdout
+    rules = tmp_path / "rules.toml"
+    rules.write_text(
+        '[[rule]]\nmetric = "lost"\nat_most = 1\n'
+        'slice = {column = "training rows", value = "minority"}\n'
+    )
+    page = tmp_path / "gate.html"
+    ended = dynsnap("gate", old, new, "--rules", rules, "--html", page)
+    assert ended.exit_code == 0
+    assert "training rows = minority" in ended.stdout
+    most = max(rows, key=lambda name: rows[name][-1])
+    assert f">{rows[most][-1]}<" in page.read_text()
+    assert "learned from" in page.read_text()
+
+
 def test_the_table_and_pictures_are_printed(finished):
     _, ended = finished
     for part in ("ACC-CON", "█", "noise-floor", "never-retrain", "dynsnap-cyc"):
