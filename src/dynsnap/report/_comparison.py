@@ -4,7 +4,7 @@ import itertools
 import math
 from collections.abc import Collection, Iterator, Sequence
 
-from dynsnap.comparison import Comparison, Estimate, Estimates, Flow, GroupResult, PairResult
+from dynsnap.comparison import Comparison, Estimate, Estimates, Flow, PairResult
 from dynsnap.metrics import metric
 from dynsnap.report._blocks import (
     CASES,
@@ -24,6 +24,7 @@ from dynsnap.report._blocks import (
     p_value,
     without_empty_columns,
 )
+from dynsnap.report._breakdowns import breakdowns, symbol_of, value_of
 from dynsnap.report._plots import cases_bar, spark, strip
 
 BREAKDOWNS = ("class", "slice")
@@ -34,8 +35,6 @@ _ABOUT_SAME_DATA = (
     "Same data: what training the first generation again on the same data changes by itself."
 )
 _MATRICES = ("consistency", "correct_consistency")
-_MARKS = 10  # of the longest bar in a breakdown
-_BREAKDOWN_METRICS = ("lost", "gained", "accuracy", "consistency", "correct_consistency")
 
 
 def comparison_report(
@@ -82,29 +81,12 @@ def _blocks(comparison: Comparison, by: Collection[str], limit: int) -> Iterator
     if comparison.agreement:
         yield _side_by_side("All generations at once", [("value", comparison.agreement)])
     where = f", {_arrow(last)}" if several else ""
-    for title, groups in _breakdowns(last, by):
-        yield _worst(f"{title}{where}, worst first", groups, limit, comparison.weighted)
-    if groups := [group for group in last.groups if group.kind == "frequency"]:
-        yield _groups(f"Majority and minority classes{where}", groups, comparison.weighted)
-    for name, flows in last.lost_between.items() if "slice" in by else ():
-        if flows and len(comparison.slices[name]) > 2:
-            yield _between(name, where, flows, limit)
+    yield from breakdowns(comparison, last, by=by, limit=limit, where=where)
     if changes := [flow for flow in last.flows if flow.old != flow.new]:
         yield _changes(f"Most frequent changes{where}", changes, limit)
     said = comparison.alignment.sentence()  # above, and aloud, where ids are missing
     if notes := tuple(note for note in comparison.notes if note != said):
         yield Bullets("Notes", notes)
-
-
-def _breakdowns(pair: PairResult, by: Collection[str]) -> Iterator[tuple[str, list[GroupResult]]]:
-    """Classes, then the values of each slice, with what to call them."""
-    parts: dict[str, list[GroupResult]] = {}
-    for kind in ("class", "slice"):
-        for group in pair.groups:
-            if group.kind == kind and kind in by:
-                title = "Classes" if kind == "class" else f"Slices by {group.column}"
-                parts.setdefault(title, []).append(group)
-    yield from parts.items()
 
 
 def _setting(comparison: Comparison) -> str:
@@ -126,7 +108,7 @@ def _headline(comparison: Comparison) -> Iterator[Block]:
         names = [name for name in _HEADLINE if name in comparison.pairs[0].metrics]
         yield Table(
             title="Retrains at a glance",
-            columns=(Column(""), *(Column(_symbol(name), numeric=True) for name in names)),
+            columns=(Column(""), *(Column(symbol_of(name), numeric=True) for name in names)),
             rows=(
                 *(_glance(_arrow(pair), pair.metrics, names) for pair in comparison.pairs),
                 _glance("mean", comparison.averages, names, "strong"),
@@ -202,7 +184,7 @@ def _over_time(comparison: Comparison) -> Table:
     alone = [each.metrics["accuracy"].value for each in comparison.generations if each.metrics]
     lines = [("accuracy", alone)] if comparison.has_truth else []
     lines += [
-        (f"{_symbol(name)} of each retrain", [step.metrics[name].value for step in steps])
+        (f"{symbol_of(name)} of each retrain", [step.metrics[name].value for step in steps])
         for name in ("lost", "consistency", "correct_consistency")
         if name in steps[0].metrics
     ]
@@ -252,15 +234,7 @@ def _headline_row(
 def _glance(
     title: str, metrics: Estimates, names: Sequence[str], tone: Tone = "plain"
 ) -> tuple[Cell, ...]:
-    return (Cell(title, tone), *(Cell(_value(metrics, name), tone) for name in names))
-
-
-def _value(metrics: Estimates, name: str) -> str:
-    return number(metrics[name].value if name in metrics else None)
-
-
-def _symbol(name: str) -> str:
-    return name if name in CASES else metric(name).symbol
+    return (Cell(title, tone), *(Cell(value_of(metrics, name), tone) for name in names))
 
 
 def _side_by_side(title: str, results: Sequence[tuple[str, Estimates]]) -> Table:
@@ -272,7 +246,7 @@ def _side_by_side(title: str, results: Sequence[tuple[str, Estimates]]) -> Table
     for name in names:
         row = [Cell(name), Cell(metric(name).symbol, "quiet")]
         for _, metrics in results:
-            row += [Cell(_value(metrics, name)), Cell(interval(metrics.get(name)), "quiet")]
+            row += [Cell(value_of(metrics, name)), Cell(interval(metrics.get(name)), "quiet")]
         rows.append(tuple(row))
     return Table(title=title, columns=tuple(heads), rows=tuple(rows), keys=2, unit=2)
 
@@ -288,78 +262,6 @@ def _matrix(comparison: Comparison, name: str) -> Table:
             (Cell(names[i]), *(Cell(number(value)) for value in row))
             for i, row in enumerate(values.tolist())
         ),
-    )
-
-
-def _worst(title: str, groups: list[GroupResult], limit: int, weighted: bool) -> Table:
-    shown = sorted(groups, key=_badness)[: limit or None]
-    rest = len(groups) - len(shown)
-    return _groups(title, shown, weighted, footer=f"and {count(rest)} more" if rest else "")
-
-
-def _groups(title: str, groups: list[GroupResult], weighted: bool, footer: str = "") -> Table:
-    names = [name for name in _BREAKDOWN_METRICS if name in groups[0].metrics]
-    columns = [Column(""), Column("inputs", numeric=True)]
-    if weighted:
-        columns.append(Column("weight", numeric=True))
-    columns += [Column(_symbol(name), numeric=True) for name in names]
-    columns += [Column("p", numeric=True), Column("corrected", numeric=True)]
-    columns.append(Column("lost, gained", plot=True))
-    cases = [group.transitions for group in groups if group.transitions is not None]
-    most = max([max(each.lost, each.gained) for each in cases], default=0)
-    rows = []
-    for group in groups:
-        row = [Cell(_group_name(group)), Cell(count(group.inputs))]
-        if weighted:
-            row.append(Cell(count(group.weight)))
-        row += [Cell(_value(group.metrics, name)) for name in names]
-        for p in (group.changed, group.corrected):
-            row.append(Cell("" if p is None else p_value(p), "quiet"))
-        row.append(Cell(_lost_and_gained(group, most)))
-        rows.append(tuple(row))
-    return without_empty_columns(
-        Table(title=title, columns=tuple(columns), rows=tuple(rows), footer=footer)
-    )
-
-
-def _lost_and_gained(group: GroupResult, most: int) -> str:
-    """A mark for each input lost and gained, or for as many as a mark stands for."""
-    if group.transitions is None or not most:
-        return ""
-    each = max(1, math.ceil(most / _MARKS))
-    lost, gained = (
-        math.ceil(number_of / each)
-        for number_of in (group.transitions.lost, group.transitions.gained)
-    )
-    return "▼" * lost + "▲" * gained
-
-
-def _badness(group: GroupResult) -> tuple[float, float, float]:
-    """Most lost first; without truth, least consistent first. Large groups before small ones."""
-    metrics = group.metrics
-    lost = metrics["lost"].value if "lost" in metrics else 0.0
-    consistency = metrics["consistency"].value if "consistency" in metrics else 0.0
-    return -lost, consistency, -group.weight
-
-
-def _group_name(group: GroupResult) -> str:
-    return f"{group.name} ({count(len(group.classes))})" if group.classes else group.name
-
-
-def _between(name: str, where: str, flows: Sequence[Flow], limit: int) -> Table:
-    """Where lost answers went, between families of classes."""
-    total = sum(flow.inputs for flow in flows)
-    within = sum(flow.inputs for flow in flows if flow.truth == flow.new)
-    shown = flows[: limit or None]
-    rest = len(flows) - len(shown)
-    return Table(
-        title=f"Where lost answers went, by {name}{where}",
-        columns=(Column("truth in"), Column("new label in"), Column("lost", numeric=True)),
-        rows=tuple(
-            (Cell(flow.truth or ""), Cell(flow.new), Cell(count(flow.inputs))) for flow in shown
-        ),
-        footer=f"{count(within)} of {count(total)} stayed within their {name}"
-        + (f"; and {count(rest)} more ways" if rest else ""),
     )
 
 

@@ -87,6 +87,23 @@ def test_each_column_of_slices_has_a_table_of_its_own(found):
     assert "stayed within their coarse" in terminal
 
 
+def test_many_columns_of_slices_do_not_burst_page_or_terminal():
+    truth = np.arange(300) % 3
+    slices = {f"column {n}": [f"value {(row + n) % 40}" for row in range(300)] for n in range(60)}
+    said = [
+        Predictions(ids=range(300), classes=list("abc"), labels=x, truth=truth, slices=slices)
+        for x in (truth, np.roll(truth, 1))
+    ]
+    found = compare(*said, resamples=10)
+    html = comparison_page(found).html
+    assert len(html.encode()) <= MOST_BYTES
+    assert "Further columns are left out" in html
+    terminal = text(comparison_report(found, limit=3))
+    assert terminal.count("Slices by column") == 3
+    assert "and 57 more columns of slices" in terminal
+    assert text(comparison_report(found, limit=0)).count("Slices by column") == 60
+
+
 @pytest.fixture(scope="module")
 def verdict():
     rng = np.random.default_rng(2)

@@ -14,11 +14,10 @@ _CORRECTED = (
     "p: McNemar's exact test of lost against gained within the group, corrected by Holm's method "
     "for the number of groups tested here."
 )
-_ROOM = 60  # rows of long tables, on a page that is nearly full
-
-
-_CLASSES = 200  # of which all are shown, unless the page has hardly any room
+_CLASSES = 200  # of which all are shown
+_ROOM = 60  # unless long tables have fewer rows than these, on a page that is nearly full
 _FAMILIES = 30  # rows and columns that a picture of families has room for
+_PICTURED = 2  # kinds of families that are drawn, and told of each class
 
 
 def classes(
@@ -110,7 +109,7 @@ def answers(comparison: Comparison, pair: PairResult, rows: int) -> Section:
         between_families(name, flows, inputs=inputs, order=comparison.slices[name])
         for name, flows in pair.lost_between.items()
         if flows and 2 < len(comparison.slices[name]) <= _FAMILIES
-    ]
+    ][:_PICTURED]
     rare = inputs - sum(flow.inputs for flow in gone)
     table = listing(
         Listing(
@@ -159,25 +158,24 @@ def _about_classes(
             continue  # the numbers themselves say more
         entries = {name: Entry(value, tone="text") for name, value in family.items()}
         found.append((Head(clipped(column, 40)), entries))
-    return found
+    return found[: 1 + _PICTURED]
 
 
 def _by_column(
     order: str, groups: Sequence[GroupResult], comparison: Comparison, rows: int
 ) -> list[Markup]:
-    """A table for each column that slices come from."""
-    columns = dict.fromkeys(group.column for group in groups)
-    return [
-        _table(
-            f"slice-table-{place}" if place else "slice-table",
-            column,
-            f"By {clipped(column, 60)}, {order}",
-            [group for group in groups if group.column == column],
-            comparison,
-            rows,
-        )
-        for place, column in enumerate(columns)
-    ]
+    """A table for each column that slices come from, of so many rows together."""
+    tables: list[Markup] = []
+    for place, column in enumerate(dict.fromkeys(group.column for group in groups)):
+        if rows <= 0:
+            said = "Further columns are left out: the page has no room for them."
+            return [*tables, element("p", said, class_="note")]
+        name = f"slice-table-{place}" if place else "slice-table"
+        own = [group for group in groups if group.column == column]
+        caption = f"By {clipped(column, 60)}, {order}"
+        tables.append(_table(name, column, caption, own, comparison, rows))
+        rows -= len(own)
+    return tables
 
 
 def _table(
@@ -198,9 +196,6 @@ def _table(
             Head("gained", True, "Inputs that are right now and were not before."),
             Head("net", True, "Gained less lost."),
             Head("p", True, _CORRECTED),
-        ]
-    if comparison.has_truth:
-        heads += [
             Head("ACC was", True, "Accuracy of the older of the two generations."),
             Head("is", True, "Accuracy of the newer one."),
         ]
