@@ -19,7 +19,7 @@ class Kinship:
     """Which classes and values of slices occur together, seen while the rows pass by."""
 
     def __init__(self) -> None:
-        self._met: dict[str, AnyArray] = {}  # (classes, values), whether they occur together
+        self._met: dict[str, AnyArray] = {}  # (classes, 1 + values), the first without one
 
     def add(self, said: Predictions) -> None:
         """Look at the next rows; those of one generation will do."""
@@ -68,12 +68,9 @@ def lost_between(
 
     Labels of no known family are left out: the truth does not hold their class.
     """
-    totals: dict[tuple[str, str], int] = {}
-    for (true, old, new), inputs in flows.most_lost():
-        if classes[new] in families and true == old:
-            key = families[classes[true]], families[classes[new]]
-            totals[key] = totals.get(key, 0) + inputs
-    for (true_family, new_family), inputs in sorted(
-        totals.items(), key=lambda item: (-item[1], item[0])
-    ):
-        yield Flow(true_family, true_family, new_family, inputs)
+    names = sorted(set(families.values()))
+    places = {name: place for place, name in enumerate(names)}
+    known = np.array([places.get(families.get(name, ""), -1) for name in classes])
+    found = flows.lost_between(known)
+    for one, other in sorted(np.argwhere(found).tolist(), key=lambda cell: -found[tuple(cell)]):
+        yield Flow(names[one], names[one], names[other], int(found[one, other]))

@@ -50,15 +50,32 @@ class Flows:
         """The largest flows, as ((true class, old, new), inputs); equal ones by class."""
         return self._largest(*self._counted(), count)
 
-    def most_lost(self, count: int | None = None) -> list[tuple[tuple[int, int, int], int]]:
-        """The same of those whose old label was right; all of them without a count.
-
-        Without truth all true classes are 0, and what is found is of no use.
-        """
+    def most_lost(self, count: int) -> list[tuple[tuple[int, int, int], int]]:
+        """The same of those whose old label was right; without truth they mean nothing."""
         keys, counts = self._counted()
         true, old, _ = np.unravel_index(keys, (self.classes,) * 3)
         lost = true == old
         return self._largest(keys[lost], counts[lost], count)
+
+    def lost_between(self, families: AnyArray) -> AnyArray:
+        """Of those, how many went from which family of classes to which: (families, families).
+
+        Args:
+            families: The family of every class, below 0 where it has none.
+
+        Example:
+            >>> flows = Flows(classes=3)
+            >>> flows.add(np.array([1, 1, 14]))  # twice class 0 became 1, and class 1 became 2
+            >>> flows.lost_between(np.array([0, 0, 1])).tolist()
+            [[2, 1], [0, 0]]
+        """
+        keys, counts = self._counted()
+        true, old, new = np.unravel_index(keys, (self.classes,) * 3)
+        one, other = families[true], families[new]
+        lost = (true == old) & (one >= 0) & (other >= 0)
+        found = np.zeros((families.max(initial=-1) + 1,) * 2, np.int64)
+        np.add.at(found, (one[lost], other[lost]), counts[lost])
+        return found
 
     def _counted(self) -> tuple[AnyArray, AnyArray]:
         self._settle()
@@ -68,7 +85,7 @@ class Flows:
         return keys, self._table[keys]
 
     def _largest(
-        self, keys: AnyArray, counts: AnyArray, count: int | None
+        self, keys: AnyArray, counts: AnyArray, count: int
     ) -> list[tuple[tuple[int, int, int], int]]:
         order = np.lexsort((keys, -counts))[:count]
         unpacked = np.unravel_index(keys[order], (self.classes,) * 3)
