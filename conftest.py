@@ -1,0 +1,6 @@
+"""Where Triton is missing, which only GPUs need, its kernels cannot be imported for their doctests."""
+
+import importlib.util
+
+KERNELS = "src/dynsnap/train/side_by_side/_convolution_kernels.py"
+collect_ignore = [] if importlib.util.find_spec("triton") else [KERNELS]
