@@ -1,4 +1,4 @@
-"""Where Triton is missing, which only GPUs need, its kernels cannot be imported for their doctests."""
+"""Without Triton, which only GPUs need, its kernels cannot be imported for their doctests."""
 
 import importlib.util
 
