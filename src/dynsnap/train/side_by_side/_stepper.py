@@ -15,6 +15,7 @@ from dynsnap.train._workshop import Workshop
 from dynsnap.train.side_by_side._capture import beside, captured
 from dynsnap.train.side_by_side._evaluation import Evaluation, padded, parts
 from dynsnap.train.side_by_side._group import Grouping
+from dynsnap.train.side_by_side._narrowing import worth_narrowing
 from dynsnap.train.side_by_side._network import Network, Program, Settings
 
 MOST_EVALUATED_TOGETHER = 16
@@ -174,12 +175,13 @@ class SideBySideStepper:
 
     def _pays(self, lanes: Sequence[Lane]) -> bool:
         """Whether networks for these lanes alone would gain more time than building them takes."""
-        left = max(
-            (lane.spec.recipe.epochs - lane.epoch) * lane.steps - lane.step for lane in lanes
+        left = [(lane.spec.recipe.epochs - lane.epoch) * lane.steps - lane.step for lane in lanes]
+        return worth_narrowing(
+            left,
+            width=self.width,
+            step_seconds=self._step_took,
+            building_seconds=self._building,
         )
-        # A step takes about as long as it is wide, and building takes as long as it did.
-        gain = left * self._step_took * (1 - len(lanes) / self.width)
-        return gain >= 2 * self._building
 
     def _begin(self, lane: Lane, order: Tensor, draws: Tensor) -> None:
         """Lay out an epoch in a lane's place."""
