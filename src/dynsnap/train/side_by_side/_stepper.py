@@ -1,6 +1,5 @@
 """Steps of many rounds at once on one device, as the lockstep asks for them."""
 
-import copy
 import math
 import time
 from collections.abc import Sequence
@@ -14,6 +13,7 @@ from dynsnap.train._prepare import State
 from dynsnap.train._workshop import Workshop
 from dynsnap.train.side_by_side._capture import beside, captured
 from dynsnap.train.side_by_side._evaluation import Evaluation, padded, parts
+from dynsnap.train.side_by_side._fast_layers import with_fast_layers
 from dynsnap.train.side_by_side._group import Grouping
 from dynsnap.train.side_by_side._narrowing import worth_narrowing
 from dynsnap.train.side_by_side._network import Network, Program, Settings
@@ -54,7 +54,7 @@ class SideBySideStepper:
         # An empty place costs as much as a full one, and rounds of three generations or so do not
         # end their epochs together.
         together = min(math.ceil(width / 3), MOST_EVALUATED_TOGETHER) if grouped else 1
-        looking = Grouping(plain, together).module if grouped else copy.deepcopy(plain)
+        looking = Grouping(plain, together).module if grouped else self._alone()
         self._evaluation = Evaluation(
             _on_device(looking, workshop.device), together, self._pool, settings, grouped=grouped
         )
@@ -70,7 +70,7 @@ class SideBySideStepper:
         start = time.perf_counter()
         wide = self.width if self._grouped else 1
         self._grouping = Grouping(self._plain, wide) if self._grouped else None
-        module = self._grouping.module if self._grouping else copy.deepcopy(self._plain)
+        module = self._grouping.module if self._grouping else self._alone()
         module = _on_device(module, self._shop.device)
         program = Program(module.train(), wide, self._settings, grouped=self._grouped)
         nets = [
@@ -83,6 +83,10 @@ class SideBySideStepper:
         self._free = [(net, place) for net in nets for place in range(wide)][::-1]
         self._building = time.perf_counter() - start
         self._step_took = 0.0
+
+    def _alone(self) -> nn.Module:
+        """The module for one round, with faster layers where it lets them in."""
+        return with_fast_layers(self._plain, self._pool[:2].float() / 255)
 
     def admit(self, lane: Lane, state: State | None, /) -> None:
         net, place = self._seat[lane] = self._free.pop()
