@@ -2,5 +2,8 @@
 
 import importlib.util
 
-KERNELS = "src/dynsnap/train/side_by_side/_convolution_kernels.py"
-collect_ignore = [] if importlib.util.find_spec("triton") else [KERNELS]
+KERNELS = [
+    "src/dynsnap/train/side_by_side/_convolution_fast.py",
+    "src/dynsnap/train/side_by_side/_convolution_kernels.py",
+]
+collect_ignore = [] if importlib.util.find_spec("triton") else KERNELS

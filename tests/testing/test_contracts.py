@@ -86,8 +86,8 @@ def classes_with(*methods):
     """Every public class of the package that has these methods and is not a protocol."""
     found = set()
     for module in pkgutil.walk_packages(dynsnap.__path__, "dynsnap."):
-        if module.name.endswith(("__main__", "_convolution_kernels")):
-            continue  # to import the one is to run it, and the other needs Triton
+        if module.name.endswith(("__main__", "_convolution_fast", "_convolution_kernels")):
+            continue  # to import the first is to run it, and the others need Triton
         for name, thing in inspect.getmembers(
             importlib.import_module(module.name), inspect.isclass
         ):

@@ -9,7 +9,7 @@ import torch
 os.environ["TRITON_INTERPRET"] = "1"
 pytest.importorskip("triton", reason="Triton is only needed for GPUs.")
 
-from dynsnap.train.side_by_side import _convolution_kernels as kernels
+from dynsnap.train.side_by_side import _convolution_fast as fast
 from dynsnap.train.side_by_side._convolution import Window, _plainly, _plainly_back, summed
 
 ROUNDS = 2
@@ -31,7 +31,7 @@ SHAPES = {
 
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
 def test_kernels_compute_a_convolution_and_its_gradients(shape, monkeypatch):
-    monkeypatch.setattr(kernels, "PLACES", 20)  # several parts, the last not full
+    monkeypatch.setattr(fast, "PLACES", 20)  # several parts, the last not full
     torch.manual_seed(0)
     channels, filters, side, stride, before, (height, width) = shape
     window = Window(side=side, stride=stride, before=before)
@@ -40,14 +40,14 @@ def test_kernels_compute_a_convolution_and_its_gradients(shape, monkeypatch):
     weights = torch.randn(ROUNDS * filters, side, side, channels)
     gradient = torch.randn(ROUNDS * 3, *size, filters)
     torch.testing.assert_close(
-        kernels.convolve(images, weights, ROUNDS, window, size),
+        fast.convolve(images, weights, ROUNDS, window, size),
         _plainly(images, weights, ROUNDS, window, size),
         rtol=1e-4,
         atol=1e-4,
     )
     for_images, for_kernels = _plainly_back(gradient, images, weights, ROUNDS, window)
-    found = kernels.back_to_images(gradient, weights, ROUNDS, window, (height, width))
+    found = fast.back_to_images(gradient, weights, ROUNDS, window, (height, width))
     torch.testing.assert_close(found, for_images, rtol=1e-4, atol=1e-4)
-    parts = kernels.back_to_kernels(gradient, images, ROUNDS, window)
-    assert parts.shape == kernels.parts_shape(gradient, images, ROUNDS, window)
+    parts = fast.back_to_kernels(gradient, images, ROUNDS, window)
+    assert parts.shape == fast.parts_shape(gradient, images, ROUNDS, window)
     torch.testing.assert_close(summed(parts), for_kernels, rtol=1e-4, atol=1e-4)

@@ -1,7 +1,7 @@
 """Convolutions of many rounds at once: each round has kernels of its own.
 
 Inside, images are (rounds · images, height, width, channels) and kernels (rounds · filters, side,
-side, channels), both contiguous. On a GPU the kernels of `_convolution_kernels` do the work;
+side, channels), both contiguous. On a GPU the kernels of `_convolution_fast` do the work;
 elsewhere, or without Triton, torch's grouped convolutions do, which compute the same.
 """
 
@@ -73,7 +73,7 @@ def _convolve(
 ) -> Tensor:
     window = Window(side=kernels.shape[1], stride=stride, before=before)
     if _has_kernels(images):
-        from dynsnap.train.side_by_side import _convolution_kernels as fast
+        from dynsnap.train.side_by_side import _convolution_fast as fast
 
         return fast.convolve(images, kernels, rounds, window, (rows, columns))
     return _plainly(images, kernels, rounds, window, (rows, columns))
@@ -97,7 +97,7 @@ def _to_images(
 ) -> Tensor:
     window = Window(side=kernels.shape[1], stride=stride, before=before)
     if _has_kernels(gradient):
-        from dynsnap.train.side_by_side import _convolution_kernels as fast
+        from dynsnap.train.side_by_side import _convolution_fast as fast
 
         return fast.back_to_images(gradient, kernels, rounds, window, (height, width))
     images = gradient.new_zeros(len(gradient), height, width, kernels.shape[3])
@@ -117,7 +117,7 @@ def _to_kernels(
     """Sums over parts of the places, which `summed` adds up: there a compiler can help."""
     window = Window(side=side, stride=stride, before=before)
     if _has_kernels(gradient):
-        from dynsnap.train.side_by_side import _convolution_kernels as fast
+        from dynsnap.train.side_by_side import _convolution_fast as fast
 
         return fast.back_to_kernels(gradient, images, rounds, window)
     kernels = images.new_zeros(rounds * gradient.shape[3], side, side, images.shape[3])
@@ -128,7 +128,7 @@ def _to_kernels(
 def _(gradient: Tensor, images: Tensor, rounds: int, *where: int) -> Tensor:
     stride, before, side = where
     if _has_kernels(gradient):
-        from dynsnap.train.side_by_side import _convolution_kernels as fast
+        from dynsnap.train.side_by_side import _convolution_fast as fast
 
         window = Window(side=side, stride=stride, before=before)
         shape = fast.parts_shape(gradient, images, rounds, window)

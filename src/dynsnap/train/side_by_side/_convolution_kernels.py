@@ -1,189 +1,15 @@
-"""Triton kernels for convolutions of many rounds.
+"""Triton kernels for convolutions of many rounds: see `_convolution_fast`, which launches them.
 
-Channels lie innermost and rounds outermost, so that a program, which computes a block of places of
-one round for all filters, reads long runs of memory.
-
-A convolution is a matrix product for every tap of its kernel: the values that the tap meets, times
-its weights. Where channels are few, moving values costs more than multiplying them. So there two
-neighbours are computed at once: together they see four columns, not six, and one product does three
-taps. That it multiplies by some zeros costs less than it saves.
-
-Sizes of blocks were measured on one H200 with the paper's ResNets.
+Images are (rounds · images, height, width, channels), kernels (rounds · filters, side, side,
+channels). A program computes a block of places (image, row, column) of one round.
 """
 
-from collections.abc import Sequence
-
-import torch
 import triton
 import triton.language as tl
-from torch import Tensor
-
-from dynsnap.train.side_by_side._convolution import Window
-
-PROGRAMS = 528  # four for each multiprocessor of an H100 or H200
-PLACES = 1024  # for a program to be worth its while
-
-
-def convolve(
-    images: Tensor, kernels: Tensor, rounds: int, window: Window, size: Sequence[int]
-) -> Tensor:
-    """Convolve each round's images with its kernels."""
-    filters = len(kernels) // rounds
-    result = images.new_empty(len(images), *size, filters)
-    step_filter, _, step_tap, step_channel = kernels.stride()
-    steps = filters * step_filter, step_filter, step_tap, step_channel
-    if _in_pairs(images, result, window, most=16):
-        _pairs(images, kernels, result, rounds, steps, flipped=False)
-    else:
-        _taps(
-            images, kernels, result, rounds, steps, window.side, flipped=False,
-            STRIDE=window.stride, APART=1, BEFORE=window.before,
-        )  # fmt: skip
-    return result
-
-
-def back_to_images(
-    gradient: Tensor, kernels: Tensor, rounds: int, window: Window, size: Sequence[int]
-) -> Tensor:
-    """The gradient of the images: a convolution with mirrored kernels.
-
-    Where kernels moved by more than one pixel, the places lie that far apart.
-    """
-    result = gradient.new_empty(len(gradient), *size, kernels.shape[3])
-    step_filter, _, step_tap, step_channel = kernels.stride()
-    steps = len(kernels) // rounds * step_filter, step_channel, step_tap, step_filter
-    if _in_pairs(gradient, result, window, most=16):
-        _pairs(gradient, kernels, result, rounds, steps, flipped=True)
-    else:
-        _taps(
-            gradient, kernels, result, rounds, steps, window.side, flipped=True,
-            STRIDE=1, APART=window.stride, BEFORE=window.side - 1 - window.before,
-        )  # fmt: skip
-    return result
-
-
-def back_to_kernels(gradient: Tensor, images: Tensor, rounds: int, window: Window) -> Tensor:
-    """Sums over parts of the places, in a fixed order: the same result every time."""
-    shape = parts_shape(gradient, images, rounds, window)
-    parts = gradient.new_empty(shape, dtype=torch.float32)
-    _, rows, columns, filters = gradient.shape
-    _, height, width, channels = images.shape
-    if len(shape) > 5:
-        few = channels < 16
-        _weigh_pairs_kernel[len(parts), rounds](
-            images, gradient, parts, len(images) // rounds, len(parts),
-            HEIGHT=height, WIDTH=width, CHANNELS=channels, FILTERS=filters,
-            BLOCK=128 if few else 32, STAGES=3, PRECISION=_precision(images),
-            num_warps=4, num_stages=3,
-        )  # fmt: skip
-        return parts
-    down, across = _rows_and_taps(window.side, channels)
-    _weigh_taps_kernel[window.side // down * (window.side // across), len(parts), rounds](
-        images, gradient, parts, len(images) // rounds, len(parts),
-        HEIGHT=height, WIDTH=width, CHANNELS=channels,
-        ROWS=rows, COLUMNS=columns, FILTERS=filters,
-        SIDE=window.side, STRIDE=window.stride, BEFORE=window.before, DOWN=down, ACROSS=across,
-        BLOCK=64, CHANNEL_BLOCK=_block(across * channels), FILTER_BLOCK=_block(filters),
-        STAGES=2, PRECISION=_precision(images), num_warps=4, num_stages=2,
-    )  # fmt: skip
-    return parts
-
-
-def parts_shape(gradient: Tensor, images: Tensor, rounds: int, window: Window) -> tuple[int, ...]:
-    """The shape of what `back_to_kernels` gives: see `_convolution.summed`."""
-    _, rows, columns, filters = gradient.shape
-    channels, places = images.shape[3], len(images) // rounds * rows * columns
-    pairs = _in_pairs(images, gradient, window, most=32)
-    down, across = (3, 3) if pairs else _rows_and_taps(window.side, channels)
-    programs = rounds * (window.side // down) * (window.side // across)
-    # Many programs keep a GPU busy; many parts are much to add up.
-    parts = max(1, min(triton.cdiv(PROGRAMS, programs), places // PLACES))
-    if pairs:
-        return parts, rounds, 3, 4, channels, 2, filters
-    return parts, rounds * filters, window.side, window.side, channels
-
-
-def _pairs(
-    source: Tensor,
-    kernels: Tensor,
-    result: Tensor,
-    rounds: int,
-    steps: tuple[int, ...],
-    *,
-    flipped: bool,
-) -> None:
-    images = len(source) // rounds
-    _, height, width, channels = source.shape
-    block = 128
-    _pairs_kernel[triton.cdiv(images * height * width // 2, block), rounds](
-        source, kernels, result, images, *steps,
-        HEIGHT=height, WIDTH=width, CHANNELS=channels, FILTERS=result.shape[3],
-        FLIPPED=flipped, BLOCK=block, PRECISION=_precision(source),
-        num_warps=4 if channels < 16 else 8, num_stages=1,
-    )  # fmt: skip
-
-
-def _taps(
-    source: Tensor,
-    kernels: Tensor,
-    result: Tensor,
-    rounds: int,
-    steps: tuple[int, ...],
-    side: int,
-    *,
-    flipped: bool,
-    **window: int,
-) -> None:
-    images, apart = len(source) // rounds, window["APART"]
-    _, height, width, channels = source.shape
-    _, rows, columns, filters = result.shape
-    many = max(channels, filters) > 32
-    block = 128 if many else 256
-    places = images * triton.cdiv(rows, apart) * triton.cdiv(columns, apart)
-    stages = 3 if apart == 1 else 1
-    _taps_kernel[triton.cdiv(places, block), rounds, apart * apart](
-        source, kernels, result, images, *steps,
-        HEIGHT=height, WIDTH=width, CHANNELS=channels,
-        ROWS=rows, COLUMNS=columns, FILTERS=filters, SIDE=side, **window, FLIPPED=flipped,
-        BLOCK=block, CHANNEL_BLOCK=_block(channels), FILTER_BLOCK=_block(filters),
-        STAGES=stages, PRECISION=_precision(source), num_warps=8 if many else 4, num_stages=stages,
-    )  # fmt: skip
-
-
-def _in_pairs(source: Tensor, result: Tensor, window: Window, *, most: int) -> bool:
-    """Whether neighbours are computed together: few channels, in powers of two, an even width."""
-    widths = source.shape[3], result.shape[3]
-    return (
-        window == Window(side=3, stride=1, before=1)
-        and source.shape[1:3] == result.shape[1:3]
-        and source.shape[2] % 2 == 0
-        and all(width & (width - 1) == 0 for width in widths)
-        and 4 <= widths[0] <= most
-        and 8 <= widths[1] <= most
-    )
-
-
-def _rows_and_taps(side: int, channels: int) -> tuple[int, int]:
-    """How many rows of a kernel, and how many of their taps, one program weighs."""
-    if side * channels <= 48:
-        return (3 if side == 3 else 1), side
-    if side * channels <= 96:
-        return 1, side
-    return (3 if side == 3 else 1), 1
-
-
-def _block(size: int) -> int:
-    """Matrix products are made for powers of two from sixteen on."""
-    block: int = max(16, triton.next_power_of_2(size))
-    return block
-
-
-def _precision(tensor: Tensor) -> str:
-    return "ieee" if tensor.dtype == torch.float32 else "tf32"
 
 
 @triton.jit
-def _pairs_kernel(
+def pairs(
     source, kernel, result, images,
     kernel_round, kernel_filter, kernel_tap, kernel_channel,
     HEIGHT: tl.constexpr, WIDTH: tl.constexpr, CHANNELS: tl.constexpr, FILTERS: tl.constexpr,
@@ -223,7 +49,7 @@ def _pairs_kernel(
 
 
 @triton.jit
-def _taps_kernel(
+def taps(
     source, kernel, result, images,
     kernel_round, kernel_filter, kernel_tap, kernel_channel,
     HEIGHT: tl.constexpr, WIDTH: tl.constexpr, CHANNELS: tl.constexpr,
@@ -306,7 +132,7 @@ def _taps_kernel(
 
 
 @triton.jit
-def _weigh_pairs_kernel(
+def weigh_pairs(
     source, gradient, result, images, parts,
     HEIGHT: tl.constexpr, WIDTH: tl.constexpr, CHANNELS: tl.constexpr, FILTERS: tl.constexpr,
     BLOCK: tl.constexpr, STAGES: tl.constexpr, PRECISION: tl.constexpr,
@@ -361,7 +187,7 @@ def _seen(
 
 
 @triton.jit
-def _weigh_taps_kernel(
+def weigh_taps(
     source, gradient, result, images, parts,
     HEIGHT: tl.constexpr, WIDTH: tl.constexpr, CHANNELS: tl.constexpr,
     ROWS: tl.constexpr, COLUMNS: tl.constexpr, FILTERS: tl.constexpr,
