@@ -74,16 +74,21 @@ class Texts:
 
     def take(self, rows: Tensor, /) -> Tensor:
         """Tokens (rows, longest), with 0 where a text is over."""
-        first = self.starts[rows]
-        lengths = self.starts[rows + 1] - first
-        longest = int(lengths.max()) if len(rows) else 0
-        columns = torch.arange(max(1, longest), device=rows.device)
-        inside = columns < lengths.unsqueeze(1)
-        # An index beyond the text is masked below, but has to exist.
-        where = (first.unsqueeze(1) + columns).clamp_(max=max(0, len(self.tokens) - 1))
+        lengths = self.starts[rows + 1] - self.starts[rows]
+        return self.padded(rows, int(lengths.max()) if len(rows) else 0)
+
+    def padded(self, rows: Tensor, length: int) -> Tensor:
+        """Tokens (*rows, length or at least 1), with 0 where a text is over."""
+        first, end = self.starts[rows].unsqueeze(-1), self.starts[rows + 1].unsqueeze(-1)
+        where = first + torch.arange(max(1, length), device=rows.device)
         if not len(self.tokens):
             return torch.zeros_like(where)
-        return self.tokens[where].long().mul_(inside)
+        # An index beyond the text is masked, but has to exist.
+        return self.tokens[where.clamp(max=len(self.tokens) - 1)].long() * (where < end)
+
+    def longest(self) -> int:
+        """Tokens of the longest text."""
+        return int(self.starts.diff().max()) if len(self) else 0
 
     def part(self, start: int, end: int, /) -> Tensor:
         return self.take(torch.arange(start, min(end, len(self)), device=self.starts.device))

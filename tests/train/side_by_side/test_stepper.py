@@ -20,6 +20,7 @@ from dynsnap.train._optimizers import Adam
 from dynsnap.train._prepare import Pixels
 from dynsnap.train._teaching import Teaching
 from dynsnap.train._workshop import Workshop
+from dynsnap.train.side_by_side._feed import feed_of
 from dynsnap.train.side_by_side._images import augmented_images, plain_images
 from dynsnap.train.side_by_side._network import Settings
 from dynsnap.train.side_by_side._stepper import SideBySideStepper
@@ -95,7 +96,7 @@ def beside(workshop, *, grouped, width=2):
     settings = Settings(
         batch_size=16,
         optimizer=ADAM,
-        augment=AUGMENT,
+        feed=feed_of(workshop),
         precision=torch.float32,
         compiled=False,
         teaching=workshop.teaching,

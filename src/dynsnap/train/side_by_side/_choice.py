@@ -6,11 +6,10 @@ import torch
 from torch import nn
 
 from dynsnap.errors import TrainingError
-from dynsnap.train._augment import ShiftsAndFlips
 from dynsnap.train._devices import log
 from dynsnap.train._optimizers import Adam
-from dynsnap.train._prepare import Pixels
 from dynsnap.train._workshop import Workshop
+from dynsnap.train.side_by_side._feed import feed_of
 from dynsnap.train.side_by_side._group import can_be_grouped
 from dynsnap.train.side_by_side._network import Settings
 from dynsnap.train.side_by_side._stepper import SideBySideStepper
@@ -23,17 +22,15 @@ def is_suited(workshop: Workshop) -> bool:
     """Whether the data and settings are ones that steps side by side know."""
     return (
         workshop.device.type == "cuda"
-        and isinstance(workshop.prepare, Pixels)
         and isinstance(workshop.optimizer, Adam)
-        and (workshop.augment is None or isinstance(workshop.augment, ShiftsAndFlips))
+        and feed_of(workshop) is not None
     )
 
 
 def groups(workshop: Workshop, module: nn.Module) -> bool:
     """Whether rounds of this module can be one network."""
-    some = torch.arange(2, device=workshop.device)
-    batch = workshop.inputs.take(some).cpu().float() / 255
-    return can_be_grouped(module, batch)
+    feed = feed_of(workshop)
+    return feed is not None and can_be_grouped(module, feed.example())
 
 
 def side_by_side(
@@ -47,15 +44,22 @@ def side_by_side(
 ) -> SideBySideStepper | None:
     """A stepper for as many of the wanted rounds as the device holds.
 
-    None where the module's steps cannot be captured in a graph; that is said, and so is a device
-    that holds fewer.
+    None where the module's steps cannot be captured in a graph, or would not be what they are
+    alone; that is said, and so is a device that holds fewer.
     """
+    feed = feed_of(workshop)
     assert isinstance(workshop.optimizer, Adam)
-    assert workshop.augment is None or isinstance(workshop.augment, ShiftsAndFlips)
+    assert feed is not None
+    if not feed.suits(module()):
+        log.warning(
+            "What this model says of a text depends on how long other texts are: its rounds are "
+            "trained one after another, which is slower. Let it pass over token 0, the padding."
+        )
+        return None
     settings = Settings(
         batch_size=batch_size,
         optimizer=workshop.optimizer,
-        augment=workshop.augment,
+        feed=feed,
         precision=workshop.precision,
         compiled=workshop.device.type == "cuda",
         teaching=workshop.teaching,

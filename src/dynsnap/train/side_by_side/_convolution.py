@@ -5,7 +5,6 @@ side, channels), both contiguous. On a GPU the kernels of `_convolution_fast` do
 elsewhere, or without Triton, torch's grouped convolutions do, which compute the same.
 """
 
-import importlib.util
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-_HAS_TRITON = importlib.util.find_spec("triton") is not None
+from dynsnap.train.side_by_side._triton import has_kernels
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +44,7 @@ def convolution(
         window: How a kernel moves.
         size: Rows and columns of the result.
     """
-    if _has_kernels(images):
+    if has_kernels(images):
         # Four channels move faster than three.
         missing = max(4, 1 << (images.shape[1] - 1).bit_length()) - images.shape[1]
         images = functional.pad(images, (0, 0, 0, 0, 0, missing)) if missing else images
@@ -72,7 +71,7 @@ def _convolve(
     columns: int,
 ) -> Tensor:
     window = Window(side=kernels.shape[1], stride=stride, before=before)
-    if _has_kernels(images):
+    if has_kernels(images):
         from dynsnap.train.side_by_side import _convolution_fast as fast
 
         return fast.convolve(images, kernels, rounds, window, (rows, columns))
@@ -96,7 +95,7 @@ def _to_images(
     width: int,
 ) -> Tensor:
     window = Window(side=kernels.shape[1], stride=stride, before=before)
-    if _has_kernels(gradient):
+    if has_kernels(gradient):
         from dynsnap.train.side_by_side import _convolution_fast as fast
 
         return fast.back_to_images(gradient, kernels, rounds, window, (height, width))
@@ -116,7 +115,7 @@ def _to_kernels(
 ) -> Tensor:
     """Sums over parts of the places, which `summed` adds up: there a compiler can help."""
     window = Window(side=side, stride=stride, before=before)
-    if _has_kernels(gradient):
+    if has_kernels(gradient):
         from dynsnap.train.side_by_side import _convolution_fast as fast
 
         return fast.back_to_kernels(gradient, images, rounds, window)
@@ -127,7 +126,7 @@ def _to_kernels(
 @_to_kernels.register_fake
 def _(gradient: Tensor, images: Tensor, rounds: int, *where: int) -> Tensor:
     stride, before, side = where
-    if _has_kernels(gradient):
+    if has_kernels(gradient):
         from dynsnap.train.side_by_side import _convolution_fast as fast
 
         window = Window(side=side, stride=stride, before=before)
@@ -227,7 +226,3 @@ def _edges(images: Tensor, window: Window, size: Sequence[int]) -> list[int]:
         for places, pixels in zip(size, images.shape[1:3], strict=True)
     )
     return [window.before, right, window.before, below]
-
-
-def _has_kernels(tensor: Tensor) -> bool:
-    return tensor.is_cuda and _HAS_TRITON

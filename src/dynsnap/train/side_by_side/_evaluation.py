@@ -17,23 +17,24 @@ class Evaluation:
     """Places for members that are only looked at."""
 
     def __init__(
-        self, module: nn.Module, rounds: int, pool: Tensor, settings: Settings, *, grouped: bool
+        self, module: nn.Module, rounds: int, settings: Settings, *, grouped: bool
     ) -> None:
         module = copy.deepcopy(module).eval()
         self._program = Program(module, rounds, settings, grouped=grouped)
         self._values = [value.detach().clone() for value in module.parameters()]
         self._buffers = [value.detach().clone() for value in module.buffers()]
-        self._pool, self.rounds = pool, rounds
-        self._rows = torch.zeros(rounds, ROWS_AT_ONCE, dtype=torch.int64, device=pool.device)
-        self._mean = torch.zeros(rounds, *pool.shape[1:], device=pool.device)
+        self.rounds = rounds
+        self._fitted = settings.feed.room(rounds)
+        device = self._fitted.device
+        self._rows = torch.zeros(rounds, ROWS_AT_ONCE, dtype=torch.int64, device=device)
         self._scores = self._compute()
         self._replay = captured(self._step, [self._scores])
 
-    def load(self, place: int, state: Sequence[Tensor], mean: Tensor) -> None:
-        """Put a member into a place: its tensors in the program's order, and its mean image."""
+    def load(self, place: int, state: Sequence[Tensor], fitted: Tensor) -> None:
+        """Put a member into a place: its tensors in the program's order, and what it fitted."""
         views = [place_of(value, place, self.rounds) for value in [*self._values, *self._buffers]]
         torch._foreach_copy_(views, list(state))
-        self._mean[place].copy_(mean)
+        self._fitted[place].copy_(fitted)
 
     def scores(self, rows: Tensor) -> Tensor:
         """Scores (members, rows, classes) of each member on rows of its own (members, rows)."""
@@ -50,9 +51,7 @@ class Evaluation:
 
     @torch.no_grad()
     def _compute(self) -> Tensor:
-        scores: Tensor = self._program.scores(
-            self._values, self._buffers, self._pool, self._mean, self._rows
-        )
+        scores: Tensor = self._program.scores(self._values, self._buffers, self._fitted, self._rows)
         return scores
 
 

@@ -6,12 +6,14 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor, fx, nn
 
+from dynsnap.train.models import FastText
 from dynsnap.train.side_by_side._layers import (
     GroupedBatchNorm,
     GroupedConvolution,
     GroupedDropout,
     GroupedLinear,
 )
+from dynsnap.train.side_by_side._word_layers import GroupedEmbedding, GroupedFastText
 
 State = Mapping[str, Tensor]
 
@@ -23,14 +25,19 @@ class Grouping:
     """Several copies of one architecture, with weights of their own, computed as one network.
 
     Attributes:
-        module: Takes (rounds · batch, channels, height, width); gives (rounds · batch, classes),
-            one round behind the other. Its tensors have the plain module's names, and a member is
-            a slice of each.
+        module: Takes (rounds · batch, ...), what the plain module takes, one round behind the
+            other; gives (rounds · batch, classes). Its tensors have the plain module's names, and a
+            member is a slice of each.
         rounds: How many copies.
     """
 
     def __init__(self, plain: nn.Module, rounds: int) -> None:
         self.rounds = rounds
+        self._norm_of: dict[str, str] = {}
+        whole = _replacement(plain, rounds, biased=True)
+        if whole is not None:
+            self.module = whole
+            return
         graph = _Tracer().trace(plain)
         # Batch norms by the convolution that feeds them and nothing else: its bias is left out.
         self._norm_of = _convolutions_before_norm(graph, dict(plain.named_modules()))
@@ -40,7 +47,7 @@ class Grouping:
             if replacement is not None:
                 parent, _, leaf = name.rpartition(".")
                 setattr(root.get_submodule(parent), leaf, replacement)
-        self.module: nn.Module = fx.GraphModule(root, graph)
+        self.module = fx.GraphModule(root, graph)
 
     def fold(self, state: State) -> dict[str, Tensor]:
         """A plain module's state without the biases that are left out.
@@ -57,8 +64,6 @@ class Grouping:
 
 def can_be_grouped(plain: nn.Module, batch: Tensor) -> bool:
     """Whether grouping computes what the module computes: tried out on a batch, not guessed."""
-    if batch.ndim != 4:
-        return False
     try:
         members = [_nudged(plain, place) for place in range(2)]
         grouping = Grouping(members[0], 2)
@@ -68,8 +73,7 @@ def can_be_grouped(plain: nn.Module, batch: Tensor) -> bool:
             for place, member in enumerate(members):
                 for name, value in grouping.fold(member.state_dict()).items():
                     tensors[name].unflatten(0, (2, -1))[place].copy_(value)
-        # Different images for each: a mean over the batch must not go unnoticed.
-        batches = [batch.double(), 1 - batch.double().square()]
+        batches = _two_batches(batch)
         with torch.no_grad():
             for training in (False, True):
                 together = module.train(training)(torch.cat(batches)).unflatten(0, (2, -1))
@@ -88,8 +92,17 @@ class _Tracer(fx.Tracer):
     """Stops at layers that are grouped as a whole, also where a caller has derived from them."""
 
     def is_leaf_module(self, module: nn.Module, name: str) -> bool:
-        whole = isinstance(module, nn.Conv2d | nn.BatchNorm2d | nn.Linear | nn.Dropout)
-        return whole or super().is_leaf_module(module, name)
+        layers = nn.Conv2d | nn.BatchNorm2d | nn.Linear | nn.Dropout | nn.Embedding | FastText
+        return isinstance(module, layers) or super().is_leaf_module(module, name)
+
+
+def _two_batches(batch: Tensor) -> list[Tensor]:
+    """Different inputs for each member: a mean over the batch must not go unnoticed."""
+    if batch.is_floating_point():
+        return [batch.double(), 1 - batch.double().square()]
+    other = torch.where(batch == 0, batch, batch.amax() + 1 - batch)  # the padding stays
+    other[0, 0] = 0
+    return [batch, other]
 
 
 def _nudged(plain: nn.Module, place: int) -> nn.Module:
@@ -114,6 +127,10 @@ def _replacement(layer: nn.Module, rounds: int, *, biased: bool) -> nn.Module | 
         return GroupedLinear(layer, rounds)
     if isinstance(layer, nn.Dropout):
         return GroupedDropout(rounds)
+    if type(layer) is FastText:
+        return GroupedFastText(layer, rounds)
+    if isinstance(layer, nn.Embedding) and GroupedEmbedding.suits(layer):
+        return GroupedEmbedding(layer, rounds)
     return None
 
 

@@ -6,7 +6,39 @@ kernel.
 """
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+
+from dynsnap.train._augment import ShiftsAndFlips
+from dynsnap.train._prepare import State
+
+
+class ImageFeed:
+    """Images as bytes, less the mean image of the round that looks at them."""
+
+    def __init__(self, pool: Tensor, augment: ShiftsAndFlips | None) -> None:
+        self._pool, self._augment = pool, augment
+
+    def room(self, rounds: int, /) -> Tensor:
+        return torch.zeros(rounds, *self._pool.shape[1:], device=self._pool.device)
+
+    def fitted(self, bound: State, /) -> Tensor:
+        return bound["mean"]
+
+    def batch(self, fitted: Tensor, rows: Tensor, draws: Tensor | None = None, /) -> Tensor:
+        augment = self._augment
+        if augment is None or draws is None:
+            images = plain_images(self._pool, fitted, rows)
+        else:
+            images = augmented_images(
+                self._pool, fitted, rows, draws, shift=augment.shift, flip=augment.flip
+            )
+        return images.contiguous(memory_format=torch.channels_last)
+
+    def example(self) -> Tensor:
+        return self._pool[:2].cpu().float() / 255
+
+    def suits(self, module: nn.Module, /) -> bool:
+        return True
 
 
 def plain_images(pool: Tensor, mean: Tensor, rows: Tensor) -> Tensor:

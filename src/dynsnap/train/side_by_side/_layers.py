@@ -23,10 +23,10 @@ class GroupedConvolution(nn.Module):
         )
         # One row below and one column to the right more than above and to the left.
         self.zeros = 2 * self.window.before + (isinstance(plain, SameConv) and plain.lopsided)
-        self.weight = nn.Parameter(_repeat(plain.weight, rounds))
+        self.weight = nn.Parameter(repeat(plain.weight, rounds))
         # A bias that batch norm takes off again changes nothing but costs a pass over the gradient.
         self.bias = (
-            nn.Parameter(_repeat(plain.bias, rounds)) if bias and plain.bias is not None else None
+            nn.Parameter(repeat(plain.bias, rounds)) if bias and plain.bias is not None else None
         )
 
     @staticmethod
@@ -57,8 +57,8 @@ class GroupedLinear(nn.Module):
     def __init__(self, plain: nn.Linear, rounds: int) -> None:
         super().__init__()
         self.rounds = rounds
-        self.weight = nn.Parameter(_repeat(plain.weight, rounds))
-        self.bias = None if plain.bias is None else nn.Parameter(_repeat(plain.bias, rounds))
+        self.weight = nn.Parameter(repeat(plain.weight, rounds))
+        self.bias = None if plain.bias is None else nn.Parameter(repeat(plain.bias, rounds))
 
     def forward(self, x: Tensor) -> Tensor:
         weight = self.weight.to(x.dtype).view(self.rounds, -1, self.weight.shape[1])
@@ -95,10 +95,10 @@ class GroupedBatchNorm(nn.Module):
         super().__init__()
         self.rounds, self.eps = rounds, plain.eps
         self.momentum = 0.1 if plain.momentum is None else plain.momentum
-        self.weight = nn.Parameter(_repeat(plain.weight, rounds))
-        self.bias = nn.Parameter(_repeat(plain.bias, rounds))
-        self.register_buffer("running_mean", _repeat(plain.running_mean, rounds))
-        self.register_buffer("running_var", _repeat(plain.running_var, rounds))
+        self.weight = nn.Parameter(repeat(plain.weight, rounds))
+        self.bias = nn.Parameter(repeat(plain.bias, rounds))
+        self.register_buffer("running_mean", repeat(plain.running_mean, rounds))
+        self.register_buffer("running_var", repeat(plain.running_var, rounds))
 
     @staticmethod
     def suits(plain: nn.BatchNorm2d) -> bool:
@@ -148,6 +148,7 @@ def _apart(values: Tensor, rounds: int) -> Tensor:
     return values.view(rounds, -1, *values.shape[1:])
 
 
-def _repeat(plain: Tensor | None, rounds: int) -> Tensor:
+def repeat(plain: Tensor | None, rounds: int) -> Tensor:
+    """A parameter of one round for all of them, one behind the other."""
     assert plain is not None
     return plain.detach().repeat(rounds, *([1] * (plain.ndim - 1)))

@@ -14,10 +14,9 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn import functional
 
-from dynsnap.train._augment import ShiftsAndFlips
 from dynsnap.train._optimizers import Adam
 from dynsnap.train._teaching import Teaching
-from dynsnap.train.side_by_side._images import augmented_images, plain_images
+from dynsnap.train.side_by_side._feed import Feed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +25,7 @@ class Settings:
 
     batch_size: int
     optimizer: Adam
-    augment: ShiftsAndFlips | None
+    feed: Feed
     precision: torch.dtype
     compiled: bool
     teaching: Teaching | None = None
@@ -45,7 +44,7 @@ class Program:
     The module gives the structure only; weights and statistics are arguments.
 
     Args:
-        module: Takes (rounds · batch, channels, height, width); gives (rounds · batch, classes).
+        module: Takes what the feed gives, (rounds · batch, ...); gives (rounds · batch, classes).
         rounds: How many rounds it computes at once.
         settings: How to compute.
         grouped: Whether its layers are grouped ones, which follow the type of what they are given;
@@ -64,38 +63,30 @@ class Program:
         self.scores = settings.compile(self._scores)
 
     def _forward(
-        self, values: Sequence[Tensor], buffers: Sequence[Tensor], images: Tensor
+        self, values: Sequence[Tensor], buffers: Sequence[Tensor], inputs: Tensor
     ) -> Tensor:
         state = dict(zip(self.names, values, strict=True))
         state.update(zip(self.statistics, buffers, strict=True))
         precision = self.settings.precision
-        images = images.contiguous(memory_format=torch.channels_last)
-        if self.grouped:
-            images = images.to(precision)
+        if self.grouped and inputs.is_floating_point():
+            inputs = inputs.to(precision)
         mixed = precision != torch.float32 and not self.grouped
-        with torch.autocast(images.device.type, precision, enabled=mixed):
-            outputs: Tensor = functional_call(self.module, state, (images,))
+        with torch.autocast(inputs.device.type, precision, enabled=mixed):
+            outputs: Tensor = functional_call(self.module, state, (inputs,))
         return outputs.float().view(self.rounds, -1, outputs.shape[1])
 
     def _losses(
         self,
         values: Sequence[Tensor],
         buffers: Sequence[Tensor],
-        pool: Tensor,
-        mean: Tensor,
+        fitted: Tensor,
         rows: Tensor,
         draws: Tensor,
         truth: Tensor,
         targets: Tensor | None,
     ) -> Tensor:
-        augment = self.settings.augment
-        if augment is None:
-            images = plain_images(pool, mean, rows)
-        else:
-            images = augmented_images(
-                pool, mean, rows, draws, shift=augment.shift, flip=augment.flip
-            )
-        outputs = self._forward(values, buffers, images)
+        inputs = self.settings.feed.batch(fitted, rows, draws)
+        outputs = self._forward(values, buffers, inputs)
         losses = functional.cross_entropy(outputs.flatten(0, 1), truth.flatten(), reduction="none")
         teaching = self.settings.teaching
         if teaching is not None and targets is not None:
@@ -107,11 +98,11 @@ class Program:
         self,
         values: Sequence[Tensor],
         buffers: Sequence[Tensor],
-        pool: Tensor,
-        mean: Tensor,
+        fitted: Tensor,
         rows: Tensor,
     ) -> Tensor:
-        return self._forward(values, buffers, plain_images(pool, mean, rows)).softmax(dim=2)
+        inputs = self.settings.feed.batch(fitted, rows)
+        return self._forward(values, buffers, inputs).softmax(dim=2)
 
     def _update(
         self,
@@ -140,11 +131,9 @@ class Program:
 class Network:
     """Rounds that take their steps together, each in its place."""
 
-    def __init__(
-        self, program: Program, module: nn.Module, pool: Tensor, labels: Tensor, *, rows: int
-    ) -> None:
-        device, rounds = pool.device, program.rounds
-        self.program, self.pool, self.labels = program, pool, labels
+    def __init__(self, program: Program, module: nn.Module, labels: Tensor, *, rows: int) -> None:
+        device, rounds = labels.device, program.rounds
+        self.program, self.labels = program, labels
         self.values = [value.detach().clone().requires_grad_() for value in module.parameters()]
         self.buffers = [value.detach().clone() for value in module.buffers()]
         self.first = [torch.zeros_like(value) for value in self.values]
@@ -152,7 +141,7 @@ class Network:
         self.rate = torch.zeros(rounds, device=device)
         self.count = torch.zeros(rounds, device=device)
         self.loss = torch.zeros(rounds, device=device)
-        self.mean = torch.zeros(rounds, *pool.shape[1:], device=device)
+        self.fitted = program.settings.feed.room(rounds)
         self.order = torch.zeros(rounds, rows, dtype=torch.int64, device=device)
         self.draws = torch.zeros(rounds, rows, 3, device=device)
         self.position = torch.zeros(rounds, dtype=torch.int64, device=device)
@@ -160,14 +149,14 @@ class Network:
     def step(self) -> None:
         """One batch of every round: gather, forward, backward, update."""
         program, size = self.program, self.program.settings.batch_size
-        reach = self.position[:, None] + torch.arange(size, device=self.pool.device)
+        reach = self.position[:, None] + torch.arange(size, device=self.labels.device)
         reach = reach % self.order.shape[1]  # an empty place goes round in circles
         rows = self.order.gather(1, reach)
         draws = self.draws.gather(1, reach[:, :, None].expand(-1, -1, 3))
         teaching = program.settings.teaching
         targets = None if teaching is None else teaching.targets[rows]
         losses = program.losses(
-            self.values, self.buffers, self.pool, self.mean, rows, draws, self.labels[rows], targets
+            self.values, self.buffers, self.fitted, rows, draws, self.labels[rows], targets
         )
         gradients = torch.autograd.grad(losses.sum(), self.values)
         with torch.no_grad():

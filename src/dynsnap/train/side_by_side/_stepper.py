@@ -56,14 +56,9 @@ class SideBySideStepper:
         together = min(math.ceil(width / 3), MOST_EVALUATED_TOGETHER) if grouped else 1
         looking = Grouping(plain, together).module if grouped else self._alone()
         self._evaluation = Evaluation(
-            _on_device(looking, workshop.device), together, self._pool, settings, grouped=grouped
+            _on_device(looking, workshop.device), together, settings, grouped=grouped
         )
         self._build()
-
-    @property
-    def _pool(self) -> Tensor:
-        pool: Tensor = self._shop.inputs.values  # type: ignore[attr-defined]
-        return pool
 
     def _build(self) -> None:
         """Make and capture networks with as many empty places as the stepper is wide."""
@@ -74,7 +69,7 @@ class SideBySideStepper:
         module = _on_device(module, self._shop.device)
         program = Program(module.train(), wide, self._settings, grouped=self._grouped)
         nets = [
-            Network(program, module, self._pool, self._shop.labels, rows=self._rows)
+            Network(program, module, self._shop.labels, rows=self._rows)
             for _ in range(self.width // wide)
         ]
         changing = [value for net in nets for value in net.changing()]
@@ -86,7 +81,7 @@ class SideBySideStepper:
 
     def _alone(self) -> nn.Module:
         """The module for one round, with faster layers where it lets them in."""
-        return with_fast_layers(self._plain, self._pool[:2].float() / 255)
+        return with_fast_layers(self._plain, self._settings.feed.example())
 
     def admit(self, lane: Lane, state: State | None, /) -> None:
         net, place = self._seat[lane] = self._free.pop()
@@ -100,7 +95,7 @@ class SideBySideStepper:
         with torch.no_grad():
             _copy(net.views(place), {**module, **rates})
             _copy(net.moments(place), moments)
-            net.mean[place].copy_(self._shop.bind(lane)["mean"])
+            net.fitted[place].copy_(self._settings.feed.fitted(self._shop.bind(lane)))
         self._validation[lane] = torch.from_numpy(lane.validation).to(self._shop.device)
         if not lane.finished:
             self._begin(lane, *_drawn(lane))
@@ -125,7 +120,7 @@ class SideBySideStepper:
             for seat, lane in enumerate(some):
                 net, place = self._seat[lane]
                 state = list(net.views(place).values())
-                self._evaluation.load(seat, state, net.mean[place])
+                self._evaluation.load(seat, state, net.fitted[place])
             rows = [self._validation[lane] for lane in some]
             table = padded(rows)
             scores = self._evaluation.scores(table)

@@ -1,0 +1,49 @@
+"""Batches of texts for many rounds at once, as tokens of each round's own vocabulary.
+
+The pool lies on the device once, in numbers that all rounds share, text behind text. A round's
+vocabulary is a table from those numbers to its own tokens. Every batch is as wide as the longest
+text of the pool, for a graph knows one shape only.
+"""
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from dynsnap.train._prepare import State
+from dynsnap.train._text import Texts, Words
+
+
+class TokenFeed:
+    """Texts, each word looked up in the vocabulary of the round that reads it."""
+
+    def __init__(self, texts: Texts, prepare: Words) -> None:
+        self._texts = texts
+        self._longest = texts.longest()
+        self._numbers = 1 + len(texts.words) + prepare.buckets
+        self._words = prepare.size + prepare.buckets
+        # Many rounds times many words: no wider than the tokens need.
+        kinds = (torch.int16, torch.int32, torch.int64)
+        self._kind = next(kind for kind in kinds if self._words <= torch.iinfo(kind).max)
+
+    def room(self, rounds: int, /) -> Tensor:
+        shape = (rounds, self._numbers)
+        return torch.zeros(shape, dtype=self._kind, device=self._texts.tokens.device)
+
+    def fitted(self, bound: State, /) -> Tensor:
+        return bound["lookup"].to(self._kind)
+
+    def batch(self, fitted: Tensor, rows: Tensor, draws: Tensor | None = None, /) -> Tensor:
+        numbers = self._texts.padded(rows, self._longest)
+        tables = torch.arange(len(rows), device=rows.device)[:, None, None] * fitted.shape[1]
+        return fitted.view(-1)[tables + numbers].long().flatten(0, 1)
+
+    def example(self) -> Tensor:
+        tokens = 1 + torch.arange(12).view(2, 6) % (self._words - 1)
+        return functional.pad(tokens, (0, 2))
+
+    def suits(self, module: nn.Module, /) -> bool:
+        """Alone, a batch is as wide as its own longest text: more padding must not matter."""
+        tokens = self.example()
+        with torch.no_grad():
+            wide, narrow = (module.cpu().eval()(part) for part in (tokens, tokens[:, :-2]))
+        return torch.allclose(wide, narrow, rtol=1e-4, atol=1e-6)
