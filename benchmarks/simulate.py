@@ -32,7 +32,7 @@ TASKS = {"large": True, "small": False}
 
 def paper(replicates: int) -> StudyPlan:
     """The study as it is shipped, or with every method so many times; every round is trained."""
-    text = (resources.files("dynsnap") / "studies/cifar100-paper.toml").read_text()
+    text = (resources.files("dynsnap") / "studies/cifar100-full.toml").read_text()
     if replicates > 1:
         own = text.index("[methods.singlebase]")
         text = text[:own].replace("[study]", f"[study]\nreplicates = {replicates}")

@@ -29,7 +29,7 @@ def _quiet(caplog):
 
 def paper(tmp_path, **changes):
     """The paper's study, every round trained on its own, with some lines of its file changed."""
-    text = (resources.files("dynsnap") / "studies/cifar100-paper.toml").read_text()
+    text = (resources.files("dynsnap") / "studies/cifar100-full.toml").read_text()
     for old, new in changes.items():
         assert old in text
         text = text.replace(old, new)

@@ -1,0 +1,197 @@
+"""Studies that are meant for one GPU: how many rounds they hand it at once, and how often.
+
+A wave of rounds is trained side by side by a network that takes a minute or more to build, so waves
+must be few and wide. Rounds here are made up: what they say gets better window by window.
+"""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from dynsnap import study
+from dynsnap.cli._execute import shipped
+from dynsnap.data import Pool, cifar10_growth, cifar100_growth, grow
+from dynsnap.ensemble import Round, serial
+from dynsnap.study import Ledger, read_study, trained_as
+from dynsnap.study._views import ensembles_of
+from tests.study.test_waves import Memory
+
+STUDIES = shipped()
+MOST_SIDE_BY_SIDE = 48
+CIFAR10 = tuple(cifar10_growth().shares)
+# Of CIFAR-100 ten classes will do: the ones that its growth plan names.
+CIFAR100 = (*cifar100_growth().shares, *cifar100_growth().late)
+ROWS = {"cifar-10": 5_000, "cifar-100": 500}
+
+
+class Improving:
+    """A trainer of made up rounds: members get better with every window, and with more data.
+
+    Args:
+        stream: The growing data.
+        level: For each generation, how good its members are in the end.
+    """
+
+    fingerprint = "improving"
+
+    def __init__(self, stream, level):
+        self.stream, self.level = stream, level
+
+    def train(self, specs, /):
+        for spec in specs:
+            count = spec.recipe.members
+            name = [spec.generation, spec.replicate, spec.index, spec.twin, spec.recipe.epochs]
+            name += (spec.parent or "").encode()
+            rng = np.random.default_rng([*name, len(spec.recipe.schedule.kind)])
+            best = self.level[spec.generation - 1]
+            lacking = 0.4 * np.exp(-np.arange(1, count + 1) / 1.5)
+            accuracy = best - (0 if spec.parent else lacking)  # who is trained on was good before
+            accuracy = accuracy + rng.normal(0, 0.01, count)
+            yield Round(
+                spec=spec,
+                accuracy=accuracy.clip(0, 1),
+                epochs=np.arange(count),
+                scores={
+                    name: said(pool, accuracy, rng) for name, pool in self.stream.evaluation.items()
+                },
+                curve=np.zeros(spec.recipe.epochs),
+                seconds=1.0,
+            )
+
+
+def said(pool, accuracy, rng):
+    """Scores of members that are right as often as they should be."""
+    right = rng.random((len(accuracy), len(pool))) < accuracy[:, None]
+    wrong = rng.integers(0, len(pool.classes), right.shape)
+    return np.eye(len(pool.classes))[np.where(right, pool.labels, wrong)]
+
+
+class Waves(list):
+    """Hears of every wave."""
+
+    def wave_begins(self, specs, /, *, found):
+        self.append(list(specs))
+
+    def round_done(self, done, /):
+        pass
+
+
+def stream_of(plan):
+    """The data of a study in small: as many held-out rows as it takes to tell members apart."""
+    classes = CIFAR10 if plan.data.source == "cifar-10" else CIFAR100
+    pools = (
+        Pool(
+            name=name,
+            inputs=np.zeros((rows * len(classes), 1)),
+            labels=np.arange(rows * len(classes)) % len(classes),
+            classes=classes,
+            ids=np.array([f"{name}-{row}" for row in range(rows * len(classes))]),
+        )
+        for name, rows in (("train", ROWS[plan.data.source]), ("test", 160))
+    )
+    train, test = pools
+    return grow(train, study.growth_of(plan.data), test=test)
+
+
+def waves_of(name, *, store=None, level=None):
+    """The waves of a study, and what its ledger knows in the end."""
+    plan = read_study(STUDIES[name])
+    stream = stream_of(plan)
+    generations = len(stream.generations)
+    waves = Waves()
+    ledger = Ledger(
+        Improving(stream, level or [0.9] * generations),
+        Memory() if store is None else store,
+        waves,
+        stream,
+        trained_as=trained_as(plan),
+    )
+    ensembles = ensembles_of(plan, generations)
+    ledger.grow(ensembles, engine=serial, seed=plan.seed, ahead=plan.ahead)
+    return plan, stream, waves, ledger
+
+
+def images(stream, specs):
+    """Training images that rounds take, as many epochs as they have."""
+    sizes = [
+        len(rows) - int(held.sum())
+        for rows, held in zip(stream.generations, stream.validation, strict=True)
+    ]
+    return sum(spec.recipe.epochs * sizes[spec.generation - 1] for spec in specs)
+
+
+def test_balanced_cifar_10_is_three_copies_of_one_training():
+    plan, stream, waves, _ = waves_of("cifar10-balanced")
+    assert [len(wave) for wave in waves] == [3]
+    assert images(stream, waves[0]) == 3 * 200 * 50_000
+    first, second = stream.generations
+    assert np.array_equal(first, second)
+    assert not stream.late
+    assert {spec.recipe for spec in waves[0]} == {plan.baseline.recipe}
+
+
+@pytest.mark.parametrize("change", [0.0, 0.3])
+def test_the_stream_of_cifar_10_is_one_wave_whether_members_fall_behind_or_not(change):
+    level = [0.85 - change] * 6 + [0.85] * 4
+    plan, stream, waves, ledger = waves_of("cifar10-stream", level=level)
+    assert [len(wave) for wave in waves] == [41]
+    assert len(waves[0]) <= MOST_SIDE_BY_SIDE
+    assert images(stream, waves[0]) < 25e6
+    assert len(stream.generations) == 10 and stream.late == ("frog",)
+    # After a sudden change, who minds the lag is all new.
+    for method in (one for one in plan.methods if one.rolling is not None):
+        (seventh,) = (one for one in ledger.grown if one.method == method and one.generation == 7)
+        old = [spec for spec, _ in ledger.casting.of(seventh).who if spec.generation < 7]
+        assert bool(old) != (change > 0 and method.rolling.lag < 1)
+
+
+def test_rolling_on_cifar_10_is_one_wave_and_refreshing_one_more_for_each_retrain():
+    _, stream, waves, _ = waves_of("cifar10-rolling")
+    assert [len(wave) for wave in waves] == [13, 15, 15]
+    assert images(stream, waves[0]) == 200 * (4 * (24_400 + 30_500 + 32_500) + 24_400)
+    assert [images(stream, wave) for wave in waves[1:]] == [150 * 30_500, 150 * 32_500]
+
+
+def test_cifar_100_is_one_wave_of_25_trainings():
+    plan, _, waves, ledger = waves_of("cifar100-paper")
+    assert [len(wave) for wave in waves] == [22]
+    assert sum(spec.recipe.epochs for spec in waves[0]) == 25 * 200
+    assert plan.replicates_of(plan.baseline) == 2
+    step = [one for one in ledger.grown if one.method.name == "dynsnap-step"]
+    assert [len(ledger.rounds(one)) for one in step] == [2, 2, 2]
+
+
+def test_the_sensitivity_study_adds_one_wave_to_the_rounds_of_the_paper_s():
+    store = Memory()
+    waves_of("cifar100-paper", store=store)
+    _, _, waves, _ = waves_of("cifar100-sensitivity", store=store)
+    assert [len(wave) for wave in waves] == [
+        3 * (1 + 3 + 2 + 2)
+    ]  # N; windows of 5, 10; no schedule
+    assert sum(spec.recipe.epochs for spec in waves[0]) == 9.75 * 200
+
+
+def test_all_that_the_paper_trained_is_more_of_the_same_rounds():
+    store = Memory()
+    waves_of("cifar100-paper", store=store)
+    known = len(store)
+    _, _, waves, _ = waves_of("cifar100-full", store=store)
+    assert {spec.recipe.schedule.kind for wave in waves for spec in wave} == {"step"}
+    assert len(store) == known + sum(map(len, waves))
+
+
+def test_rolling_on_cifar_100_is_one_wave_of_the_defaults():
+    plan, _, waves, _ = waves_of("cifar100-rolling")
+    assert [len(wave) for wave in waves] == [16]
+    rolling = plan.method("rolling")
+    assert dataclasses.asdict(rolling.rolling) == {
+        "carry": 0.75,
+        "lag": 0.05,
+        "refresh": 0,
+        "agreement": 0.0,
+        "class_aware": True,
+    }
+    assert rolling.plan.size == 20
+    paper = read_study(STUDIES["cifar100-paper"])
+    assert (plan.model, plan.training, plan.epochs) == (paper.model, paper.training, paper.epochs)
