@@ -1,7 +1,6 @@
 """Side by side is the same training as alone: lockstep and arithmetic, without a GPU."""
 
 import dataclasses
-import functools
 
 import numpy as np
 import pytest
@@ -9,13 +8,9 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from dynsnap.ensemble import Recipe, RoundSpec, Schedule
 from dynsnap.train._alone import AloneStepper
 from dynsnap.train._augment import ShiftsAndFlips
-from dynsnap.train._drive import Saver, drive
 from dynsnap.train._factory import Blueprint
-from dynsnap.train._lane import Lane
-from dynsnap.train._lockstep import Lockstep
 from dynsnap.train._optimizers import Adam
 from dynsnap.train._prepare import Pixels
 from dynsnap.train._teaching import Teaching
@@ -24,6 +19,7 @@ from dynsnap.train.side_by_side._feed import feed_of
 from dynsnap.train.side_by_side._images import augmented_images, plain_images
 from dynsnap.train.side_by_side._network import Settings
 from dynsnap.train.side_by_side._stepper import SideBySideStepper
+from tests.train.side_by_side.made import lane, specs, trained
 
 ADAM = Adam(eps=1e-7, kernel_penalty=1e-4)
 AUGMENT = ShiftsAndFlips()
@@ -63,33 +59,6 @@ def workshop():
         augment=AUGMENT,
         parents=None,
     )
-
-
-def lane(workshop, spec):
-    rows = np.arange(spec.generation * 20)
-    return Lane(
-        spec=spec,
-        train=rows,
-        validation=np.arange(70, 88 + spec.index % 2),
-        batch=16,
-        prepared=workshop.prepare.fit(workshop.inputs, rows),
-    )
-
-
-def specs():
-    """Rounds of different sizes, lengths and schedules; more than there are places."""
-    step = Recipe(schedule=Schedule("step"), epochs=3, snapshots=2)
-    cyclic = Recipe(schedule=Schedule("cyclic"), epochs=4, snapshots=2, selection="window")
-    return [
-        RoundSpec(recipe=recipe, generation=generation, index=index)
-        for recipe, generation, index in ((step, 1, 0), (cyclic, 3, 0), (step, 2, 0), (step, 1, 1))
-    ]
-
-
-def trained(workshop, stepper, rounds):
-    lockstep = Lockstep(rounds, functools.partial(lane, workshop), width=stepper.width)
-    saver = Saver(checkpoints=None, every=1e9, owner="")
-    return {done.spec: done for done in drive(lockstep, stepper, saver=saver, monitor=None)}
 
 
 def beside(workshop, *, grouped, width=2):

@@ -92,8 +92,9 @@ class _Tracer(fx.Tracer):
     """Stops at layers that are grouped as a whole, also where a caller has derived from them."""
 
     def is_leaf_module(self, module: nn.Module, name: str) -> bool:
-        layers = nn.Conv2d | nn.BatchNorm2d | nn.Linear | nn.Dropout | nn.Embedding | FastText
-        return isinstance(module, layers) or super().is_leaf_module(module, name)
+        layers = nn.Conv2d | nn.BatchNorm2d | nn.Linear | nn.Dropout | nn.Embedding
+        whole = isinstance(module, layers) or type(module) is FastText
+        return whole or super().is_leaf_module(module, name)
 
 
 def _two_batches(batch: Tensor) -> list[Tensor]:

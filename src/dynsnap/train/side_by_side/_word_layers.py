@@ -4,6 +4,7 @@ Tokens are (rounds · texts, longest), one round behind the other. The tables of
 in which a round's own begins after those of the rounds before it.
 """
 
+import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -17,16 +18,20 @@ class GroupedEmbedding(nn.Module):
 
     def __init__(self, plain: nn.Embedding, rounds: int) -> None:
         super().__init__()
-        self.rounds = rounds
+        self.rounds, self.padding = rounds, plain.padding_idx
         self.weight = nn.Parameter(repeat(plain.weight, rounds))
 
     @staticmethod
     def suits(plain: nn.Embedding) -> bool:
-        """Whether this layer can stand for a plain one: a table and no more."""
-        return plain.padding_idx is None and plain.max_norm is None
+        """Whether this layer can stand for a plain one: nothing but looks its vectors up."""
+        return plain.max_norm is None and not plain.scale_grad_by_freq
 
     def forward(self, tokens: Tensor) -> Tensor:
-        return functional.embedding(places(tokens, len(self.weight), self.rounds), self.weight)
+        found = functional.embedding(places(tokens, len(self.weight), self.rounds), self.weight)
+        if self.padding is None:
+            return found
+        # The vector of the padding is never learned.
+        return torch.where(tokens.eq(self.padding).unsqueeze(-1), found.detach(), found)
 
 
 class GroupedMean(nn.Module):
