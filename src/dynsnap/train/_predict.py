@@ -187,10 +187,13 @@ class _AloneGroup:
 
     def scores(self, encoded: Encoded, /) -> Tensor:
         members = []
+        known: dict[int, State] = {}  # snapshots of one round share what it has fitted
         with torch.inference_mode():
             for one, weights in zip(self._learners, self._weights, strict=True):
-                bound = self._prepare.bind(one.prepared, encoded)
-                bound = {name: value.to(self._device) for name, value in bound.items()}
+                own = id(one.prepared)
+                if own not in known:
+                    bound = self._prepare.bind(one.prepared, encoded)
+                    known[own] = {name: value.to(self._device) for name, value in bound.items()}
                 for index in range(one.passes):
                     noisy = one.passes > 1
                     for part in self._module.modules():
@@ -199,7 +202,7 @@ class _AloneGroup:
                     with torch.random.fork_rng(enabled=noisy):
                         if noisy:
                             torch.manual_seed(_seed(one, index))
-                        members.append(self._member(encoded, weights, bound))
+                        members.append(self._member(encoded, weights, known[own]))
         return torch.stack(members)
 
     def _member(self, encoded: Encoded, weights: State, bound: State) -> Tensor:
