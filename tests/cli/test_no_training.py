@@ -97,3 +97,25 @@ def test_a_folder_without_any_whole_method_is_refused(finished, brought, tmp_pat
     ended = measure(finished, tmp_path_factory.mktemp("nothing"))
     assert ended.exit_code == 3
     assert "holds no rounds of training" in ended.stderr
+
+
+ROLLING = """
+[[variant]]
+name = "refreshed"
+refresh = 2
+"""
+
+
+def test_members_that_were_trained_on_elsewhere_are_found(tmp_path):
+    """They name the member that they started from by the key that it has where it was trained."""
+    study = STUDY.replace('name = "tiny"', 'name = "tiny"\nkeep = "weights"') + ROLLING
+    study = study.replace("late = {", "untouched = 0.5\nlate = {")
+    (tmp_path / "tiny.toml").write_text(study)
+    command = ["run", str(tmp_path / "tiny.toml"), "--out", str(tmp_path / "run"), "-q"]
+    assert dynsnap(*command).exit_code == 0
+    table = (tmp_path / "run/table.csv").read_text()
+    assert "\nrefreshed," in table
+    ended = dynsnap(*command, "--no-training")
+    assert ended.exit_code == 0, ended.stderr
+    assert "missing" not in ended.stdout
+    assert (tmp_path / "run/table.csv").read_text() == table

@@ -2,8 +2,9 @@
 
 from pathlib import Path
 
+from dynsnap.cli._stored import RoundsByName
 from dynsnap.data import Stream
-from dynsnap.ensemble import Round, RoundSpec, RoundStore
+from dynsnap.ensemble import Round, RoundSpec
 from dynsnap.errors import FileError
 
 
@@ -13,7 +14,7 @@ class FittingRounds:
     A round has no ids: one of another protocol would be taken for what its place says.
     """
 
-    def __init__(self, store: RoundStore, stream: Stream, *, folder: Path) -> None:
+    def __init__(self, store: RoundsByName, stream: Stream, *, folder: Path) -> None:
         self._store, self._stream, self._folder = store, stream, folder
 
     def get(self, key: str, spec: RoundSpec, /) -> Round | None:
@@ -32,6 +33,10 @@ class FittingRounds:
                     "rounds were trained with."
                 )
         return done
+
+    def key_of(self, spec: RoundSpec, /) -> str | None:
+        """What the round was called where it was trained."""
+        return self._store.key_of(spec)
 
     def put(self, key: str, done: Round, /) -> None:
         """Keep a round."""

@@ -45,10 +45,14 @@ class StoredRounds:
                 self._keys[name] = entry.key
                 self._indices = max(self._indices, spec["index"] + 1)
 
+    def key_of(self, spec: RoundSpec) -> str | None:
+        """The key of a stored round, None where it is not there."""
+        return self._keys.get(json.dumps(dataclasses.asdict(spec), sort_keys=True))
+
     def get(self, spec: RoundSpec) -> Round | None:
         """A round, None where it is not there or damaged."""
         whole = self._trained_as(spec)
-        key = self._keys.get(json.dumps(dataclasses.asdict(whole), sort_keys=True))
+        key = self.key_of(whole)
         done = None if key is None else self._store.get(key, whole)
         return None if done is None else beginning(done, spec)
 
@@ -74,6 +78,10 @@ class RoundsByName:
 
     def put(self, key: str, done: Round, /) -> None:
         raise AssertionError("nothing is trained, so nothing is stored")
+
+    def key_of(self, spec: RoundSpec, /) -> str | None:
+        """What the round was called where it was trained: members that were trained on name it."""
+        return self._stored.key_of(spec)
 
 
 class NoTrainer:

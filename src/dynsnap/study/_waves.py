@@ -256,15 +256,18 @@ class Ledger:
         if ensemble.wanted(self.grown[ensemble], ensemble.new_members):
             return []
         specs = [
-            ensemble.refreshing(
-                f"{round_key(self._trainer, self.trained_as(spec))}/{place}", seed=seed
-            )
+            ensemble.refreshing(f"{self._key(self.trained_as(spec))}/{place}", seed=seed)
             for spec, place in self.casting.carried(ensemble).who
         ]
         lacking = [spec for spec in specs if spec not in self.heads]
         if not lacking:
             self._refreshed[ensemble] = [self.heads[spec] for spec in specs]
         return lacking
+
+    def _key(self, spec: RoundSpec) -> str:
+        """What a stored round is called, also where another machine has named it."""
+        named: str | None = getattr(self._store, "key_of", lambda _: None)(spec)
+        return named or round_key(self._trainer, spec)
 
     def _complete(self, ensemble: Ensemble) -> bool:
         """Whether all rounds of an ensemble are there, and of those that it carries over from."""

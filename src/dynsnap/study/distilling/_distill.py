@@ -103,8 +103,7 @@ def distill(
         many = _said(how.method.name, teachers, stream)
         here = [many, _said(how.name, line, stream, teacher=many)]
         if how.control:
-            untaught = [school.untaught(replicate, generation) for generation in asked]
-            here.append(_said(UNTAUGHT, untaught, stream))
+            here.append(_said(UNTAUGHT, school.untaught(replicate, asked), stream))
         single = _single(plan, how, shelf, asked, replicate)
         said.append(here if single is None else [*here, single])
     rows = table_of(said, how.combination, generations=asked, resamples=plan.resamples)

@@ -109,22 +109,26 @@ class School:
         trainer = self._trainer.taught(
             learnt, checkpoints=kept and kept(lambda spec: round_key(trainer, spec))
         )
-        return self._single(trainer, how.student(self._plan.baseline), replicate, generation)
+        method = how.student(self._plan.baseline)
+        (student,) = self._trained(trainer, method, replicate, [generation])
+        return student
 
-    def untaught(self, replicate: int, generation: int) -> Teacher:
-        """The twin of a student that learns from labels alone."""
+    def untaught(self, replicate: int, generations: Sequence[int]) -> list[Teacher]:
+        """The twins of students that learn from labels alone, side by side: they need no lesson."""
         method = self._how.student(self._plan.baseline, name=UNTAUGHT)
-        return self._single(self._trainer, method, replicate, generation)
+        return self._trained(self._trainer, method, replicate, generations)
 
-    def _single(self, trainer: Trainer, method: Method, replicate: int, generation: int) -> Teacher:
-        (made,) = train_ensembles(
+    def _trained(
+        self, trainer: Trainer, method: Method, replicate: int, generations: Sequence[int]
+    ) -> list[Teacher]:
+        ensembles = train_ensembles(
             self._own,
             method,
-            [generation],
+            generations,
             stream=self._stream,
             trainer=trainer,
             store=self._store,
             monitor=self._monitor,
             replicate=replicate,
         )
-        return teacher(trainer, made, self._how.combination)
+        return [teacher(trainer, made, self._how.combination) for made in ensembles]
