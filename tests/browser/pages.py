@@ -9,9 +9,10 @@ from dynsnap.predictions import Predictions
 from dynsnap.report.html import comparison_page, gate_page, study_page
 from tests.cli.helpers import NEW, OLD, TWIN
 from tests.comparison.made import generations
+from tests.report.html.test_study_page import RESULTS, findings
 from tests.report.html.test_study_page import SECTIONS as STUDY
-from tests.report.html.test_study_page import SHIPPED, findings
 
+CIFAR10 = RESULTS / "cifar10-paper"
 HOSTILE = "<script>alert(1)</script>"
 
 
@@ -35,9 +36,8 @@ def study():
 
 
 def shipped():
-    """The results that come with the sources; CIFAR-10 where they are there."""
-    found = sorted(SHIPPED, key=lambda folder: "cifar10-paper" not in folder.name)
-    return study_page(read_run(found[0]))
+    """The paper's study of CIFAR-10, as it comes with the sources."""
+    return study_page(read_run(CIFAR10))
 
 
 def pictured():
@@ -127,7 +127,7 @@ SECTIONS = {
     "many": ["generations", *_LABELLED, "slices"],
     "gate": ["rules", *_LABELLED, "slices"],
     "study": list(STUDY),
-    "shipped": ["methods", "cost", "frontier", "everything", "run"],
+    "shipped": ["methods", "cost", "frontier", "sweeps", "closer", "everything", "run", "notes"],
     "pictured": ["generations", *_LABELLED],
     "hundred": [*_LABELLED, "slices"],
     "million": _LABELLED,

@@ -1,7 +1,10 @@
 import pytest
 
 from dynsnap.report.html import MOST_BYTES
-from tests.browser.pages import HOSTILE, PAGES, SECTIONS
+from dynsnap.study import read_table
+from tests.browser.pages import CIFAR10, HOSTILE, PAGES, SECTIONS
+
+TABLE = CIFAR10 / "table.csv"
 
 
 @pytest.fixture(scope="session")
@@ -103,6 +106,60 @@ def test_a_name_that_rows_share_is_said_once_however_they_are_sorted(pages, visi
     seen.check()
 
 
+def test_the_shipped_study_shows_the_numbers_of_its_table(pages, visit):
+    seen = visit(pages("shipped"))
+    assert seen.page.locator("h1").inner_text() == "cifar10-paper"
+    about = seen.page.locator(".about").inner_text()
+    assert "24,400 → 30,500 → 32,500 training inputs" in about
+    assert "1 replicate (7 of singlebase)" in about
+    rows = {(row.method, row.combination, row.metric): row for row in read_table(TABLE)}
+    shown = seen.page.locator("#methods-table tbody tr").evaluate_all(
+        "rows => rows.map(row => [...row.cells].map(cell => cell.textContent))"
+    )
+    found = {tuple(cells[:2]): cells for cells in shown}
+    for method, by, how in (
+        ("singlebase", "all", "average"),
+        ("extbagging", "WMV", "weighted_majority"),
+        ("dynsnap-cyc", "AVG", "average"),
+    ):
+        for metric in ("accuracy", "consistency", "correct_consistency"):
+            value = rows[method, how, metric].value
+            assert f"{100 * value:.2f}" in found[method, by]
+    # A picture has every method that costs anything, by name.
+    names = seen.page.locator("#figure-correct-consistency-cost svg text").all_text_contents()
+    assert {method for method, _, _ in rows} <= set(names)
+    # All metrics are there to be searched, not the first ones only.
+    field = seen.page.locator("#everything-table-search")
+    field.fill("dynsnap-step WAVG cohen kappa")
+    line = seen.page.locator("#everything-table tbody tr:visible")
+    assert line.count() == 1
+    assert f"{rows['dynsnap-step', 'weighted_average', 'cohen_kappa'].value:.4f}" in (
+        line.inner_text()
+    )
+    seen.check()
+
+
+def test_nothing_of_the_shipped_study_is_cut_off_on_a_wide_screen(pages, visit):
+    seen = visit(pages("shipped"))
+    wide = seen.page.locator(".scroll").evaluate_all(
+        "all => all.filter(one => !one.closest('details') && one.scrollWidth > one.clientWidth)"
+        ".map(one => one.getAttribute('aria-labelledby') || one.getAttribute('aria-label'))"
+    )
+    assert wide == []
+    widths = seen.page.locator("#frontier figure svg").evaluate_all(
+        "all => all.map(one => Math.round(one.getBoundingClientRect().width))"
+    )
+    assert len(set(widths)) == 1
+
+
+def test_long_tables_are_short_on_paper(pages, visit):
+    seen = visit(pages("shipped"), 720)
+    rows = seen.page.locator("#everything-table tbody tr")
+    assert rows.count() > 1000
+    seen.page.emulate_media(media="print")
+    assert seen.page.locator("#everything-table tbody tr:visible").count() == 40
+
+
 def test_pictures_of_inputs_are_seen(pages, visit):
     seen = visit(pages("pictured"))
     images = seen.page.locator("#flipped-table tbody img")
@@ -132,7 +189,7 @@ def test_the_contents_stay_in_sight_and_links_lead_below_them(pages, visit):
     assert head["y"] >= nav["height"]
 
 
-@pytest.mark.parametrize("name", ["two", "hundred", "many", "gate", "pictured", "study"])
+@pytest.mark.parametrize("name", ["two", "hundred", "many", "gate", "pictured", "study", "shipped"])
 def test_a_page_fits_on_paper(pages, visit, name):
     seen = visit(pages(name), 720)
     seen.page.emulate_media(media="print")

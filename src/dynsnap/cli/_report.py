@@ -91,8 +91,10 @@ def findings(
     about = _about(folder)
     curves: list[Curve] = []
     audits: dict[str, theory.Audit] = {}
+    replicates: dict[str, int] = {}
     try:
         plan = study.read_study(folder / "study.toml")
+        replicates = {one.name: plan.replicates_of(one) for one in plan.methods}
         shelf = _Rounds(folder, plan)
         curves = list(shelf.curves())
         audits = dict(shelf.audits(folder))
@@ -106,6 +108,7 @@ def findings(
         rows=rows,
         sweeps=_sweeps(folder / "sweeps.csv"),
         about=about,
+        replicates=replicates,
         file=_text(folder / "study.toml"),
         curves=curves,
         audits=audits,

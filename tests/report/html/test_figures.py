@@ -3,7 +3,8 @@ from xml.etree import ElementTree
 import pytest
 
 from dynsnap.comparison import compare
-from dynsnap.report.figures import Point, Series, chart, png, svg
+from dynsnap.report.figures import Level, Point, Series, chart, png, svg
+from dynsnap.report.figures._labels import beside
 from dynsnap.report.html import comparison_page
 from tests.cli.helpers import NEW, OLD, dynsnap, refused
 from tests.comparison.made import generations
@@ -49,6 +50,37 @@ def test_a_single_point_can_be_drawn():
     made = chart(name="n", title="t", description="d", series=[one], across="x", up="y",
                  logarithmic=True)  # fmt: skip
     ElementTree.fromstring(svg(made))
+
+
+def test_the_key_shows_series_and_levels_as_they_are_drawn():
+    points = (Point(x=1, y=0.5), Point(x=2, y=0.7))
+    series = [
+        Series(name="line", points=points, tone="one"),
+        Series(name="marks", points=points, tone="two", joined=False),
+    ]
+    made = chart(name="n", title="t", description="d", series=series, across="x", up="y",
+                 levels=[Level(y=0.6, name="level")])  # fmt: skip
+    key = [shape for shape in made.shapes if getattr(shape, "y", 0) in (30, 34)]
+    assert [type(shape).__name__ for shape in key] == ["Text", "Dot", "Text", "Text"]
+    assert [shape.text for shape in key if hasattr(shape, "text")] == ["line", "marks", "level"]
+    assert sum(getattr(shape, "dashed", False) for shape in made.shapes) == 2
+
+
+def test_names_stand_clear_of_intervals_where_there_is_room():
+    # The second point's interval runs right of the first point, where its name would stand.
+    points = [("first", 100.0, 100.0), ("second", 120.0, 200.0)]
+    bounds = (0.0, 0.0, 400.0, 300.0)
+    crossing = [(119.0, 50.0, 121.0, 250.0)]
+    assert next(beside(points, bounds)).anchor == "start"
+    assert next(beside(points, bounds, lines=crossing)).anchor == "end"
+
+
+def test_generations_are_told_apart_however_long_their_names_are():
+    names = [f"a-model-with-a-rather-long-name-{number}" for number in (1, 2, 3)]
+    page = comparison_page(compare(*generations(count=3), names=names, resamples=5))
+    matrix = next(figure for figure in page.figures if figure.name == "consistency")
+    texts = {getattr(shape, "text", "") for shape in matrix.shapes}
+    assert {"1", "2", "3"} <= texts
 
 
 def test_the_commands_write_pages_and_figures(tmp_path):

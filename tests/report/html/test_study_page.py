@@ -1,4 +1,5 @@
 import csv
+import dataclasses
 import shutil
 from pathlib import Path
 
@@ -167,6 +168,46 @@ def test_the_threshold_is_drawn_and_pruned_snapshots_are_told_apart():
     assert figure.description == "4 epochs; 1 of 2 snapshots are kept, τ is 0.8000."
     texts = {getattr(shape, "text", "") for shape in figure.shapes}
     assert {"τ = 0.8000", "snapshot kept", "snapshot pruned"} <= texts
+
+
+def test_the_first_epochs_of_a_long_round_do_not_flatten_the_rest():
+    start = tuple(0.1 + 0.001 * epoch for epoch in range(5))
+    curve = Curve(
+        method="dynsnap-cyc",
+        name="long",
+        accuracy=(*start, *(0.8 + 0.001 * epoch for epoch in range(55))),
+        epochs=(30, 59),
+        snapshots=(0.825, 0.854),
+        threshold=0.84,
+    )
+    page = study_page(dataclasses.replace(findings(), curves=[curve]))
+    figure = next(figure for figure in page.figures if figure.name == "curve-dynsnap-cyc")
+    assert figure.description.endswith("6 epochs lie below the picture.")
+    (line,) = (shape for shape in figure.shapes if getattr(shape, "label", "") == "accuracy")
+    heights = [y for _, y in line.points]
+    assert max(heights) - min(heights) > 100
+    assert max(heights) <= figure.height - 46
+
+
+def test_a_study_says_what_is_trained_on_and_which_methods_have_more_replicates():
+    about = {
+        "generations": [14, 27],
+        "training_rows": {"cat": [4, 5], "frog": [0, 12]},
+        "test_inputs": 50,
+        "replicates": 1,
+    }
+    replicates = {"singlebase": 7, "dynsnap-cyc": 1}
+    made = dataclasses.replace(findings(), about=about, replicates=replicates)
+    text = read(study_page(made).html).text
+    assert "2 generations of 4 → 17 training inputs, 50 test inputs" in text
+    assert "1 replicate (7 of singlebase)." in text
+    assert "training rows of frog" in text
+
+
+def test_every_metric_of_every_method_is_on_the_page():
+    html = study_page(findings()).html
+    table = html[html.index('id="everything-table"') :]
+    assert table[: table.index("</table>")].count("<tr") == 1 + len(findings().rows)
 
 
 def test_every_method_is_in_the_picture_of_costs():

@@ -10,12 +10,19 @@ Bounds: TypeAlias = tuple[float, float, float, float]  # left, top, right, botto
 _SIZE = 11.0
 _TALL = 14.0
 _MARK = 6.0  # half the size of a mark
+_NEAR = 24.0
 
 
 def beside(
-    points: Sequence[tuple[str, float, float]], bounds: Bounds, *, right_only: bool = False
+    points: Sequence[tuple[str, float, float]],
+    bounds: Bounds,
+    *,
+    lines: Sequence[Bounds] = (),
+    right_only: bool = False,
 ) -> Iterator[Text]:
     """A text for each named point, within these bounds; to the right only, where lines end there.
+
+    Other lines are better not crossed, but no text goes far to avoid them.
 
     Example:
         >>> [text.anchor for text in beside([("a", 50, 50), ("b", 54, 50)], (0, 0, 100, 100))]
@@ -27,9 +34,15 @@ def beside(
         places = list(_around(x, y, width_of(word, _SIZE), bounds))
         if right_only:
             places = [place for place in places if place[0] == "start"]
-        free = (at for at in places if not any(_overlap(at[1], other) for other in taken))
+        free = [at for at in places if not any(_overlap(at[1], other) for other in taken)]
+        clear = (
+            at
+            for at in free
+            if abs(at[1][1] + _TALL / 2 - y) <= _NEAR
+            and not any(_overlap(at[1], line) for line in lines)
+        )
         # Where everything is taken, names may touch: beside their point they are still found.
-        anchor, box = next(free, places[-1])
+        anchor, box = next(clear, free[0] if free else places[-1])
         taken.append(box)
         at = {"start": box[0], "end": box[2], "middle": (box[0] + box[2]) / 2}[anchor]
         yield Text(x=at, y=box[3] - 3, text=word, anchor=anchor, size=_SIZE)

@@ -1,8 +1,9 @@
 """Lines over time, over a setting, or over epochs; and points against cost."""
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+from typing import Literal, TypeAlias
 
 from dynsnap.report.figures._drawing import (
     SERIES,
@@ -11,85 +12,20 @@ from dynsnap.report.figures._drawing import (
     Shape,
     Stroke,
     Text,
-    Tone,
     fitted,
     ticks,
     width_of,
 )
 from dynsnap.report.figures._labels import beside
+from dynsnap.report.figures._plane import Frame, Level, Series, doublings
 
-_SHAPES = ("circle", "square", "diamond")
+_Shape: TypeAlias = Literal["circle", "square", "diamond"]
+
+_SHAPES: tuple[_Shape, ...] = ("circle", "square", "diamond")
 _BESIDE = 130.0  # room for names to the right of the last point
 _NAMES = 12  # that the usual height has room for
 _LINE = 14.0  # of height, for each more
 _DASH = 16.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Point:
-    """A value at a place, with its interval where there is one."""
-
-    x: float
-    y: float
-    low: float | None = None
-    high: float | None = None
-    label: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Series:
-    """Points under one name.
-
-    Attributes:
-        marks: Whether each point is marked, or the line alone is drawn.
-    """
-
-    name: str
-    points: tuple[Point, ...]
-    tone: Tone
-    joined: bool = True
-    marks: bool = True
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Level:
-    """A dashed line at a height."""
-
-    y: float
-    name: str
-    tone: Tone = "muted"
-
-
-def tones(names: Sequence[str]) -> dict[str, Tone]:
-    """A colour for each name; shapes tell apart those that share one."""
-    return {name: SERIES[place % len(SERIES)] for place, name in enumerate(names)}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Frame:
-    """The plane that points are drawn on."""
-
-    left: float
-    top: float
-    width: float
-    height: float
-    x_from: float
-    x_to: float
-    y_from: float
-    y_to: float
-    logarithmic: bool = False
-
-    def x(self, value: float) -> float:
-        """Where a value stands, from the left."""
-        low, high, at = self.x_from, self.x_to, value
-        if self.logarithmic:
-            low, high, at = math.log(low), math.log(high), math.log(value)
-        return self.left + (at - low) / (high - low or 1) * self.width
-
-    def y(self, value: float) -> float:
-        """Where a value stands, from the top."""
-        share = (value - self.y_from) / (self.y_to - self.y_from or 1)
-        return self.top + (1 - share) * self.height
 
 
 def chart(
@@ -104,6 +40,7 @@ def chart(
     levels: Sequence[Level] = (),
     logarithmic: bool = False,
     named_points: bool = False,
+    floor: float | None = None,
     said: Callable[[float], str] = "{:.3f}".format,
     width: float = 660.0,
     height: float = 300.0,
@@ -121,6 +58,7 @@ def chart(
         levels: Dashed lines.
         logarithmic: Whether x grows by factors.
         named_points: Whether names stand beside points, instead of a key.
+        floor: Where y begins; what lies below is cut off.
         said: How a value is written.
         width: Of the whole figure.
         height: Of the whole figure.
@@ -129,7 +67,7 @@ def chart(
     heights = [level.y for level in levels]
     for point in every:
         heights += [value for value in (point.y, point.low, point.high) if value is not None]
-    low, high = min(heights), max(heights)
+    low, high = min(heights) if floor is None else floor, max(heights)
     air = (high - low) * 0.08 or 0.01
     xs = [point.x for point in every] + [place for place, _ in places]
     x_from, x_to = min(xs), max(xs)
@@ -149,21 +87,18 @@ def chart(
         height=height - 44 - 46,
         x_from=x_from,
         x_to=x_to,
-        y_from=low - air,
+        y_from=low - air if floor is None else floor,
         y_to=high + air,
         logarithmic=logarithmic,
     )
     shapes = [*_axes(frame, across, up, places, said)]
     for level in levels:
         y = frame.y(level.y)
-        end = frame.left + frame.width
-        shapes += [
-            Stroke(points=((frame.left, y), (end, y)), tone=level.tone, dashed=True, width=1.5),
-            Text(x=end - 4, y=y - 5, text=level.name, anchor="end", tone=level.tone, size=11),
-        ]
+        ends = ((frame.left, y), (frame.left + frame.width, y))
+        shapes.append(Stroke(points=ends, tone=level.tone, dashed=True, width=1.5))
     for place, one in enumerate(series):
-        shapes += _drawn(frame, one, _SHAPES[place // len(SERIES) % 3 or place % 3], said)
-    shapes += _names(frame, series) if named_points else _key(series)
+        shapes += _drawn(frame, one, _shape(place), said)
+    shapes += _names(frame, series) if named_points else _key(series, levels)
     return Figure(
         name=name,
         title=title,
@@ -235,42 +170,65 @@ def _axes(
     return shapes
 
 
-def doublings(low: float, high: float) -> list[float]:
-    """The powers of two between two numbers.
-
-    Example:
-        >>> doublings(0.9, 5)
-        [1.0, 2.0, 4.0]
-    """
-    first = math.floor(math.log2(low) + 1e-9)
-    powers = (2.0**k for k in range(first, math.ceil(math.log2(high)) + 1))
-    return [value for value in powers if low - 1e-9 <= value <= high * 1.0001]
+def _shape(place: int) -> _Shape:
+    return _SHAPES[place // len(SERIES) % 3 or place % 3]
 
 
-def _drawn(frame: Frame, one: Series, shape: str, said: Callable[[float], str]) -> list[Shape]:
+def _drawn(frame: Frame, one: Series, shape: _Shape, said: Callable[[float], str]) -> list[Shape]:
     shapes: list[Shape] = []
     line = tuple((frame.x(point.x), frame.y(point.y)) for point in one.points)
     if one.joined and len(line) > 1:
-        shapes.append(Stroke(points=line, tone=one.tone, width=1.8, label=one.name))
+        shapes += [
+            Stroke(points=part, tone=one.tone, width=1.8, label=one.name)
+            for part in _above(line, frame.top + frame.height)
+        ]
     for point, (x, y) in zip(one.points, line, strict=True):
         if point.low is not None and point.high is not None:
             ends = ((x, frame.y(point.low)), (x, frame.y(point.high)))
             shapes.append(Stroke(points=ends, tone=one.tone, width=1.4))
         if one.marks:
             words = point.label or f"{one.name}: {said(point.y)}"
-            shapes.append(Dot(x=x, y=y, tone=one.tone, shape=shape, label=words))  # type: ignore[arg-type]
+            shapes.append(Dot(x=x, y=y, tone=one.tone, shape=shape, label=words))
     return shapes
 
 
-def _key(series: Sequence[Series]) -> list[Shape]:
+def _above(
+    line: Sequence[tuple[float, float]], edge: float
+) -> Iterator[tuple[tuple[float, float], ...]]:
+    """The parts of a line that do not lie below an edge; heights are from the top.
+
+    Example:
+        >>> list(_above([(0, 0), (1, 2), (2, 0)], 1))
+        [((0, 0), (0.5, 1)), ((1.5, 1), (2, 0))]
+    """
+    part = [line[0]] if line[0][1] <= edge else []
+    for (x, y), (next_x, next_y) in pairwise(line):
+        if (y > edge) != (next_y > edge):
+            part.append((x + (next_x - x) * (edge - y) / (next_y - y), edge))
+        if next_y <= edge:
+            part.append((next_x, next_y))
+        elif part:
+            yield tuple(part)
+            part = []
+    if part:
+        yield tuple(part)
+
+
+def _key(series: Sequence[Series], levels: Sequence[Level]) -> list[Shape]:
+    """What each series and level is, as it is drawn."""
     shapes: list[Shape] = []
     x = 62.0
-    for one in series:
+    shown: list[Series | Level] = [*series, *levels]
+    for place, one in enumerate(shown):
         word = fitted(one.name, 230)
-        shapes += [
-            Stroke(points=((x, 30), (x + 16, 30)), tone=one.tone, width=3),
-            Text(x=x + 21, y=34, text=word, size=12),
-        ]
+        ends = ((x, 30.0), (x + 16, 30.0))
+        if isinstance(one, Level):
+            shapes.append(Stroke(points=ends, tone=one.tone, width=1.5, dashed=True))
+        elif one.joined:
+            shapes.append(Stroke(points=ends, tone=one.tone, width=3))
+        else:
+            shapes.append(Dot(x=x + 8, y=30, tone=one.tone, shape=_shape(place)))
+        shapes.append(Text(x=x + 21, y=34, text=word, size=12))
         x += 21 + width_of(word) + 18
     return shapes
 
@@ -283,7 +241,7 @@ def _names(frame: Frame, series: Sequence[Series]) -> list[Shape]:
     right = frame.left + frame.width + _beside(series) - 4
     bounds = (frame.left, 0.0, right, frame.top + frame.height)
     names = [(one.name, *end) for one, end in zip(series, ends, strict=True)]
-    texts = beside(names, bounds, right_only=lines)
+    texts = beside(names, bounds, lines=_intervals(frame, series), right_only=lines)
     shapes: list[Shape] = []
     # Names come from the top down.
     for text, (_, one) in zip(
@@ -294,6 +252,16 @@ def _names(frame: Frame, series: Sequence[Series]) -> list[Shape]:
             shapes.append(Stroke(points=points, tone=one.tone, width=3))
         shapes.append(text)
     return shapes
+
+
+def _intervals(frame: Frame, series: Sequence[Series]) -> list[tuple[float, float, float, float]]:
+    """Where the upright lines through points are: left, top, right, bottom."""
+    return [
+        (frame.x(point.x) - 1, frame.y(point.high), frame.x(point.x) + 1, frame.y(point.low))
+        for one in series
+        for point in one.points
+        if point.low is not None and point.high is not None
+    ]
 
 
 def _height(item: tuple[tuple[float, float], Series]) -> float:

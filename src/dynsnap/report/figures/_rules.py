@@ -94,7 +94,7 @@ def _bar(outcome: RuleOutcome, top: float) -> list[Shape]:
     tone: Tone = "bad" if outcome.status == "failed" else "good"
     fails = (left, bar) if rule.at_least is not None else (bar, left + wide)
     where = "" if outcome.part == "all inputs" else f", {outcome.part}"
-    name = fitted(f"{rule.metric}{where}", 290, 13)
+    name = fitted(f"{rule.metric.replace('_', ' ')}{where}", 290, 13)
     value = f"{outcome.status} {number(found.value)}"
     shapes: list[Shape] = [
         Text(x=left, y=top + 12, text=name, bold=True, size=13),

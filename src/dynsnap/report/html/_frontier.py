@@ -6,7 +6,7 @@ from dynsnap.metrics import catalogue
 from dynsnap.report._element import Markup, clipped, element
 from dynsnap.report.figures import Figure, Point, Series, chart
 from dynsnap.report.figures._drawing import SERIES, Tone
-from dynsnap.report.figures._lines import doublings
+from dynsnap.report.figures._plane import doublings
 from dynsnap.report.html._parts import Entry, Head, Listing, Section, listing, picture, term
 from dynsnap.report.html._study_figures import WIDTH
 from dynsnap.report.html._study_table import (

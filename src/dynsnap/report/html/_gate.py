@@ -157,7 +157,8 @@ def _next(verdict: Verdict, comparison: Comparison) -> Iterator[Child]:
     """What a reviewer would turn to, from what was found."""
     pair = comparison.pairs[0]
     for outcome in worst_first(verdict.failed)[:3]:
-        said = sentence(outcome)
+        words = outcome.rule.metric
+        said = sentence(outcome).replace(words, words.replace("_", " "), 1)
         yield said[:1].upper() + said[1:]
         floor = outcome.noise_floor
         if floor is not None and not _better(outcome, floor):

@@ -16,6 +16,7 @@ _CORRECTED = (
 )
 _CLASSES = 200  # of which all are shown
 _ROOM = 60  # unless long tables have fewer rows than these, on a page that is nearly full
+_BESIDE = 14  # rows of a table beside a picture, which is not much taller
 _FAMILIES = 30  # rows and columns that a picture of families has room for
 _PICTURED = 2  # kinds of families that are drawn, and told of each class
 
@@ -114,7 +115,7 @@ def answers(comparison: Comparison, pair: PairResult, rows: int) -> Section:
     table = listing(
         Listing(
             name="answers-table",
-            caption="Right answers that turned into wrong ones, most frequent first"
+            caption="Right answers that turned wrong, most frequent first"
             if known
             else "Labels that changed, most frequent first",
             heads=(Head("was, rightly" if known else "was"), Head("is now"), Head("inputs", True)),
@@ -128,6 +129,7 @@ def answers(comparison: Comparison, pair: PairResult, rows: int) -> Section:
             ],
             sorted_by=(2, "descending"),
             search=len(gone) > 12,
+            most_seen=_BESIDE,
             whole=len(gone),
             note=f"{count(rare)} more went ways too rare to be listed." if rare > 0 else "",
         )

@@ -126,7 +126,7 @@ def _point(x: float, found: object) -> Point | None:
 
 
 def _matrices(comparison: Comparison) -> list[Figure]:
-    names = [each.name for each in comparison.generations][-_MOST:]
+    names = _apart([each.name for each in comparison.generations][-_MOST:])
     drawn = []
     for name in ("consistency", "correct_consistency"):
         if name not in comparison.pairs[-1].metrics:

@@ -13,7 +13,7 @@ from dynsnap.report.figures._palette import DARK, LIGHT, classes, properties
 from dynsnap.report.html._parts import Section
 
 MOST_BYTES = 1_500_000
-_ROWS = (500, 200, 60, 15)  # rows of the longest tables, until the page is small enough
+_ROWS = (500, 200, 120, 60, 15)  # rows of the longest tables, until the page is small enough
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

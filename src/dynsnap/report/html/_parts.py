@@ -81,6 +81,7 @@ class Listing:
         search: Whether it has a field to search it by.
         whole: How many rows there are in all, where some were left out.
         grouped: Whether rows of one name belong together, which is then said once to the eye.
+        most_seen: Rows that it may have before it scrolls on its own.
     """
 
     name: str
@@ -92,6 +93,7 @@ class Listing:
     sortable: bool = True
     whole: int | None = None
     grouped: bool = False
+    most_seen: int = _TALL
     note: str = field(default="")
 
 
@@ -134,7 +136,7 @@ def listing(table: Listing) -> Markup:
                 data_sortable=table.sortable,
                 data_grouped=table.grouped,
             ),
-            class_="scroll tall" if len(table.rows) > _TALL else "scroll",
+            class_="scroll tall" if len(table.rows) > table.most_seen else "scroll",
             tabindex="0",
             role="region",
             aria_labelledby=caption,
@@ -223,7 +225,8 @@ def picture(figure: Figure) -> Markup:
             sortable=False,
         )
     )
-    least, most = 0.74 * figure.width, 1.25 * figure.width
+    # Hardly larger than drawn, so that letters have one size in all pictures.
+    least, most = 0.74 * figure.width, 1.15 * figure.width
     size = f"min-width:{least:.0f}px;max-width:{most:.0f}px"
     return element(
         "figure",

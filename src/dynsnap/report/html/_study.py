@@ -28,6 +28,13 @@ from dynsnap.study import FRESH, Row, SweepRow
 from dynsnap.theory import Audit
 
 _FILE = 8000  # letters of the study file
+_METRICS = 2400  # rows of the table of all metrics, where there is room
+_ROOM = 60  # rows of other tables from which on there is
+_FACTS = {
+    "generations": "rows of each generation",
+    "rounds_trained_last": "rounds trained by the last run",
+    "wall_seconds_last": "seconds of the last run",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +62,7 @@ class StudyFindings:
         rows: The study's table.
         sweeps: The points of its sweeps.
         about: What it was run with, as in `about.json`.
+        replicates: How many replicates each method has, where that is known.
         file: The study file.
         curves: Some of its rounds.
         audits: The theorems on the members of two generations, by what was looked at.
@@ -66,6 +74,7 @@ class StudyFindings:
     rows: Sequence[Row]
     sweeps: Sequence[SweepRow] = ()
     about: Mapping[str, Any] = field(default_factory=dict)
+    replicates: Mapping[str, int] = field(default_factory=dict)
     file: str = ""
     curves: Sequence[Curve] = ()
     audits: Mapping[str, Audit] = field(default_factory=dict)
@@ -78,7 +87,7 @@ def study_page(study: StudyFindings) -> Page:
     return bounded(
         lambda rows: page(
             title=study.name,
-            about=_about(study.about),
+            about=_about(study.about, study.replicates),
             sections=tuple(_sections(study, rows)),
             footer=(
                 f"Made by dynsnap {__version__} from the tables and rounds of the run folder. "
@@ -88,18 +97,29 @@ def study_page(study: StudyFindings) -> Page:
     )
 
 
-def _about(about: Mapping[str, Any]) -> str:
+def _about(about: Mapping[str, Any], replicates: Mapping[str, int]) -> str:
     parts = []
-    if isinstance(sizes := about.get("generations"), list):
-        grown = " → ".join(f"{size:,}" for size in sizes if isinstance(size, int))
+    if sizes := _sizes(about):
+        grown = " → ".join(f"{size:,}" for size in sizes)
         parts.append(f"{len(sizes)} generations of {grown} training inputs")
     if isinstance(tested := about.get("test_inputs"), int):
         parts.append(f"{tested:,} test inputs")
     if isinstance(often := about.get("replicates"), int):
-        parts.append(f"{often} replicate{'s' if often > 1 else ''}")
+        others = [f"{own} of {name}" for name, own in replicates.items() if own != often]
+        several = f"{often} replicate{'s' if often > 1 else ''}"
+        parts.append(f"{several} ({', '.join(others)})" if others else several)
     if isinstance(rounds := about.get("rounds"), int):
         parts.append(f"{rounds:,} rounds of training")
     return ", ".join(parts) + "." if parts else ""
+
+
+def _sizes(about: Mapping[str, Any]) -> list[int]:
+    """The training rows of each generation; older folders count those held out as well."""
+    rows = about.get("training_rows")
+    if isinstance(rows, Mapping) and rows:
+        return [sum(each) for each in zip(*rows.values(), strict=True)]
+    sizes = about.get("generations")
+    return [size for size in sizes if isinstance(size, int)] if isinstance(sizes, list) else []
 
 
 def _sections(study: StudyFindings, rows: int) -> Iterator[Section]:
@@ -182,6 +202,7 @@ def _closer(closer: Closer, rows: int) -> Section:
 
 
 def _everything(rows: Sequence[Row], most: int) -> Section:
+    most = _METRICS if most >= _ROOM else most
     lines = [
         [
             Entry(row.method),
@@ -214,12 +235,10 @@ def _everything(rows: Sequence[Row], most: int) -> Section:
                         SPREAD,
                         Head("κ", True),
                     ),
-                    rows=lines[: 2 * most],
+                    rows=lines[:most],
                     search=True,
                     whole=len(lines),
-                    note="All of them: table.csv in the run folder."
-                    if len(lines) > 2 * most
-                    else "",
+                    note="All of them: table.csv in the run folder." if len(lines) > most else "",
                 )
             )
         ],
@@ -250,8 +269,10 @@ def _run(study: StudyFindings) -> Section:
 def _facts(about: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """What is known of a run, one fact a line."""
     for name, value in about.items():
-        word = name.replace("_", " ")
-        if isinstance(value, Mapping):
+        word = _FACTS.get(name, name.replace("_", " "))
+        if name == "training_rows" and isinstance(value, Mapping):
+            yield from _facts({f"{word} of {key}": each for key, each in value.items()})
+        elif isinstance(value, Mapping):
             yield from _facts({key: each for key, each in value.items() if key != "dynsnap"})
         elif isinstance(value, list):
             yield (

@@ -18,6 +18,7 @@ from dynsnap.report.html._study_table import (
 from dynsnap.study import Row, SweepRow
 
 WIDTH = 540.0  # of figures that stand side by side
+_LONG = 50  # epochs, of which the first are far below the others
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +111,8 @@ def sweeps(points: Sequence[SweepRow]) -> Section:
     return Section(
         name="sweeps",
         title="Sweeps",
-        lead="One setting varied, all else equal. Cost moves with it, so it is shown beside.",
+        lead="One setting varied, all else equal. Cost moves with it, so it is shown beside. "
+        "Upright lines are 95 % intervals.",
         body=body,
         figures=tuple(drawn),
     )
@@ -153,7 +155,8 @@ def _sweep_table(name: str, points: Sequence[SweepRow]) -> Markup:
     labels = list(dict.fromkeys(point.point for point in points))
     found = {(point.point, point.row.metric): point.row for point in points}
     costs = {point.point: point.row.cost for point in points}
-    extent = Extent.of((point.row for point in points), short=True)
+    # Beside a picture there is no room for intervals, which are drawn in it.
+    extent = Extent(intervals=False, spreads=any(point.row.spread is not None for point in points))
     heads = [Head(points[0].over), Head("κ", True)]
     for symbol in HEADLINE.values():
         heads += extent.heads(symbol)
@@ -181,7 +184,8 @@ def curves(curves: Sequence[Curve]) -> Section:
         title="Rounds of training",
         short="Rounds",
         lead="Validation accuracy after every epoch. Marks are snapshots; those below the pruning "
-        "threshold τ are not kept.",
+        "threshold τ are not kept. Of a long round up to a tenth of its epochs, the worst, lie "
+        "below the picture.",
         body=[element("div", [picture(figure) for figure in drawn], class_="side")],
         figures=drawn,
     )
@@ -193,17 +197,20 @@ def _curve(curve: Curve) -> Figure:
     kept = [at for at in taken if bar is None or at[1] >= bar]
     pruned = [at for at in taken if at not in kept]
     line = tuple(Point(x=epoch + 1.0, y=value) for epoch, value in enumerate(curve.accuracy))
-    series = [Series(name="validation accuracy", points=line, tone="one", marks=False)]
+    series = [Series(name="accuracy", points=line, tone="one", marks=False)]
     for name, some, tone in (("kept", kept, "three"), ("pruned", pruned, "two")):
         if some:
             points = tuple(Point(x=epoch + 1.0, y=value) for epoch, value in some)
             series.append(Series(name=f"snapshot {name}", points=points, tone=tone, joined=False))  # type: ignore[arg-type]
     said = "nothing is pruned" if bar is None else f"τ is {bar:.4f}"
+    floor = _floor(curve)
+    below = 0 if floor is None else sum(value < floor for value in curve.accuracy)
     return chart(
         name=f"curve-{slug(curve.method)}",
         title=f"{curve.method}, {curve.name}",
         description=(
             f"{len(line)} epochs; {len(kept)} of {len(taken)} snapshots are kept, {said}."
+            + (f" {below} epochs lie below the picture." if below else "")
         ),
         series=series,
         across="epoch",
@@ -211,5 +218,14 @@ def _curve(curve: Curve) -> Figure:
         width=WIDTH,
         height=260,
         levels=() if bar is None else [Level(y=bar, name=f"τ = {bar:.4f}", tone="ink")],
+        floor=floor,
         said="{:.3f}".format,
     )
+
+
+def _floor(curve: Curve) -> float | None:
+    """Where the picture of a long round begins: its first epochs would flatten the rest."""
+    if len(curve.accuracy) < _LONG:
+        return None
+    lowest = sorted(curve.accuracy)[len(curve.accuracy) // 10]
+    return min(lowest, *curve.snapshots, *([] if curve.threshold is None else [curve.threshold]))
