@@ -1,19 +1,24 @@
-"""Rounds side by side on one GPU: member-images per second, as a real study trains them.
+"""Rounds side by side on one GPU: member-inputs per second, as a real study trains them.
 
     python benchmarks/gpu.py --rounds 12 36 --epochs 3
     python benchmarks/gpu.py --model resnet56 --batch 32 --rounds 24
     python benchmarks/gpu.py --way streams --rounds 12
+    python benchmarks/gpu.py --model fasttext --batch 16 --rounds 12 48 --epochs 20
 
-Rounds of the paper's three sizes, both schedules, augmentation, validation after every epoch and
-snapshots, on images of random bytes: how fast they train does not depend on what they show. "bare"
-counts the captured steps alone, "study" everything but building, which is shown beside.
+Rounds of the paper's three sizes (for fastText those of 20 Newsgroups), both schedules,
+augmentation of images, validation after every epoch and snapshots, on images of random bytes or
+texts of random words: how fast they train does not depend on what they say. "bare" counts the
+captured steps alone, "study" everything but building, which is shown beside. `--way alone` is what
+a trainer does where nothing can be side by side.
 """
 
 import argparse
 import time
+from dataclasses import dataclass
 
 import numpy as np
 import torch
+from torch.nn import functional
 
 from dynsnap.data import Pool, Stream
 from dynsnap.ensemble import Recipe, RoundSpec, Schedule
@@ -21,7 +26,25 @@ from dynsnap.train import Adam, ShiftsAndFlips, TorchTrainer
 from dynsnap.train import _trainer as trainer_module
 from dynsnap.train.models import by_name
 
-SIZES = {10: (24_400, 30_500, 32_500), 100: (37_500, 46_875, 47_375)}
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """What a model is trained on.
+
+    Attributes:
+        sizes: Training inputs of each generation.
+        validation: Inputs held out beside them.
+    """
+
+    classes: int
+    sizes: tuple[int, ...]
+    validation: int = 4_500
+
+
+CIFAR_10 = Task(classes=10, sizes=(24_400, 30_500, 32_500))
+CIFAR_100 = Task(classes=100, sizes=(37_500, 46_875, 47_375))
+NEWSGROUPS = Task(classes=20, sizes=(5_649, 7_064, 7_298), validation=3_580)
+TASKS = {"resnet56": CIFAR_100, "fasttext": NEWSGROUPS}
 
 
 class Clock:
@@ -30,14 +53,17 @@ class Clock:
     def __init__(self, way: str) -> None:
         self.way = way
         self.built = self.steps = 0.0
-        self.images = 0
+        self.inputs = 0
 
     def stepper(self, *arguments, **settings):
         """What the trainer would build, with clocks on it."""
         if self.way == "streams":
             settings["grouped"] = False
         start = time.perf_counter()
-        stepper = BUILD(*arguments, **settings)
+        if self.way == "alone":
+            stepper = trainer_module.AloneStepper(arguments[0], loss=functional.cross_entropy)
+        else:
+            stepper = BUILD(*arguments, **settings)
         assert stepper is not None, "the steps could not be captured"
         torch.cuda.synchronize()
         self.built = time.perf_counter() - start
@@ -48,7 +74,7 @@ class Clock:
             advance(lanes, steps)
             torch.cuda.synchronize()
             self.steps += time.perf_counter() - begun
-            self.images += sum(lane.batch for lane in lanes) * steps
+            self.inputs += sum(lane.batch for lane in lanes) * steps
 
         stepper.advance = timed
         return stepper
@@ -57,22 +83,36 @@ class Clock:
 BUILD = trainer_module.side_by_side
 
 
-def made_stream(classes: int, share: float) -> Stream:
-    """Images of random bytes in the paper's sizes, or a share of them."""
-    rng = np.random.default_rng(0)
-    sizes = [int(size * share) + 450 * 10 for size in SIZES[classes]]
-    labels = np.arange(sizes[-1]) % classes
+def images(count: int, rng: np.random.Generator) -> np.ndarray:
+    """Images of random bytes."""
+    return rng.integers(0, 256, (count, 32, 32, 3), dtype=np.uint8)
+
+
+def texts(count: int, rng: np.random.Generator) -> np.ndarray:
+    """Texts of random words, as long as posts are: few words are frequent, few texts are long."""
+    lengths = np.minimum(rng.lognormal(5.2, 0.9, count), 1_014).astype(int)
+    words = np.char.add("w", (rng.zipf(1.3, lengths.sum()) % 150_000).astype(str))
+    cut = np.split(words, np.cumsum(lengths)[:-1])
+    return np.array([" ".join(text) for text in cut], dtype=object)
+
+
+def made_stream(model: str, share: float) -> Stream:
+    """Made-up inputs in the sizes of a study, or a share of them."""
+    task = TASKS.get(model, CIFAR_10)
+    sizes = [int(size * share) + task.validation for size in task.sizes]
+    make = texts if model == "fasttext" else images
     pool = Pool(
-        name="bytes",
-        inputs=rng.integers(0, 256, (sizes[-1], 32, 32, 3), dtype=np.uint8),
-        labels=labels,
-        classes=tuple(map(str, range(classes))),
+        name="made up",
+        inputs=make(sizes[-1], np.random.default_rng(0)),
+        labels=np.arange(sizes[-1]) % task.classes,
+        classes=tuple(map(str, range(task.classes))),
         ids=np.arange(sizes[-1]),
     )
+    held_out = np.full(task.classes, task.validation // task.classes)
     return Stream(
         pool=pool,
         generations=tuple(np.arange(size) for size in sizes),
-        validation=tuple(np.full(classes, 4500 // classes) for _ in sizes),
+        validation=tuple(held_out for _ in sizes),
         evaluation={"test": pool.take(np.arange(500), name="test")},
     )
 
@@ -88,14 +128,13 @@ def specs(rounds: int, epochs: int) -> list[RoundSpec]:
 
 
 def measure(arguments: argparse.Namespace, rounds: int) -> None:
-    classes = 100 if arguments.model == "resnet56" else 10
     clock = Clock(arguments.way)
     trainer_module.side_by_side = clock.stepper
     trainer = TorchTrainer(
-        made_stream(classes, arguments.share),
+        made_stream(arguments.model, arguments.share),
         model=by_name(arguments.model),
         optimizer=Adam(eps=1e-7, kernel_penalty=1e-4),
-        augment=ShiftsAndFlips(),
+        augment=None if arguments.model == "fasttext" else ShiftsAndFlips(),
         batch_size=arguments.batch,
         keep_weights=False,
     )
@@ -106,7 +145,7 @@ def measure(arguments: argparse.Namespace, rounds: int) -> None:
     memory = torch.cuda.max_memory_allocated() / 2**30
     print(
         f"| {arguments.model} | {arguments.batch} | {arguments.way} | {rounds} | "
-        f"{clock.images / clock.steps / 1e3:.0f} | {clock.images / whole / 1e3:.0f} | "
+        f"{clock.inputs / clock.steps / 1e3:.0f} | {clock.inputs / whole / 1e3:.0f} | "
         f"{clock.built:.0f} s | {memory:.1f} GiB |",
         flush=True,
     )
@@ -118,8 +157,8 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=128)
     parser.add_argument("--rounds", type=int, nargs="+", default=[12])
     parser.add_argument("--epochs", type=int, default=3)
-    parser.add_argument("--share", type=float, default=1.0, help="of the paper's training images")
-    parser.add_argument("--way", choices=["grouped", "streams"], default="grouped")
+    parser.add_argument("--share", type=float, default=1.0, help="of the training inputs")
+    parser.add_argument("--way", choices=["grouped", "streams", "alone"], default="grouped")
     arguments = parser.parse_args()
     if not torch.cuda.is_available():
         raise SystemExit("This measures a GPU, and there is none here.")
