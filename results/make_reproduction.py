@@ -160,10 +160,23 @@ def _provenance(folder: Path, found: Found | None) -> Iterator[str]:
     )
     yield (
         f"Ours: `results/{folder.name}`, n = {about['test_inputs']:,} test inputs, "
-        f"{about['replicates']} replicates ({about['rounds']} rounds of training, "
+        f"{_replicates(folder, about['replicates'])} ({about['rounds']} rounds of training, "
         f"{about['training_seconds']:,.0f} s in all), dynsnap {about['dynsnap']}, {machine}. "
-        "After ± the standard deviation over replicates.\n"
+        "After ± the standard deviation over replicates, where there are several.\n"
     )
+
+
+def _replicates(folder: Path, usual: int) -> str:
+    """How many replicates there are, and of which methods there are more."""
+    path = folder / "replicates.csv"
+    known: dict[str, set[str]] = {}
+    if path.is_file():
+        with path.open(newline="", encoding="utf-8") as file:
+            for line in csv.DictReader(file):
+                known.setdefault(line["method"], set()).add(line["replicate"])
+    more = [f", {len(own)} of {method}" for method, own in known.items() if len(own) > usual]
+    words = f"{usual} replicate{'s' if usual > 1 else ''}"
+    return f"{words} of each method{''.join(more)}" if more else words
 
 
 def _tables(paper: Found | None, ours: Found | None) -> Iterator[str]:

@@ -59,13 +59,26 @@ def test_a_study_is_picked_up_when_its_results_are_there(script, results):
     )
 
 
-@pytest.mark.parametrize("name", ["20news", "20news-sensitivity", "digits"])
+def test_the_paper_s_study_of_cifar_10_was_run(script):
+    part = section(script.page(RESULTS), "CIFAR-10, ResNet-20")
+    assert "not run yet" not in part
+    assert "n = 4,500 test inputs, 1 replicate of each method, 7 of singlebase (34 rounds" in part
+    lines = [line for line in part.splitlines() if line.startswith("| singlebase | all |")]
+    assert [line.count("±") for line in lines[:2]] == [0, 3]  # the paper's, and ours
+    (line,) = (one for one in part.splitlines() if one.startswith("| dynsnap-cyc | AVG | ours | 8"))
+    assert "±" not in line  # of one replicate nothing is said
+
+
+STUDIES = ["cifar10-paper", "20news", "20news-sensitivity", "digits"]
+
+
+@pytest.mark.parametrize("name", STUDIES)
 def test_results_were_run_from_the_study_that_is_shipped(name):
     shipped = ROOT / f"src/dynsnap/studies/{name}.toml"
     assert (RESULTS / name / "study.toml").read_text() == shipped.read_text()
 
 
-@pytest.mark.parametrize("name", ["20news", "20news-sensitivity", "digits"])
+@pytest.mark.parametrize("name", STUDIES)
 def test_results_are_small_and_complete(name):
     files = [path for path in (RESULTS / name).rglob("*") if path.is_file()]
     assert sum(path.stat().st_size for path in files) < 10_000_000
