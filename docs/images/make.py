@@ -1,9 +1,9 @@
 """Draws the pictures of the documentation: a terminal, and pages as a browser shows them.
 
-    dynsnap run digits --out runs/digits
-    python docs/images/make.py runs/digits
+    python docs/images/make.py cifar-10-batches-py
 
-The pages need playwright and Debian's chromium, as `make test-browser` installs them.
+The pages show the shipped results of CIFAR-10, with lost images from that folder. They need
+playwright and Debian's chromium, as `make test-browser` installs them.
 """
 
 import io
@@ -22,7 +22,8 @@ import dynsnap
 from dynsnap import report
 
 HERE = Path(__file__).parent
-OLD, NEW, TWIN = (f"examples/{name}.parquet" for name in ("old", "new", "twin"))
+OLD, NEW = (f"examples/{name}.parquet" for name in ("old", "new"))
+RESULTS = "results/cifar10-paper"
 COMMAND = ["dynsnap", "compare", OLD, NEW]
 WIDTH = 96
 THEME = TerminalTheme(
@@ -59,21 +60,29 @@ def terminal() -> None:
     (HERE / "compare.svg").write_text(svg)
 
 
-def pages(run: Path, folder: Path) -> None:
+def of(method: str) -> list[str]:
+    """The predictions of a method before and after its last retrain."""
+    return [f"{RESULTS}/predictions/{method}-average-g{number}-r0.parquet" for number in (2, 3)]
+
+
+def pages(images: Path, folder: Path) -> None:
     from PIL import Image
     from playwright.sync_api import sync_playwright
 
-    ran(*COMMAND, "-q", "--noise-floor", TWIN, "--html", str(folder / "compare.html"))
-    rules = ["--at-most", "lost=0.01", "--at-least", "consistency=0.9"]
-    gate = ["dynsnap", "gate", OLD, NEW, *rules, "--noise-floor", TWIN]
-    ran(*gate, "-q", "--html", str(folder / "gate.html"))
-    ran("dynsnap", "report", str(run.resolve()), "-q", "--html", str(folder / "study.html"))
+    inputs = ["--inputs", f"cifar-10:{images.resolve()}"]
+    rules = ["--at-most", "lost=0.04", "--at-least", "correct_consistency=0.82"]
+    for name, command in {
+        "compare": ["compare", *of("dynsnap-cyc"), "--names", "generation 2,generation 3", *inputs],
+        "gate": ["gate", *of("singlebase"), *rules],
+        "study": ["report", RESULTS],
+    }.items():
+        ran("dynsnap", *command, "-q", "--html", str(folder / f"{name}.html"))
     shots = (
         # name, page, colours, where the window starts
         ("compare", "compare", "light", "body"),
         ("gate", "gate", "dark", "body"),
         ("study", "study", "light", "#cost"),
-        ("inputs", "study", "light", "#inputs"),
+        ("inputs", "compare", "light", "#inputs"),
     )
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
