@@ -210,6 +210,16 @@ def test_a_pool_without_a_single_word_is_padding():
     assert not feed.batch(feed.room(2), torch.tensor([[0, 1], [1, 0]])).any()
 
 
+@pytest.mark.parametrize("longest", [0, 1, 2, 3, 50])
+def test_models_are_tried_on_texts_no_longer_than_the_longest(longest):
+    prepare = Words(size=12)
+    texts = prepare.encode(np.array(["word " * longest, ""], dtype=object))
+    feed = TokenFeed(texts, prepare)
+    assert feed.example().shape == (2, max(1, min(8, longest)))
+    assert feed.suits(SMALL(classes=3, words=12))
+    assert feed.suits(MindsPadding(3, 12)) == (longest < 2)
+
+
 @pytest.mark.parametrize("make", [SMALL, Pooled], ids=["fasttext", "a caller's own"])
 def test_text_models_can_be_grouped(make):
     feed = feed_of(made())
