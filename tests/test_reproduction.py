@@ -84,3 +84,75 @@ def test_results_are_small_and_complete(name):
     assert sum(path.stat().st_size for path in files) < 10_000_000
     assert (RESULTS / name / "about.json").exists()
     assert list((RESULTS / name / "predictions").glob("dynsnap-cyc-average-g3-r0.parquet"))
+
+
+def test_balanced_cifar_10_is_held_against_what_it_has_to_reach(script, results):
+    assert "`dynsnap run cifar10-balanced` is all that it takes" in script.page(results)
+    folder = results / "cifar10-balanced"
+    shutil.copytree(RESULTS / "digits", folder)
+    title = "A check of the model: balanced CIFAR-10"
+    part = section(script.page(results), title)
+    assert "at least 90.5 was asked for: not reached." in part
+    values = {"accuracy_1": 0.912, "accuracy_2": 0.915, "consistency": 0.93}
+    values["correct_consistency"] = 0.88
+    rows = [f"singlebase,average,{name},{value},,,1,," for name, value in values.items()]
+    rows.append("noise-floor,average,accuracy,0.913,,,1,,")
+    head = "method,combination,metric,value,low,high,cost,seconds,spread"
+    (folder / "table.csv").write_text("\n".join([head, *rows]) + "\n")
+    part = section(script.page(results), title)
+    assert "ACC 91.20, 91.50 and 91.40, mean 91.37; at least 90.5 was asked for: reached." in part
+    assert "Of the first two CON is 93.00, ACC-CON 88.00." in part
+
+
+def test_how_near_it_comes_is_said_of_those_that_were_asked_to(script, results):
+    shutil.copytree(RESULTS / "20news", results / "cifar100-paper")
+    part = section(script.page(results), "CIFAR-100, ResNet-56")
+    assert "* singlebase, points from the paper's and what was asked for: ACC +" in part
+    assert "(±1): not reached." in part
+    assert (
+        "* dynsnap-cyc, points from" in part and "ACC-CON +5.16 (at least −2.5): reached." in part
+    )
+    assert "Here extbagging has 7 members of 7 rounds, dynsnap-step has 20 members of" in part
+    assert "points from the paper's" not in section(script.page(RESULTS), "20 Newsgroups, fastText")
+
+
+def test_what_was_not_trained_is_not_judged(script, results):
+    """A study that is measured from the rounds there are may lack methods."""
+    folder = results / "cifar100-paper"
+    shutil.copytree(RESULTS / "20news", folder)
+    table = folder / "table.csv"
+    lines = table.read_text().splitlines()
+    kept = [line for line in lines if not line.startswith(("extbagging", "mcdropout", "dynsnap-s"))]
+    table.write_text("\n".join(kept) + "\n")
+    claims = section(script.page(results), "The paper's claims, one by one")
+    assert claims.count("* CIFAR-100, ResNet-56: ") == 3  # of six; nothing varied is there
+    table.write_text("\n".join(line for line in kept if not line.startswith("dynsnap-cyc")) + "\n")
+    claims = section(script.page(results), "The paper's claims, one by one")
+    assert claims.count("* CIFAR-100, ResNet-56: ") == 1  # of pruning, from the sweeps
+    assert claims.count("No study here tells yet.") == 5
+
+
+def test_bagging_with_too_few_members_to_be_dearer_is_not_judged(script, results):
+    folder = results / "cifar100-paper"
+    shutil.copytree(RESULTS / "20news", folder)
+    table = folder / "table.csv"
+    lines = [line.split(",") for line in table.read_text().splitlines()]
+    for line in lines:
+        if line[0] == "extbagging":
+            line[6] = "2.0"
+    table.write_text("\n".join(map(",".join, lines)) + "\n")
+    assert "against extbagging (2.0κ)" not in script.page(results)
+
+
+def test_ablations_with_shorter_windows_are_held_against_the_same_windows(script, results):
+    folder = results / "cifar100-sensitivity"
+    shutil.copytree(RESULTS / "20news-sensitivity", folder)
+    shutil.copy(ROOT / "src/dynsnap/studies/cifar100-sensitivity.toml", folder / "study.toml")
+    table = folder / "table.csv"
+    table.write_text(table.read_text().replace("\ndynsnap-cyc,", "\ndynsnap-cyc-short,"))
+    page = script.page(results)
+    assert "* CIFAR-100, ResNet-56: dynsnap-cyc-short (3.0κ) against no-schedule" in page
+    assert (
+        "**snapshots**, `cifar100-sensitivity`, DynSnap-cyc by average, windows of 5 epochs" in page
+    )
+    assert "**window**, `cifar100-sensitivity`, DynSnap-cyc by average, in percent" in page
