@@ -75,16 +75,7 @@ class Texts:
     def take(self, rows: Tensor, /) -> Tensor:
         """Tokens (rows, longest), with 0 where a text is over."""
         lengths = self.starts[rows + 1] - self.starts[rows]
-        return self.padded(rows, int(lengths.max()) if len(rows) else 0)
-
-    def padded(self, rows: Tensor, length: int) -> Tensor:
-        """Tokens (*rows, length or at least 1), with 0 where a text is over."""
-        first, end = self.starts[rows].unsqueeze(-1), self.starts[rows + 1].unsqueeze(-1)
-        where = first + torch.arange(max(1, length), device=rows.device)
-        if not len(self.tokens):
-            return torch.zeros_like(where)
-        # An index beyond the text is masked, but has to exist.
-        return self.tokens[where.clamp(max=len(self.tokens) - 1)].long() * (where < end)
+        return padded(self.tokens, self.starts, rows, int(lengths.max()) if len(rows) else 0)
 
     def longest(self) -> int:
         """Tokens of the longest text."""
@@ -95,6 +86,22 @@ class Texts:
 
     def to(self, device: torch.device, /) -> "Texts":
         return Texts(self.words, self.tokens.to(device), self.starts.to(device))
+
+
+def padded(tokens: Tensor, starts: Tensor, rows: Tensor, length: int) -> Tensor:
+    """Tokens (*rows, length or at least 1) of texts one after another, 0 where a text is over.
+
+    Example:
+        >>> padded(torch.tensor([5, 6, 7]), torch.tensor([0, 1, 3]), torch.tensor([1, 0]), 3)
+        tensor([[6, 7, 0],
+                [5, 0, 0]])
+    """
+    first, end = starts[rows].unsqueeze(-1), starts[rows + 1].unsqueeze(-1)
+    where = first + torch.arange(max(1, length), device=rows.device)
+    if not len(tokens):
+        return torch.zeros_like(where)
+    # An index beyond the text is masked, but has to exist.
+    return tokens[where.clamp(max=len(tokens) - 1)].long() * (where < end)
 
 
 @dataclass(frozen=True, kw_only=True)

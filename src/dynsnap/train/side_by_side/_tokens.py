@@ -10,14 +10,15 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from dynsnap.train._prepare import State
-from dynsnap.train._text import Texts, Words
+from dynsnap.train._text import Texts, Words, padded
 
 
 class TokenFeed:
     """Texts, each word looked up in the vocabulary of the round that reads it."""
 
     def __init__(self, texts: Texts, prepare: Words) -> None:
-        self._texts = texts
+        # Tensors alone: who compiles a step looks at everything that it leads to.
+        self._tokens, self._starts = texts.tokens, texts.starts
         self._longest = texts.longest()
         self._numbers = 1 + len(texts.words) + prepare.buckets
         self._words = prepare.size + prepare.buckets
@@ -27,13 +28,13 @@ class TokenFeed:
 
     def room(self, rounds: int, /) -> Tensor:
         shape = (rounds, self._numbers)
-        return torch.zeros(shape, dtype=self._kind, device=self._texts.tokens.device)
+        return torch.zeros(shape, dtype=self._kind, device=self._tokens.device)
 
     def fitted(self, bound: State, /) -> Tensor:
         return bound["lookup"].to(self._kind)
 
     def batch(self, fitted: Tensor, rows: Tensor, draws: Tensor | None = None, /) -> Tensor:
-        numbers = self._texts.padded(rows, self._longest)
+        numbers = padded(self._tokens, self._starts, rows, self._longest)
         tables = torch.arange(len(rows), device=rows.device)[:, None, None] * fitted.shape[1]
         return fitted.view(-1)[tables + numbers].long().flatten(0, 1)
 
