@@ -9,7 +9,8 @@ Rounds of the paper's three sizes (for fastText those of 20 Newsgroups), both sc
 augmentation of images, validation after every epoch and snapshots, on images of random bytes or
 texts of random words: how fast they train does not depend on what they say. "bare" counts the
 captured steps alone, "study" everything but building, which is shown beside. `--way alone` is what
-a trainer does where nothing can be side by side.
+a trainer does where nothing can be side by side; `--check` trains both ways, in float32 and without
+augmentation, and shows how far apart their scores are.
 """
 
 import argparse
@@ -127,17 +128,36 @@ def specs(rounds: int, epochs: int) -> list[RoundSpec]:
     ]
 
 
-def measure(arguments: argparse.Namespace, rounds: int) -> None:
-    clock = Clock(arguments.way)
+def trainer_of(arguments: argparse.Namespace, clock: Clock, **more) -> TorchTrainer:
     trainer_module.side_by_side = clock.stepper
-    trainer = TorchTrainer(
+    settings = {"augment": None if arguments.model == "fasttext" else ShiftsAndFlips(), **more}
+    return TorchTrainer(
         made_stream(arguments.model, arguments.share),
         model=by_name(arguments.model),
         optimizer=Adam(eps=1e-7, kernel_penalty=1e-4),
-        augment=None if arguments.model == "fasttext" else ShiftsAndFlips(),
         batch_size=arguments.batch,
         keep_weights=False,
+        **settings,
     )
+
+
+def check(arguments: argparse.Namespace, rounds: int) -> None:
+    asked, found = specs(rounds, arguments.epochs), []
+    for way in (arguments.way, "alone"):
+        trainer = trainer_of(arguments, Clock(way), augment=None, precision="float32")
+        done = {one.spec: one for one in trainer.train(list(asked))}
+        found.append([done[spec] for spec in asked])
+    apart = [
+        [np.abs(a.curve - b.curve).max(), np.abs(a.scores["test"] - b.scores["test"]).max()]
+        for a, b in zip(*found, strict=True)
+    ]
+    curve, scores = np.max(apart, axis=0)
+    print(f"{rounds} rounds: curves at most {curve:.5f} apart, scores at most {scores:.5f}")
+
+
+def measure(arguments: argparse.Namespace, rounds: int) -> None:
+    clock = Clock(arguments.way)
+    trainer = trainer_of(arguments, clock)
     start = time.perf_counter()
     for _ in trainer.train(specs(rounds, arguments.epochs)):
         pass
@@ -159,10 +179,16 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--share", type=float, default=1.0, help="of the training inputs")
     parser.add_argument("--way", choices=["grouped", "streams", "alone"], default="grouped")
+    parser.add_argument("--check", action="store_true", help="compare with rounds trained alone")
     arguments = parser.parse_args()
     if not torch.cuda.is_available():
         raise SystemExit("This measures a GPU, and there is none here.")
-    print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, thousands per second")
+    print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}")
+    if arguments.check:
+        for rounds in arguments.rounds:
+            check(arguments, rounds)
+        return
+    print("Thousands of inputs per second:")
     print("| model | batch | way | rounds | bare | study | building | memory |")
     print("|---|---|---|---|---|---|---|---|")
     for rounds in arguments.rounds:
