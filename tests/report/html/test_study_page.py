@@ -146,6 +146,19 @@ def test_methods_that_do_not_count_are_marked_and_the_reason_is_said():
     assert {row[0]: row[1] for row in cost.rows}["never-retrain ×"] == "0"
 
 
+def test_a_method_has_one_colour_in_all_pictures():
+    figures = {figure.name: figure for figure in study_page(findings()).figures}
+
+    def tone_of(figure, method):
+        marks = [mark for mark in figures[figure].shapes if hasattr(mark, "radius")]
+        return {mark.tone for mark in marks if mark.label.startswith(f"{method}:")}
+
+    drawn = ("correct-consistency-cost", "consistency-cost", "accuracy-consistency", "lost-cost")
+    for method in ("dynsnap-cyc", "noise-floor"):
+        assert len(set().union(*(tone_of(figure, method) for figure in drawn))) == 1
+    assert tone_of("lost-cost", "noise-floor") == tone_of("lost-cost", "never-retrain ×")
+
+
 def test_accuracy_is_drawn_generation_by_generation():
     figures = study_page(findings()).figures
     figure = next(one for one in figures if one.name == "accuracy-generations")

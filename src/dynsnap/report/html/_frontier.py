@@ -5,10 +5,10 @@ from collections.abc import Callable, Sequence
 from dynsnap.metrics import catalogue
 from dynsnap.report._element import Markup, clipped, element
 from dynsnap.report.figures import Figure, Point, Series, chart
-from dynsnap.report.figures._drawing import SERIES, Tone
+from dynsnap.report.figures._drawing import Tone
 from dynsnap.report.figures._plane import doublings
 from dynsnap.report.html._parts import Entry, Head, Listing, Section, listing, picture, term
-from dynsnap.report.html._study_figures import WIDTH
+from dynsnap.report.html._study_figures import WIDTH, colours_of
 from dynsnap.report.html._study_table import (
     Extent,
     is_reference,
@@ -45,7 +45,7 @@ def honest(rows: Sequence[Row]) -> Section | None:
         lead += (
             f"A method does not count if its accuracy on classes that arrive late is below 0.9 of "
             f"{FRESH}'s, or its accuracy in the last generation more than 0.3 points below. "
-            "Those are grey in the pictures, and marked ×."
+            "Those are marked × in the pictures, and grey."
         )
     return Section(
         name="frontier",
@@ -140,7 +140,7 @@ def _over_time(found: Sequence[Standing], how: str) -> Figure | None:
         series=[
             Series(
                 name=_named(one),
-                tone=colours.get(one.method, "muted"),
+                tone=colours.get(one.method, "six"),
                 points=tuple(
                     Point(x=float(_number(row)), y=100 * row.value) for row in one.accuracies
                 ),
@@ -166,9 +166,10 @@ def _named(one: Standing) -> str:
 
 
 def _colours(shown: Sequence[Standing]) -> dict[str, Tone]:
-    """A colour for each method that counts; the sixth is the grey of those that do not."""
-    counted = [one.method for one in shown if one.counts]
-    return {name: SERIES[place % 5] for place, name in enumerate(counted)}
+    """The colour of each method; those that do not count are grey."""
+    colours = colours_of(one.method for one in shown)
+    counted = {one.method for one in shown if one.counts}
+    return {method: tone for method, tone in colours.items() if method in counted}
 
 
 def _picture(
@@ -203,7 +204,7 @@ def _picture(
             high=None if row.high is None else 100 * row.high,
             label=said,
         )
-        tone = colours.get(one.method, "muted")
+        tone = colours.get(one.method, "six")
         series.append(Series(name=name, points=(at,), tone=tone))
     against = "cost" if costly else "CON"
     best = (min if word == "lost" else max)(

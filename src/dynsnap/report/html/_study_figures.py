@@ -1,12 +1,12 @@
 """A study in pictures: what consistency costs, sweeps, and rounds of training."""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from dynsnap.report._element import Markup, element
 from dynsnap.report.figures import Figure, Level, Point, Series, chart, tones
-from dynsnap.report.figures._drawing import slug
+from dynsnap.report.figures._drawing import SERIES, Tone, slug
 from dynsnap.report.html._parts import Entry, Head, Listing, Section, listing, picture
 from dynsnap.report.html._study_table import (
     HEADLINE,
@@ -42,6 +42,12 @@ class Curve:
     threshold: float | None = None
 
 
+def colours_of(methods: Iterable[str]) -> dict[str, Tone]:
+    """A colour for each method, the same in all pictures; references have the sixth, a grey."""
+    trained = [method for method in methods if not is_reference(method)]
+    return {name: SERIES[place % 5] for place, name in enumerate(trained)}
+
+
 def cost(rows: Sequence[Row]) -> Section:
     """Consistency against cost, with every method."""
     how = preferred(rows)
@@ -51,7 +57,7 @@ def cost(rows: Sequence[Row]) -> Section:
         shown = [row for row in shown if row.cost > 0]
         if not shown:
             continue
-        colours = tones([row.method for row in shown])
+        colours = colours_of(row.method for row in shown)
         trained = [row for row in shown if not is_reference(row.method)] or shown
         best = max(trained, key=lambda row: row.value)
         drawn.append(
@@ -66,7 +72,7 @@ def cost(rows: Sequence[Row]) -> Section:
                 series=[
                     Series(
                         name=row.method,
-                        tone=colours[row.method],
+                        tone=colours.get(row.method, "six"),
                         points=(
                             Point(
                                 x=row.cost,
