@@ -103,6 +103,13 @@ def test_rolling_on_cifar_10_refreshes_and_is_distilled(images, tmp_path, monkey
     run, target = tmp_path / "run", tmp_path / "results/cifar10-rolling"
     done("run", file, "--data", images, "--out", run, "-q")
     done("publish", run, target)
+    home = tmp_path / "home"
+    monkeypatch.setattr("sys.argv", ["", str(run), str(home)])
+    script("without_weights").main()
+    sizes = [sum(path.stat().st_size for path in one.glob("rounds/*")) for one in (home, run)]
+    assert 10 * sizes[0] < sizes[1]
+    done("run", file, "--data", images, "--out", home, "--no-training", "-q")
+    assert (home / "table.csv").read_text() == (run / "table.csv").read_text()
     distill = ("distill", file, "--data", images, "--out", run, "--control", "-q")
     done(*distill, "--json", target / "distill.json")
     learners = [
