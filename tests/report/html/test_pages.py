@@ -59,6 +59,19 @@ def test_the_page_says_the_same_as_the_result():
         assert one.id in text
 
 
+def test_lost_and_gained_of_each_class_have_intervals():
+    comparison = compare(*made(rows=400), resamples=30)
+    html = comparison_page(comparison).html
+    table = html[html.index('id="class-table"') :]
+    lines = table[: table.index("</table>")].split("<tr")
+    for group in comparison.pairs[0].groups:
+        if group.kind == "class":
+            (line,) = (one for one in lines if f">{group.name}</th>" in one)
+            for metric in ("lost", "gained"):
+                found = group.metrics[metric]
+                assert f"[{found.low:.4f}, {found.high:.4f}]" in line
+
+
 def test_every_metric_says_what_it_means():
     html = page_of(*made()).html
     for name, entry in catalogue.items():
