@@ -148,8 +148,8 @@ def test_the_stream_of_cifar_10_is_one_wave_whether_members_fall_behind_or_not(c
 
 def test_rolling_on_cifar_10_is_one_wave_and_refreshing_one_more_for_each_retrain():
     _, stream, waves, _ = waves_of("cifar10-rolling")
-    assert [len(wave) for wave in waves] == [13, 15, 15]
-    assert images(stream, waves[0]) == 200 * (4 * (24_400 + 30_500 + 32_500) + 24_400)
+    assert [len(wave) for wave in waves] == [16, 15, 15]
+    assert images(stream, waves[0]) == 200 * (5 * (24_400 + 30_500 + 32_500) + 24_400)
     assert [images(stream, wave) for wave in waves[1:]] == [150 * 30_500, 150 * 32_500]
 
 
