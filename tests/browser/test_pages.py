@@ -128,6 +128,9 @@ def test_the_shipped_study_shows_the_numbers_of_its_table(pages, visit):
     # A picture has every method that costs anything, by name.
     names = seen.page.locator("#figure-correct-consistency-cost svg text").all_text_contents()
     assert {method for method, _, _ in rows} <= set(names)
+    # Rounds stay behind, but not what is seen of them.
+    assert "dynsnap-cyc" in seen.page.locator("#curves").inner_text()
+    assert "generation 2 → 3" in seen.page.locator("#audit").inner_text()
     # All metrics are there to be searched, not the first ones only.
     field = seen.page.locator("#everything-table-search")
     field.fill("dynsnap-step WAVG cohen kappa")

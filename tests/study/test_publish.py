@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from dynsnap import predictions, study
+from dynsnap.cli._report import findings
 from dynsnap.errors import FileError, PlanError
 from tests.cli.studies import TINY, dynsnap
 
@@ -53,12 +54,45 @@ def test_labels_are_kept_and_scores_of_the_average_alone(run, tmp_path):
 def test_compare_and_report_work_on_results(run, tmp_path):
     ended = dynsnap("publish", str(run), str(tmp_path))
     assert ended.exit_code == 0, ended.stderr
-    assert f"21 files, 0.2 MB, in {tmp_path}." in ended.stdout
+    assert f"22 files, 0.3 MB, in {tmp_path}." in ended.stdout
     files = [str(tmp_path / f"predictions/dynsnap-cyc-average-g{g}-r0.parquet") for g in (1, 2)]
     assert dynsnap("compare", *files).exit_code == 0
     ended = dynsnap("report", str(tmp_path))
     assert ended.exit_code == 0, ended.stderr
     assert "dynsnap-cyc" in ended.stdout
+
+
+def test_a_page_of_results_shows_the_curves_and_theorems_that_the_run_shows(run, tmp_path):
+    dynsnap("publish", str(run), str(tmp_path))
+    live, kept = findings(run), findings(tmp_path)
+    assert live.curves
+    assert kept.curves == live.curves
+    assert kept.audits.keys() == live.audits.keys() != set()
+    for title, audit in live.audits.items():
+        same = kept.audits[title]
+        assert same.holds == audit.holds
+        assert (same.standings, same.effects, same.notes) == (
+            audit.standings,
+            audit.effects,
+            audit.notes,
+        )
+        for one, other in zip(same.bounds, audit.bounds, strict=True):
+            assert (one.name, one.claim) == (other.name, other.claim)
+            np.testing.assert_array_equal(one.lefts, other.lefts)
+            np.testing.assert_array_equal(one.rights, other.rights)
+
+
+@pytest.mark.parametrize("content", [b"", b"PK not really", None])
+def test_a_damaged_file_about_the_training_is_noted_and_the_rest_is_shown(run, tmp_path, content):
+    dynsnap("publish", str(run), str(tmp_path))
+    path = tmp_path / "training.npz"
+    if content is None:
+        np.savez(path, header=np.frombuffer(b'{"curves": [{}], "audits": []}', np.uint8))
+    else:
+        path.write_bytes(content)
+    ended = dynsnap("report", str(tmp_path))
+    assert ended.exit_code == 0, ended.stderr
+    assert "Rounds of training are left out" in " ".join(ended.stdout.split())
 
 
 def test_results_are_replaced_and_what_is_stale_goes(run, tmp_path):

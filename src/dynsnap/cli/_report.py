@@ -2,28 +2,20 @@
 
 import csv
 import dataclasses
-import itertools
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import click
-import numpy as np
 
-from dynsnap import report, study, theory
+from dynsnap import report, study
 from dynsnap.cli import _closer
 from dynsnap.cli import _options as options
 from dynsnap.cli._looks import claim_inputs, inputs_option
-from dynsnap.cli._stored import StoredRounds, truth_of
-from dynsnap.ensemble import Method, Round, members, survivors, threshold, wanted
+from dynsnap.cli._training import Training
 from dynsnap.errors import DynSnapError, FileError
-from dynsnap.report.html import Curve, StudyFindings
-from dynsnap.study import Ensemble, Row, StudyPlan, SweepRow
-
-_CURVES = 4
-_AUDITED = 2000  # inputs that the theorems are computed on
-_MEMBERS = 20
+from dynsnap.report.html import StudyFindings
+from dynsnap.study import Row, SweepRow
 
 
 @click.command("report")
@@ -89,16 +81,13 @@ def findings(
     """What a run folder holds about its study; what is missing or damaged is noted."""
     notes: list[str] = []
     about = _about(folder)
-    curves: list[Curve] = []
-    audits: dict[str, theory.Audit] = {}
+    training = Training()
     replicates: dict[str, int] = {}
     try:
         plan = study.read_study(folder / "study.toml")
         replicates = {one.name: plan.replicates_of(one) for one in plan.methods}
-        shelf = _Rounds(folder, plan)
-        curves = list(shelf.curves())
-        audits = dict(shelf.audits(folder))
-        if not curves:
+        training = Training.of(folder, plan)
+        if not training.curves:
             notes.append("No rounds of training are stored here: curves and theorems are left out.")
     except DynSnapError as error:
         notes.append(f"Rounds of training are left out: {error}")
@@ -110,8 +99,8 @@ def findings(
         about=about,
         replicates=replicates,
         file=_text(folder / "study.toml"),
-        curves=curves,
-        audits=audits,
+        curves=training.curves,
+        audits=training.audits,
         closer=_closer.look(folder, rows, method=method, inputs=inputs, notes=notes),
         notes=notes,
     )
@@ -166,69 +155,3 @@ def _sweeps(path: Path) -> list[SweepRow]:
         SweepRow(sweep=cells["sweep"], over=cells["over"], point=cells["point"], row=row)
         for cells, row in zip(named, rows, strict=True)
     ]
-
-
-class _Rounds:
-    """The stored rounds of a study."""
-
-    def __init__(self, folder: Path, plan: StudyPlan) -> None:
-        self._plan = plan
-        self._stored = StoredRounds(folder, study.trained_as(plan))
-
-    def of(self, method: Method, generation: int) -> list[Round]:
-        """The rounds of an ensemble, as far as they are there."""
-        ensemble = Ensemble(method=method, generation=generation, replicate=0)
-        found: list[Round] = []
-        while wanted(method.plan, found):
-            done = self._stored.get(ensemble.spec(len(found), seed=self._plan.seed))
-            if done is None:
-                break
-            found.append(done)
-        return found
-
-    def generations(self, method: Method) -> Iterator[int]:
-        """The generations that a method has rounds of."""
-        return itertools.takewhile(lambda number: self.of(method, number), itertools.count(1))
-
-    def curves(self) -> Iterator[Curve]:
-        """The first round of some ensembles, of the last generation."""
-        ensembles = [one for one in self._plan.methods if one.recipe.snapshots > 1]
-        shown = [one for one in ensembles if not one.plan.single and one.plan.top is None]
-        for method in shown[:_CURVES]:
-            last = max(self.generations(method), default=None)
-            if last is None:
-                continue
-            done = self.of(method, last)[0]
-            pruned = len(survivors(done.accuracy, beta=method.plan.beta)) < len(done.accuracy)
-            yield Curve(
-                method=method.name,
-                name=f"first round of generation {last}",
-                accuracy=tuple(done.curve.tolist()),
-                epochs=tuple(done.epochs.tolist()),
-                snapshots=tuple(done.accuracy.tolist()),
-                threshold=threshold(done.accuracy, beta=method.plan.beta) if pruned else None,
-            )
-
-    def audits(self, folder: Path) -> Iterator[tuple[str, theory.Audit]]:
-        """The theorems on the last two generations of a DynSnap, or of the largest ensemble."""
-        # A rolling ensemble is not made of the rounds of its own generation alone.
-        full = [one for one in self._plan.methods if not one.plan.single and one.rolling is None]
-        full.sort(key=lambda one: not one.name.startswith("dynsnap"))
-        for method in full[:1]:
-            count = max(self.generations(method), default=0)
-            if count < 2:
-                return
-            old, new = (members(method.plan, self.of(method, g)) for g in (count - 1, count))
-            if len(old) != len(new):
-                return
-            truth = truth_of(folder, f"{method.name}-*-g{count}*")
-            inputs = old.scores["test"].shape[1]
-            step = max(1, -(-inputs // _AUDITED))
-            yield (
-                f"{method.name}, generation {count - 1} → {count}",
-                theory.audit(
-                    np.asarray(old.scores["test"][:_MEMBERS, ::step], float),
-                    np.asarray(new.scores["test"][:_MEMBERS, ::step], float),
-                    truth=None if truth is None or len(truth) != inputs else truth[::step],
-                ),
-            )

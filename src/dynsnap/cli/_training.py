@@ -1,0 +1,195 @@
+"""What a page shows of the rounds of a study: how some were trained, and the theorems on them.
+
+Rounds are large. A folder of published results has none, but a small file with what was seen of
+them when it was made.
+"""
+
+import dataclasses
+import io
+import itertools
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from dynsnap import _files, study, theory
+from dynsnap._types import AnyArray
+from dynsnap.cli._stored import StoredRounds, truth_of
+from dynsnap.ensemble import Method, Round, members, survivors, threshold, wanted
+from dynsnap.errors import FileError
+from dynsnap.report.html import Curve
+from dynsnap.study import Ensemble, StudyPlan
+
+FILE = "training.npz"
+_CURVES = 4
+_AUDITED = 2000  # inputs that the theorems are computed on
+_MEMBERS = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Training:
+    """What there is to see of the rounds of a study.
+
+    Attributes:
+        curves: The validation accuracy of some rounds, with their snapshots.
+        audits: The theorems on the members of two generations, by what they are about.
+    """
+
+    curves: Sequence[Curve] = ()
+    audits: Mapping[str, theory.Audit] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, folder: Path, plan: StudyPlan) -> Self:
+        """From the rounds in a folder or, where there are none, from what was seen of them."""
+        shelf = _Rounds(folder, plan)
+        curves = tuple(shelf.curves())
+        if not curves and (folder / FILE).is_file():
+            return cls.read(folder / FILE)
+        return cls(curves=curves, audits=dict(shelf.audits(folder)))
+
+    def write(self, path: Path) -> None:
+        """Keep it in a file."""
+        audits = dict(enumerate(self.audits.items()))
+        header = {
+            "curves": [dataclasses.asdict(curve) for curve in self.curves],
+            "audits": [
+                {**_without_sides(audit), "title": title} for title, audit in audits.values()
+            ],
+        }
+        arrays = {
+            f"{side}{number}-{place}": getattr(bound, side)
+            for number, (_, audit) in audits.items()
+            for place, bound in enumerate(audit.bounds)
+            for side in ("lefts", "rights")
+        }
+        written = np.frombuffer(json.dumps(header).encode(), np.uint8)
+        content = io.BytesIO()
+        np.savez_compressed(content, header=written, **arrays)
+        _files.write_bytes(path, content.getvalue())
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """What `write` has kept.
+
+        Raises:
+            FileError: The file is damaged.
+        """
+        arrays = _files.read_arrays(path)
+        try:
+            header = json.loads(arrays["header"].astype(np.uint8).tobytes())
+            curves = tuple(_curve(known) for known in header["curves"])
+            audits = {
+                known.pop("title"): _audit(known, arrays, number)
+                for number, known in enumerate(header["audits"])
+            }
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise FileError(f"{path} is damaged ({error}). Publish the study again.") from error
+        return cls(curves=curves, audits=audits)
+
+
+def _curve(known: dict[str, Any]) -> Curve:
+    lists = {name: tuple(known[name]) for name in ("accuracy", "epochs", "snapshots")}
+    return Curve(**{**known, **lists})
+
+
+def _without_sides(audit: theory.Audit) -> dict[str, Any]:
+    known = dataclasses.asdict(audit)
+    known["bounds"] = [{"name": bound.name, "claim": bound.claim} for bound in audit.bounds]
+    return known
+
+
+def _audit(known: dict[str, Any], arrays: Mapping[str, AnyArray], number: int) -> theory.Audit:
+    bounds = tuple(
+        theory.Bound(
+            **bound,
+            lefts=arrays[f"lefts{number}-{place}"],
+            rights=arrays[f"rights{number}-{place}"],
+        )
+        for place, bound in enumerate(known["bounds"])
+    )
+    within, effects = known["accuracy_bounds"], known["effects"]
+    return theory.Audit(
+        **{
+            **known,
+            "bounds": bounds,
+            "accuracy_bounds": within and theory.Range(**within),
+            "standings": tuple(theory.Standing(**one) for one in known["standings"]),
+            "effects": effects and _effects(effects),
+            "notes": tuple(known["notes"]),
+        }
+    )
+
+
+def _effects(known: dict[str, Any]) -> theory.MemberEffects:
+    each = tuple(theory.Effect(**one) for one in known["members"])
+    mean = theory.Effect(**known["mean"])
+    return theory.MemberEffects(**{**known, "members": each, "mean": mean})
+
+
+class _Rounds:
+    """The stored rounds of a study."""
+
+    def __init__(self, folder: Path, plan: StudyPlan) -> None:
+        self._plan = plan
+        self._stored = StoredRounds(folder, study.trained_as(plan))
+
+    def of(self, method: Method, generation: int) -> list[Round]:
+        """The rounds of an ensemble, as far as they are there."""
+        ensemble = Ensemble(method=method, generation=generation, replicate=0)
+        found: list[Round] = []
+        while wanted(method.plan, found):
+            done = self._stored.get(ensemble.spec(len(found), seed=self._plan.seed))
+            if done is None:
+                break
+            found.append(done)
+        return found
+
+    def generations(self, method: Method) -> Iterator[int]:
+        """The generations that a method has rounds of."""
+        return itertools.takewhile(lambda number: self.of(method, number), itertools.count(1))
+
+    def curves(self) -> Iterator[Curve]:
+        """The first round of some ensembles, of the last generation."""
+        ensembles = [one for one in self._plan.methods if one.recipe.snapshots > 1]
+        shown = [one for one in ensembles if not one.plan.single and one.plan.top is None]
+        for method in shown[:_CURVES]:
+            last = max(self.generations(method), default=None)
+            if last is None:
+                continue
+            done = self.of(method, last)[0]
+            pruned = len(survivors(done.accuracy, beta=method.plan.beta)) < len(done.accuracy)
+            yield Curve(
+                method=method.name,
+                name=f"first round of generation {last}",
+                accuracy=tuple(done.curve.tolist()),
+                epochs=tuple(done.epochs.tolist()),
+                snapshots=tuple(done.accuracy.tolist()),
+                threshold=threshold(done.accuracy, beta=method.plan.beta) if pruned else None,
+            )
+
+    def audits(self, folder: Path) -> Iterator[tuple[str, theory.Audit]]:
+        """The theorems on the last two generations of a DynSnap, or of the largest ensemble."""
+        # A rolling ensemble is not made of the rounds of its own generation alone.
+        full = [one for one in self._plan.methods if not one.plan.single and one.rolling is None]
+        full.sort(key=lambda one: not one.name.startswith("dynsnap"))
+        for method in full[:1]:
+            count = max(self.generations(method), default=0)
+            if count < 2:
+                return
+            old, new = (members(method.plan, self.of(method, g)) for g in (count - 1, count))
+            if len(old) != len(new):
+                return
+            truth = truth_of(folder, f"{method.name}-*-g{count}*")
+            inputs = old.scores["test"].shape[1]
+            step = max(1, -(-inputs // _AUDITED))
+            yield (
+                f"{method.name}, generation {count - 1} → {count}",
+                theory.audit(
+                    np.asarray(old.scores["test"][:_MEMBERS, ::step], float),
+                    np.asarray(new.scores["test"][:_MEMBERS, ::step], float),
+                    truth=None if truth is None or len(truth) != inputs else truth[::step],
+                ),
+            )
