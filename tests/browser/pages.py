@@ -127,7 +127,9 @@ SECTIONS = {
     "many": ["generations", *_LABELLED, "slices"],
     "gate": ["rules", *_LABELLED, "slices"],
     "study": list(STUDY),
-    "shipped": ["methods", "cost", "frontier", "sweeps", "closer", "everything", "run", "notes"],
+    "shipped": [
+        *("methods", "cost", "frontier", "sweeps", "curves", "audit", "closer", "everything", "run")
+    ],
     "pictured": ["generations", *_LABELLED],
     "hundred": [*_LABELLED, "slices"],
     "million": _LABELLED,
