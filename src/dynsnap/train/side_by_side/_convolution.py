@@ -15,6 +15,8 @@ from torch.nn import functional
 
 from dynsnap.train.side_by_side._triton import has_kernels
 
+MOST_CHANNELS = 128
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
@@ -44,9 +46,10 @@ def convolution(
         window: How a kernel moves.
         size: Rows and columns of the result.
     """
-    if has_kernels(images):
+    channels = images.shape[1]
+    if _is_fast(images, channels, len(kernels) // rounds) and channels < 16:
         # Four channels move faster than three.
-        missing = max(4, 1 << (images.shape[1] - 1).bit_length()) - images.shape[1]
+        missing = max(4, 1 << (channels - 1).bit_length()) - channels
         images = functional.pad(images, (0, 0, 0, 0, 0, missing)) if missing else images
         kernels = functional.pad(kernels, (0, 0, 0, 0, 0, missing)) if missing else kernels
     result: Tensor = _convolve(
@@ -71,7 +74,7 @@ def _convolve(
     columns: int,
 ) -> Tensor:
     window = Window(side=kernels.shape[1], stride=stride, before=before)
-    if has_kernels(images):
+    if _is_fast(images, kernels.shape[3], len(kernels) // rounds):
         from dynsnap.train.side_by_side import _convolution_fast as fast
 
         return fast.convolve(images, kernels, rounds, window, (rows, columns))
@@ -95,7 +98,7 @@ def _to_images(
     width: int,
 ) -> Tensor:
     window = Window(side=kernels.shape[1], stride=stride, before=before)
-    if has_kernels(gradient):
+    if _is_fast(gradient, kernels.shape[3], len(kernels) // rounds):
         from dynsnap.train.side_by_side import _convolution_fast as fast
 
         return fast.back_to_images(gradient, kernels, rounds, window, (height, width))
@@ -115,7 +118,7 @@ def _to_kernels(
 ) -> Tensor:
     """Sums over parts of the places, which `summed` adds up: there a compiler can help."""
     window = Window(side=side, stride=stride, before=before)
-    if has_kernels(gradient):
+    if _is_fast(gradient, images.shape[3], gradient.shape[3]):
         from dynsnap.train.side_by_side import _convolution_fast as fast
 
         return fast.back_to_kernels(gradient, images, rounds, window)
@@ -126,7 +129,7 @@ def _to_kernels(
 @_to_kernels.register_fake
 def _(gradient: Tensor, images: Tensor, rounds: int, *where: int) -> Tensor:
     stride, before, side = where
-    if has_kernels(gradient):
+    if _is_fast(gradient, images.shape[3], gradient.shape[3]):
         from dynsnap.train.side_by_side import _convolution_fast as fast
 
         window = Window(side=side, stride=stride, before=before)
@@ -171,6 +174,11 @@ def _back(ctx: Any, gradient: Tensor) -> tuple[Any, ...]:
 
 
 _convolve.register_autograd(_back, setup_context=_remember)
+
+
+def _is_fast(tensor: Tensor, channels: int, filters: int) -> bool:
+    """Whether kernels of our own do it: they hold all channels and filters of a block at once."""
+    return has_kernels(tensor) and max(channels, filters) <= MOST_CHANNELS
 
 
 def _plainly(

@@ -69,22 +69,26 @@ def back_to_kernels(gradient: Tensor, images: Tensor, rounds: int, window: Windo
     _, rows, columns, filters = gradient.shape
     _, height, width, channels = images.shape
     if len(shape) > 5:
-        few = channels < 16
+        block = 128 if channels < 16 else 32
+        stages = _stages(images, block * (3 * 4 * channels + 2 * filters), most=3)
         programs.weigh_pairs[len(parts), rounds](
             images, gradient, parts, len(images) // rounds, len(parts),
             HEIGHT=height, WIDTH=width, CHANNELS=channels, FILTERS=filters,
-            BLOCK=128 if few else 32, STAGES=3, PRECISION=_precision(images),
-            num_warps=4, num_stages=3,
+            BLOCK=block, STAGES=stages, PRECISION=_precision(images),
+            num_warps=4, num_stages=stages,
         )  # fmt: skip
         return parts
-    down, across = _rows_and_taps(window.side, channels)
+    down, across = _rows_and_taps(window.side, channels, filters)
+    block = 64
+    joined, wide = _block(across * channels), _block(filters)
+    stages = _stages(images, block * (down * joined + wide), most=2)
     programs.weigh_taps[window.side // down * (window.side // across), len(parts), rounds](
         images, gradient, parts, len(images) // rounds, len(parts),
         HEIGHT=height, WIDTH=width, CHANNELS=channels,
         ROWS=rows, COLUMNS=columns, FILTERS=filters,
         SIDE=window.side, STRIDE=window.stride, BEFORE=window.before, DOWN=down, ACROSS=across,
-        BLOCK=64, CHANNEL_BLOCK=_block(across * channels), FILTER_BLOCK=_block(filters),
-        STAGES=2, PRECISION=_precision(images), num_warps=4, num_stages=2,
+        BLOCK=block, CHANNEL_BLOCK=joined, FILTER_BLOCK=wide,
+        STAGES=stages, PRECISION=_precision(images), num_warps=4, num_stages=stages,
     )  # fmt: skip
     return parts
 
@@ -94,7 +98,7 @@ def parts_shape(gradient: Tensor, images: Tensor, rounds: int, window: Window) -
     _, rows, columns, filters = gradient.shape
     channels, places = images.shape[3], len(images) // rounds * rows * columns
     pairs = _in_pairs(images, gradient, window, most=32)
-    down, across = (3, 3) if pairs else _rows_and_taps(window.side, channels)
+    down, across = (3, 3) if pairs else _rows_and_taps(window.side, channels, filters)
     tiles = rounds * (window.side // down) * (window.side // across)
     # Many programs keep a GPU busy; many parts are much to add up.
     parts = max(1, min(triton.cdiv(PROGRAMS, tiles), places // PLACES))
@@ -140,7 +144,8 @@ def _taps(
     many = max(channels, filters) > 32
     block = 128 if many else 256
     places = images * triton.cdiv(rows, apart) * triton.cdiv(columns, apart)
-    stages = 3 if apart == 1 else 1
+    held = block * _block(channels) + _block(channels) * _block(filters)
+    stages = _stages(source, held, most=3) if apart == 1 else 1
     programs.taps[triton.cdiv(places, block), rounds, apart * apart](
         source, kernels, result, images, *steps,
         HEIGHT=height, WIDTH=width, CHANNELS=channels,
@@ -163,13 +168,29 @@ def _in_pairs(source: Tensor, result: Tensor, window: Window, *, most: int) -> b
     )
 
 
-def _rows_and_taps(side: int, channels: int) -> tuple[int, int]:
-    """How many rows of a kernel, and how many of their taps, one program weighs."""
+def _rows_and_taps(side: int, channels: int, filters: int) -> tuple[int, int]:
+    """How many rows of a kernel, and how many of their taps, one program weighs.
+
+    As many as its registers hold sums for.
+    """
+    if max(channels, filters) > 64:
+        return 1, 1
     if side * channels <= 48:
         return (3 if side == 3 else 1), side
     if side * channels <= 96:
         return 1, side
     return (3 if side == 3 else 1), 1
+
+
+def _stages(tensor: Tensor, held: int, *, most: int) -> int:
+    """How many loads ahead fit into a multiprocessor's memory, each of so many numbers."""
+    if not tensor.is_cuda:
+        return most
+    device = torch.cuda.get_device_properties(tensor.device)
+    room: int = getattr(
+        device, "shared_memory_per_block_optin", 48 * 1024
+    )  # older torch: the least
+    return max(1, min(most, room // (held * tensor.element_size())))
 
 
 def _block(size: int) -> int:
