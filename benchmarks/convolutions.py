@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from dynsnap.train.side_by_side import _convolution_fast as fast
-from dynsnap.train.side_by_side._convolution import Window
+from dynsnap.train.side_by_side._window import Window
 
 STAGES = ((32, 16), (16, 32), (8, 64))  # side of the image, channels
 WINDOW = Window(side=3, stride=1, before=1)

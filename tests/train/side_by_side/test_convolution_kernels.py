@@ -10,7 +10,8 @@ os.environ["TRITON_INTERPRET"] = "1"
 pytest.importorskip("triton", reason="Triton is only needed for GPUs.")
 
 from dynsnap.train.side_by_side import _convolution_fast as fast
-from dynsnap.train.side_by_side._convolution import Window, _plainly, _plainly_back, summed
+from dynsnap.train.side_by_side._convolution import _plainly, _plainly_back, summed
+from dynsnap.train.side_by_side._window import Window
 
 ROUNDS = 2
 

@@ -6,7 +6,6 @@ elsewhere, or without Triton, torch's grouped convolutions do, which compute the
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -14,24 +13,9 @@ from torch import Tensor
 from torch.nn import functional
 
 from dynsnap.train.side_by_side._triton import has_kernels
+from dynsnap.train.side_by_side._window import Window
 
 MOST_CHANNELS = 128
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Window:
-    """How a kernel moves over an image, the same in both directions.
-
-    Attributes:
-        side: Rows and columns of the kernel.
-        stride: Pixels from one place to the next.
-        before: Rows of zeros above the image and columns left of it; below and to the right there
-            are as many as the places need.
-    """
-
-    side: int
-    stride: int
-    before: int
 
 
 def convolution(

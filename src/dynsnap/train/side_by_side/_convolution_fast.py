@@ -18,7 +18,7 @@ import triton
 from torch import Tensor
 
 from dynsnap.train.side_by_side import _convolution_kernels as programs
-from dynsnap.train.side_by_side._convolution import Window
+from dynsnap.train.side_by_side._window import Window
 
 PROGRAMS = 528  # four for each multiprocessor of an H100 or H200
 PLACES = 1024  # for a program to be worth its while

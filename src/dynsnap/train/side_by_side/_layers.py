@@ -9,7 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from dynsnap.train.models._residual import SameConv
-from dynsnap.train.side_by_side._convolution import Window, convolution
+from dynsnap.train.side_by_side._convolution import convolution
+from dynsnap.train.side_by_side._window import Window
 
 
 class GroupedConvolution(nn.Module):
