@@ -121,7 +121,7 @@ def test_every_engine_keeps_the_contract(name, stream):
 
 
 # Stand-ins that train or store nothing on purpose: a ledger passes on, the others only look.
-STAND_INS = {"FittingRounds", "Ledger", "NoTrainer", "RoundsByName"}
+STAND_INS = {"Ledger", "NoTrainer", "RoundsByName"}
 
 
 def test_no_trainer_was_forgotten():

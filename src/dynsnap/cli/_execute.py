@@ -18,7 +18,6 @@ import click
 from dynsnap import __version__, _files, study
 from dynsnap.cli._engines import EngineChoice
 from dynsnap.cli._engines import engine_option as engine_option
-from dynsnap.cli._fitting import FittingRounds
 from dynsnap.cli._models import make_trainer
 from dynsnap.cli._progress import Watch
 from dynsnap.cli._stored import NoTrainer, RoundsByName
@@ -121,7 +120,7 @@ def execute(
             plan,
             stream=stream,
             trainer=trainer,
-            store=store if training else FittingRounds(RoundsByName(folder), stream, folder=folder),
+            store=store if training else RoundsByName(folder, stream),
             folder=folder,
             engine=spread,
             monitor=watch,

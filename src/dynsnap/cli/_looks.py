@@ -1,11 +1,11 @@
 """What inputs look like on a page: where they are kept, and which are shown."""
 
-import json
 from pathlib import Path
 
 import click
 
 from dynsnap import data, study
+from dynsnap.cli._stored import read_about
 from dynsnap.comparison import Comparison
 from dynsnap.errors import DataError, DynSnapError, PlanError
 from dynsnap.report.html import Looks
@@ -65,9 +65,9 @@ def read_learned_from(folder: Path | str) -> dict[str, int]:
     place = Path(folder)
     run = place.parent.parent if place.parent.name == "predictions" else place
     try:
-        about = json.loads((run / "about.json").read_text(encoding="utf-8"))
-        return {str(name): int(rows[-1]) for name, rows in about["training_rows"].items()}
-    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        rows_of = read_about(run)["training_rows"]
+        return {str(name): int(rows[-1]) for name, rows in rows_of.items()}
+    except (ValueError, LookupError, TypeError, AttributeError):
         return {}  # made elsewhere, or before runs told it
 
 

@@ -2,9 +2,7 @@
 
 import csv
 import dataclasses
-import json
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -12,6 +10,7 @@ from dynsnap import report, study
 from dynsnap.cli import _closer
 from dynsnap.cli import _options as options
 from dynsnap.cli._looks import claim_inputs, inputs_option
+from dynsnap.cli._stored import read_about
 from dynsnap.cli._training import Training
 from dynsnap.errors import DynSnapError, FileError
 from dynsnap.report.html import StudyFindings
@@ -55,11 +54,7 @@ def report_command(
         dynsnap report results/cifar10-paper --inputs cifar-10:data --method singlebase
     """
     page_to = html_to or folder / "report.html"
-    if not (folder / "table.csv").is_file():
-        raise FileError(
-            f"{folder} holds no finished study: there is no table.csv in it. "
-            "`dynsnap run STUDY --out DIR` makes one."
-        )
+    study.check_finished(folder)
     options.claim_outputs([folder / "table.csv"], {"--html": page_to})
     options.claim_figures(svg_to, png_to)
     claim_inputs(inputs, page_to)
@@ -80,7 +75,7 @@ def findings(
 ) -> StudyFindings:
     """What a run folder holds about its study; what is missing or damaged is noted."""
     notes: list[str] = []
-    about = _about(folder)
+    about = read_about(folder)
     training = Training()
     replicates: dict[str, int] = {}
     try:
@@ -125,14 +120,6 @@ def _text(path: Path) -> str:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
         return ""
-
-
-def _about(folder: Path) -> dict[str, Any]:
-    try:
-        known = json.loads((folder / "about.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return known if isinstance(known, dict) else {}
 
 
 def _table(path: Path) -> list[Row]:

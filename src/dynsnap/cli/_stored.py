@@ -4,10 +4,13 @@ import dataclasses
 import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 from dynsnap import predictions
 from dynsnap._types import AnyArray, Labels, MemberScores
+from dynsnap.data import Stream
 from dynsnap.ensemble import Round, RoundSpec, beginning
+from dynsnap.errors import FileError
 from dynsnap.store import RunFolder
 from dynsnap.study import Ensemble, TrainedAs
 
@@ -66,15 +69,31 @@ class RoundsByName:
     """A store that has the rounds of a folder under any key: they may come from another machine.
 
     A key also tells where a round was trained (the device, the precision); a study that is only
-    measured takes what there is.
+    measured takes what there is. But a round has no ids: one that was scored on other inputs than
+    the stream has would be taken for what its place says, so it is refused.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self._stored = StoredRounds(folder)
+    def __init__(self, folder: Path, stream: Stream) -> None:
+        self._stored, self._stream, self._folder = StoredRounds(folder), stream, folder
 
     def get(self, key: str, spec: RoundSpec, /) -> Round | None:
         """The round of this name."""
-        return self._stored.get(spec)
+        done = self._stored.get(spec)
+        if done is not None:
+            self._check(done)
+        return done
+
+    def _check(self, done: Round) -> None:
+        for name, held in self._stream.evaluation.items():
+            expected = (len(held), len(held.classes))
+            found = done.scores[name].shape[1:] if name in done.scores else (0, expected[1])
+            if found != expected:
+                raise FileError(
+                    f"{self._folder} holds rounds of other data: {done.spec} was scored on "
+                    f"{found[0]:,} inputs of {found[1]:,} classes ({name}), but the study has "
+                    f"{expected[0]:,} of {expected[1]:,}. Name the study and the data that the "
+                    "rounds were trained with."
+                )
 
     def put(self, key: str, done: Round, /) -> None:
         raise AssertionError("nothing is trained, so nothing is stored")
@@ -94,6 +113,15 @@ class NoTrainer:
 
     def score(self, weights: Sequence[bytes], inputs: AnyArray, /) -> MemberScores:
         raise AssertionError("nothing is to be scored")
+
+
+def read_about(folder: Path) -> dict[str, Any]:
+    """What a run folder says about itself; nothing where that is missing or damaged."""
+    try:
+        known = json.loads((folder / "about.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return known if isinstance(known, dict) else {}
 
 
 def truth_of(folder: Path, pattern: str = "*") -> Labels | None:

@@ -6,7 +6,6 @@ them when it was made.
 
 import dataclasses
 import io
-import itertools
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -138,32 +137,38 @@ class _Rounds:
 
     def of(self, method: Method, generation: int) -> list[Round]:
         """The rounds of an ensemble, as far as they are there."""
-        ensemble = Ensemble(method=method, generation=generation, replicate=0)
         found: list[Round] = []
         while wanted(method.plan, found):
-            done = self._stored.get(ensemble.spec(len(found), seed=self._plan.seed))
+            done = self._get(method, generation, len(found))
             if done is None:
                 break
             found.append(done)
         return found
 
-    def generations(self, method: Method) -> Iterator[int]:
-        """The generations that a method has rounds of."""
-        return itertools.takewhile(lambda number: self.of(method, number), itertools.count(1))
+    def firsts(self, method: Method) -> list[Round]:
+        """The first round of every generation that a method has rounds of."""
+        found: list[Round] = []
+        while (done := self._get(method, len(found) + 1, 0)) is not None:
+            found.append(done)
+        return found
+
+    def _get(self, method: Method, generation: int, index: int) -> Round | None:
+        ensemble = Ensemble(method=method, generation=generation, replicate=0)
+        return self._stored.get(ensemble.spec(index, seed=self._plan.seed))
 
     def curves(self) -> Iterator[Curve]:
         """The first round of some ensembles, of the last generation."""
         ensembles = [one for one in self._plan.methods if one.recipe.snapshots > 1]
         shown = [one for one in ensembles if not one.plan.single and one.plan.top is None]
         for method in shown[:_CURVES]:
-            last = max(self.generations(method), default=None)
-            if last is None:
+            firsts = self.firsts(method)
+            if not firsts:
                 continue
-            done = self.of(method, last)[0]
+            done = firsts[-1]
             pruned = len(survivors(done.accuracy, beta=method.plan.beta)) < len(done.accuracy)
             yield Curve(
                 method=method.name,
-                name=f"first round of generation {last}",
+                name=f"first round of generation {len(firsts)}",
                 accuracy=tuple(done.curve.tolist()),
                 epochs=tuple(done.epochs.tolist()),
                 snapshots=tuple(done.accuracy.tolist()),
@@ -176,7 +181,7 @@ class _Rounds:
         full = [one for one in self._plan.methods if not one.plan.single and one.rolling is None]
         full.sort(key=lambda one: not one.name.startswith("dynsnap"))
         for method in full[:1]:
-            count = max(self.generations(method), default=0)
+            count = len(self.firsts(method))
             if count < 2:
                 return
             old, new = (members(method.plan, self.of(method, g)) for g in (count - 1, count))

@@ -6,7 +6,7 @@ from dynsnap.study._inputs import INPUTS, SHOWN, shown_ids
 from dynsnap.study._outlook import Outlook, Planned, outlook
 from dynsnap.study._plan import DataPlan, Keep, StudyPlan, read_study
 from dynsnap.study._prefixes import TrainedAs, trained_as
-from dynsnap.study._publish import publish
+from dynsnap.study._publish import check_finished, publish
 from dynsnap.study._run import StudyResult, run
 from dynsnap.study._sections import Section
 from dynsnap.study._stream import growth_of, open_stream
@@ -76,6 +76,7 @@ __all__ = [
     "Trial",
     "Twins",
     "averaged",
+    "check_finished",
     "check_generations",
     "distill",
     "estimate_sizes",

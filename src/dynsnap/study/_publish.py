@@ -25,11 +25,7 @@ def publish(run: Path, target: Path) -> tuple[Path, ...]:
     Raises:
         FileError: The run has no table: it was not finished, or is no run folder.
     """
-    if not (run / "table.csv").is_file():
-        raise FileError(
-            f"{run} holds no finished study: there is no table.csv in it. "
-            "`dynsnap run STUDY --out DIR` makes one."
-        )
+    check_finished(run)
     if target.resolve().is_relative_to(run.resolve()):
         raise PlanError(f"{target} lies in the run folder itself: name another place.")
     try:
@@ -45,6 +41,15 @@ def publish(run: Path, target: Path) -> tuple[Path, ...]:
         if path not in kept:  # of an earlier form of the study
             path.unlink()
     return tuple(kept)
+
+
+def check_finished(folder: Path) -> None:
+    """Raise unless a folder holds the table of a study."""
+    if not (folder / "table.csv").is_file():
+        raise FileError(
+            f"{folder} holds no finished study: there is no table.csv in it. "
+            "`dynsnap run STUDY --out DIR` makes one."
+        )
 
 
 def _predictions(source: Path, target: Path) -> Iterator[Path]:

@@ -9,6 +9,7 @@ import copy
 import torch
 from torch import Tensor, nn
 
+from dynsnap.train.side_by_side._exchange import exchanged, trial
 from dynsnap.train.side_by_side._layers import GroupedBatchNorm, GroupedConvolution
 
 
@@ -30,31 +31,22 @@ def with_fast_layers(plain: nn.Module, batch: Tensor) -> nn.Module:
         batch: Some of its inputs, to try it on.
     """
     try:
-        fast = _replaced(plain)
+        fast = exchanged(plain, _faster)
         same = all(_alike(plain, fast, batch, training=training) for training in (False, True))
     except Exception:  # whatever a caller's forward may want of its layers
         same = False
     return fast if same else copy.deepcopy(plain)
 
 
-def _replaced(plain: nn.Module) -> nn.Module:
-    root = copy.deepcopy(plain)
-    for name, layer in list(root.named_modules()):
-        parent, _, leaf = name.rpartition(".")
-        if isinstance(layer, nn.Conv2d) and GroupedConvolution.suits(layer):
-            setattr(root.get_submodule(parent), leaf, Convolution(layer, 1, bias=True))
-        elif isinstance(layer, nn.BatchNorm2d) and GroupedBatchNorm.suits(layer):
-            setattr(root.get_submodule(parent), leaf, GroupedBatchNorm(layer, 1))
-    return root
+def _faster(_: str, layer: nn.Module) -> nn.Module | None:
+    if isinstance(layer, nn.Conv2d) and GroupedConvolution.suits(layer):
+        return Convolution(layer, 1, bias=True)
+    if isinstance(layer, nn.BatchNorm2d) and GroupedBatchNorm.suits(layer):
+        return GroupedBatchNorm(layer, 1)
+    return None
 
 
 @torch.no_grad()
 def _alike(plain: nn.Module, fast: nn.Module, batch: Tensor, *, training: bool) -> bool:
-    found = []
-    for module in (plain, fast):
-        tried = copy.deepcopy(module).cpu().double().train(training)
-        for layer in tried.modules():
-            if isinstance(layer, nn.Dropout):
-                layer.p = 0.0
-        found.append(tried(batch.cpu().double()))
-    return torch.allclose(found[0], found[1], rtol=1e-6, atol=1e-8)
+    one, other = (trial(module).train(training)(batch.cpu().double()) for module in (plain, fast))
+    return torch.allclose(one, other, rtol=1e-6, atol=1e-8)

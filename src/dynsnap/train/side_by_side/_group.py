@@ -1,12 +1,12 @@
 """From one module to the same module for several rounds at once, where that can be done."""
 
-import copy
 from collections.abc import Mapping
 
 import torch
 from torch import Tensor, fx, nn
 
 from dynsnap.train.models import FastText
+from dynsnap.train.side_by_side._exchange import exchanged, trial
 from dynsnap.train.side_by_side._layers import (
     GroupedBatchNorm,
     GroupedConvolution,
@@ -41,12 +41,10 @@ class Grouping:
         graph = _Tracer().trace(plain)
         # Batch norms by the convolution that feeds them and nothing else: its bias is left out.
         self._norm_of = _convolutions_before_norm(graph, dict(plain.named_modules()))
-        root = copy.deepcopy(plain)
-        for name, layer in list(root.named_modules()):
-            replacement = _replacement(layer, rounds, biased=name not in self._norm_of)
-            if replacement is not None:
-                parent, _, leaf = name.rpartition(".")
-                setattr(root.get_submodule(parent), leaf, replacement)
+        root = exchanged(
+            plain,
+            lambda name, layer: _replacement(layer, rounds, biased=name not in self._norm_of),
+        )
         self.module = fx.GraphModule(root, graph)
 
     def fold(self, state: State) -> dict[str, Tensor]:
@@ -107,11 +105,8 @@ def _two_batches(batch: Tensor) -> list[Tensor]:
 
 
 def _nudged(plain: nn.Module, place: int) -> nn.Module:
-    """A copy with weights of its own and, for the comparison's sake, no dropout."""
-    member = copy.deepcopy(plain).double()
-    for layer in member.modules():
-        if isinstance(layer, nn.Dropout):
-            layer.p = 0.0
+    """A copy with weights of its own."""
+    member = trial(plain)
     with torch.no_grad():
         for value in member.parameters():
             ramp = torch.arange(value.numel(), dtype=value.dtype).view_as(value)

@@ -1,8 +1,10 @@
 """Steps of many rounds at once on one device, as the lockstep asks for them."""
 
+import copy
 import math
 import time
 from collections.abc import Sequence
+from functools import cached_property
 
 import torch
 from torch import Tensor, nn
@@ -54,7 +56,7 @@ class SideBySideStepper:
         # An empty place costs as much as a full one, and rounds of three generations or so do not
         # end their epochs together.
         together = min(math.ceil(width / 3), MOST_EVALUATED_TOGETHER) if grouped else 1
-        looking = Grouping(plain, together).module if grouped else self._alone()
+        looking = Grouping(plain, together).module if grouped else copy.deepcopy(self._alone)
         self._evaluation = Evaluation(
             _on_device(looking, workshop.device), together, settings, grouped=grouped
         )
@@ -65,7 +67,7 @@ class SideBySideStepper:
         start = time.perf_counter()
         wide = self.width if self._grouped else 1
         self._grouping = Grouping(self._plain, wide) if self._grouped else None
-        module = self._grouping.module if self._grouping else self._alone()
+        module = self._grouping.module if self._grouping else copy.deepcopy(self._alone)
         module = _on_device(module, self._shop.device)
         program = Program(module.train(), wide, self._settings, grouped=self._grouped)
         nets = [
@@ -79,6 +81,7 @@ class SideBySideStepper:
         self._building = time.perf_counter() - start
         self._step_took = 0.0
 
+    @cached_property
     def _alone(self) -> nn.Module:
         """The module for one round, with faster layers where it lets them in."""
         return with_fast_layers(self._plain, self._settings.feed.example())
