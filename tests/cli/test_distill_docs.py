@@ -7,21 +7,17 @@ import pytest
 
 from dynsnap import study
 from tests.cli.studies import dynsnap
+from tests.documents import blocks, commands
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/distill.md").read_text()
 STUDY = "examples/distill-digits.toml"
 
 
-def blocks(language):
-    return re.findall(rf"^```{language}\n(.*?)^```", PAGE, flags=re.DOTALL | re.MULTILINE)
-
-
 COMMANDS = [
-    line.removeprefix("$ dynsnap ").split()
-    for block in blocks("console")
-    for line in block.splitlines()
-    if "20news" not in line  # which not everybody has
+    command
+    for command in commands(PAGE)
+    if "20news" not in " ".join(command)  # which not everybody has
 ]
 
 
@@ -52,7 +48,7 @@ def test_the_documented_commands_work_one_after_another(place):
 
 
 def test_the_documented_python_works(capsys):
-    (code,) = blocks("python")
+    (code,) = blocks(PAGE, "python")
     exec(compile(code, "docs/distill.md", "exec"), {})
     assert 0.5 < float(capsys.readouterr().out) <= 1
 

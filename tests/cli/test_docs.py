@@ -9,18 +9,15 @@ import pytest
 from dynsnap.cli._group import COMMANDS
 from dynsnap.gate import read_rules
 from tests.cli.helpers import EXAMPLES, dynsnap
+from tests.documents import blocks
 
 DOCS = EXAMPLES.parent / "docs"
 PAGES = {name: (DOCS / name).read_text() for name in ("cli.md", "gate.md")}
 
 
-def blocks(page, language):
-    return re.findall(rf"^```{language}\n(.*?)^```", PAGES[page], flags=re.DOTALL | re.MULTILINE)
-
-
 LINES = [
     line.removeprefix("$ ")
-    for page in PAGES
+    for page in PAGES.values()
     for block in blocks(page, "console")
     for line in block.splitlines()
     # Commands that train are run by their own tests.
@@ -32,7 +29,7 @@ LINES = [
 def checkout(tmp_path, monkeypatch):
     """A folder in which the examples and the documented rules lie."""
     (tmp_path / "examples").symlink_to(EXAMPLES)
-    (rules,) = blocks("gate.md", "toml")
+    (rules,) = blocks(PAGES["gate.md"], "toml")
     (tmp_path / "gate.toml").write_text(rules)
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -55,7 +52,7 @@ def test_the_documented_rules_are_rules(checkout):
 
 
 def test_the_documented_python_runs(checkout, capsys):
-    (code,) = blocks("gate.md", "python")
+    (code,) = blocks(PAGES["gate.md"], "python")
     exec(compile(code, "docs/gate.md", "exec"), {})
     assert capsys.readouterr().out.startswith("True [0.89")
 
@@ -76,7 +73,7 @@ def test_every_option_is_documented(name):
 
 
 def test_the_documented_workflow_uses_options_that_exist():
-    (workflow,) = blocks("gate.md", "yaml")
+    (workflow,) = blocks(PAGES["gate.md"], "yaml")
     listed = dynsnap("gate", "--help").stdout
     (line,) = re.findall(r"dynsnap gate .*", workflow)
     for option in re.findall(r"--[a-z-]+", line):

@@ -10,26 +10,19 @@ from dynsnap import study
 from dynsnap.data import SOURCES, digits
 from dynsnap.ensemble import COMBINATIONS, METHODS
 from tests.cli.studies import dynsnap
+from tests.documents import blocks, commands
 
 PAGE = (Path(__file__).parents[2] / "docs/studies.md").read_text()
 
 
-def blocks(language):
-    return re.findall(rf"^```{language}\n(.*?)^```", PAGE, flags=re.DOTALL | re.MULTILINE)
-
-
-COMMANDS = [
-    line.removeprefix("$ dynsnap ").split()
-    for block in blocks("console")
-    for line in block.splitlines()
-]
+COMMANDS = commands(PAGE)
 
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
     """A folder with the documented study and inputs to predict on."""
     folder = tmp_path_factory.mktemp("docs")
-    (example,) = blocks("toml")
+    (example,) = blocks(PAGE, "toml")
     (folder / "my-study.toml").write_text(example)
     np.savez(folder / "new.npz", inputs=digits().train.inputs[:50])
     return folder
@@ -49,7 +42,7 @@ def test_the_documented_commands_work_one_after_another(place, monkeypatch):
 
 def test_the_documented_python_works(place, monkeypatch, capsys):
     monkeypatch.chdir(place)
-    (code,) = blocks("python")
+    (code,) = blocks(PAGE, "python")
     exec(compile(code, "docs/studies.md", "exec"), {})
     assert 0 < float(capsys.readouterr().out) < 1
 

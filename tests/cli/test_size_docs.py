@@ -10,15 +10,12 @@ import pytest
 
 from dynsnap import study
 from dynsnap.cli._size import size
+from tests.documents import blocks
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/size.md").read_text()
 RESULTS = ROOT / "results"
 METRICS = {"ACC": "accuracy", "CON": "consistency", "ACC-CON": "correct_consistency"}
-
-
-def blocks(language):
-    return re.findall(rf"^```{language}\n(.*?)^```", PAGE, flags=re.DOTALL | re.MULTILINE)
 
 
 def found(name):
@@ -42,7 +39,7 @@ def rows_with(first):
 
 
 def test_the_documented_commands_have_options_that_exist():
-    (lines,) = blocks("console")
+    (lines,) = blocks(PAGE, "console")
     commands = [shlex.split(line)[3:] for line in lines.splitlines() if "dynsnap size" in line]
     assert len(commands) == 3
     for arguments in commands:
@@ -50,14 +47,14 @@ def test_the_documented_commands_have_options_that_exist():
 
 
 def test_the_documented_python_runs(capsys):
-    (code,) = blocks("python")
+    (code,) = blocks(PAGE, "python")
     exec(compile(code, "docs/size.md", "exec"), {})
     members, rounds = map(int, capsys.readouterr().out.split())
     assert members >= rounds >= 2
 
 
 def test_the_documented_study_is_read(tmp_path):
-    (text,) = blocks("toml")
+    (text,) = blocks(PAGE, "toml")
     (tmp_path / "auto.toml").write_text(text)
     assert study.read_study(tmp_path / "auto.toml").method("dynsnap-cyc").plan.automatic
 

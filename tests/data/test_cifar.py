@@ -14,12 +14,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dynsnap.data import GrowthPlan, cifar10_growth, cifar100_growth, from_arrays, grow, load
+from dynsnap.data import GrowthPlan, cifar10_growth, cifar100_growth, grow, load
 from dynsnap.data._cifar_layouts import CIFAR100
 from dynsnap.data._pickles import plain_dict
 from dynsnap.errors import DataError, PlanError
+from tests.data.real import REAL, cifar100_labels, sizes
 
-REAL = Path(__file__).parents[3] / "shared" / "data"
 CIFAR10 = ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"]
 COARSE = ["fish", "people"]
 FINE = ["baby", "boy", "shark"]
@@ -440,11 +440,6 @@ def real_cifar10(tmp_path_factory):
     return load("cifar-10", folder)
 
 
-def sizes(stream):
-    pairs = zip(stream.generations, stream.validation, strict=True)
-    return [len(rows) - int(counts.sum()) for rows, counts in pairs]
-
-
 def test_real_cifar_10_grows_to_the_papers_sizes(real_cifar10):
     assert real_cifar10.train.counts.tolist() == [5_000] * 10
     assert real_cifar10.test.counts.tolist() == [1_000] * 10
@@ -473,19 +468,7 @@ def test_real_cifar_10_in_binary_has_the_official_checksums(real_cifar10, tmp_pa
 
 
 def test_the_real_labels_of_cifar_100_grow_to_the_papers_sizes():
-    file = REAL / "cifar-100" / "labels.npz"
-    if not file.is_file():
-        pytest.skip("the real CIFAR-100 is not beside the project")
-    with np.load(file) as labels:
-        train, test = (
-            from_arrays(
-                np.zeros((len(labels[f"{split}_labels"]), 1)),
-                labels[f"{split}_labels"],
-                classes=labels["fine_names"].tolist(),
-                name=split,
-            )
-            for split in ("train", "test")
-        )
+    train, test = cifar100_labels()
     stream = grow(train, cifar100_growth(), test=test)
     assert stream.pool.classes.index("bowl") == 10
     assert sizes(stream) == [37_500, 46_875, 47_375]

@@ -17,6 +17,7 @@ from dynsnap.data import (
     yahoo_growth,
 )
 from dynsnap.errors import DataError, InputError, PlanError
+from tests.data.real import sizes
 
 CIFAR100_OTHERS = [f"other {i}" for i in range(90)]
 
@@ -39,14 +40,6 @@ def trained(stream, generation):
     """Rows of D_i that come from the training set, and how many are validated on."""
     rows = stream.generations[generation - 1]
     return [row for row in rows if str(stream.pool.ids[row]).startswith("train")]
-
-
-def sizes(stream):
-    """The paper's T_i: D_i without what a round validates on."""
-    return [
-        len(rows) - int(counts.sum())
-        for rows, counts in zip(stream.generations, stream.validation, strict=True)
-    ]
 
 
 def test_cifar_10_has_the_papers_sizes():

@@ -1,7 +1,6 @@
 """The slice that tells majority and minority classes apart, by what learners are trained on."""
 
 import numpy as np
-import pytest
 
 from dynsnap.data import (
     TRAINING_ROWS,
@@ -9,12 +8,11 @@ from dynsnap.data import (
     Pool,
     cifar100_growth,
     digits_stream,
-    from_arrays,
     grow,
     split,
     training_rows,
 )
-from tests.data.test_cifar import REAL, sizes
+from tests.data.real import cifar100_labels, sizes
 
 
 def a_pool(name, rows=60, **slices):
@@ -58,19 +56,7 @@ def test_a_column_of_the_same_name_stays_the_users_own():
 
 
 def test_the_minorities_of_cifar_100_are_the_classes_that_the_paper_cut():
-    file = REAL / "cifar-100" / "labels.npz"
-    if not file.is_file():
-        pytest.skip("the real CIFAR-100 is not beside the project")
-    with np.load(file) as labels:
-        train, test = (
-            from_arrays(
-                np.zeros((len(labels[f"{kind}_labels"]), 1)),
-                labels[f"{kind}_labels"],
-                classes=labels["fine_names"].tolist(),
-                name=kind,
-            )
-            for kind in ("train", "test")
-        )
+    train, test = cifar100_labels()
     stream = grow(train, cifar100_growth(), test=test)
     assert training_rows(stream).sum(axis=1).tolist() == sizes(stream)
     held = stream.evaluation["test"]

@@ -1,6 +1,5 @@
 """What docs/scaling.md shows is held against what there is."""
 
-import re
 import subprocess
 import sys
 import tomllib
@@ -9,12 +8,13 @@ from pathlib import Path
 from dynsnap.cli._engines import ENGINES, EngineChoice
 from dynsnap.study import read_study
 from tests.cli.helpers import dynsnap
+from tests.documents import blocks
 
 PAGE = (Path(__file__).parents[2] / "docs/scaling.md").read_text()
 
 
 def block(language):
-    (found,) = re.findall(rf"^```{language}\n(.*?)^```", PAGE, flags=re.DOTALL | re.MULTILINE)
+    (found,) = blocks(PAGE, language)
     return found
 
 

@@ -1,6 +1,5 @@
 """What docs/predictions.md says is so: its examples run, its rules hold."""
 
-import re
 from pathlib import Path
 
 import pytest
@@ -8,19 +7,16 @@ import pytest
 import dynsnap
 from dynsnap.errors import FileError
 from dynsnap.predictions import _sources
+from tests.documents import blocks
 
 PAGE = (Path(__file__).parents[2] / "docs" / "predictions.md").read_text(encoding="utf-8")
-
-
-def blocks(language):
-    return re.findall(rf"^```{language}\n(.*?)^```", PAGE, flags=re.DOTALL | re.MULTILINE)
 
 
 def test_the_python_on_the_page_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     names = {}
-    assert len(blocks("python")) == 3
-    for block in blocks("python"):
+    assert len(blocks(PAGE, "python")) == 3
+    for block in blocks(PAGE, "python"):
         exec(compile(block, "docs/predictions.md", "exec"), names)
     counts, archive, hours = capsys.readouterr().out.splitlines()
     assert counts == "TransitionCounts(kept=2, gained=0, lost=1, never=0)"
@@ -31,7 +27,7 @@ def test_the_python_on_the_page_runs(tmp_path, monkeypatch, capsys):
 
 
 def test_the_file_on_the_page_is_read(tmp_path):
-    (example,) = blocks("csv")
+    (example,) = blocks(PAGE, "csv")
     (tmp_path / "file.csv").write_text(example)
     found = dynsnap.read(tmp_path / "file.csv")
     assert found.classes == ("cat", "dog", "eel")
