@@ -1,22 +1,14 @@
 """docs/reproduction.md says what the results say, and nothing else."""
 
-import importlib.util
 import shutil
 from pathlib import Path
 
 import pytest
 
+import make_reproduction as script
+
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results"
-
-
-@pytest.fixture(scope="module")
-def script():
-    place = RESULTS / "make_reproduction.py"
-    spec = importlib.util.spec_from_file_location("make_reproduction", place)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.fixture
@@ -30,12 +22,12 @@ def section(page, title):
     return page.split(f"## {title}\n")[1].split("\n## ")[0]
 
 
-def test_the_page_is_what_the_script_writes(script):
+def test_the_page_is_what_the_script_writes():
     page = (ROOT / "docs/reproduction.md").read_text(encoding="utf-8")
     assert page == script.page(RESULTS), "run: python results/make_reproduction.py"
 
 
-def test_what_was_not_run_says_so_beside_the_paper(script, results):
+def test_what_was_not_run_says_so_beside_the_paper(results):
     part = section(script.page(results), "CIFAR-10, ResNet-20")
     assert "| dynsnap-cyc | AVG | paper | 88.47 | 93.04 | 85.60 | 3.0 |" in part
     assert "| dynsnap-cyc | | ours | not run yet | | | |" in part
@@ -43,7 +35,7 @@ def test_what_was_not_run_says_so_beside_the_paper(script, results):
     assert "| singlebase | WAVG | paper | 6.60 | 5.38 | 80.79 |" in part
 
 
-def test_a_study_is_picked_up_when_its_results_are_there(script, results):
+def test_a_study_is_picked_up_when_its_results_are_there(results):
     shutil.copytree(RESULTS / "20news", results / "cifar10-paper")
     page = script.page(results)
     part = section(page, "CIFAR-10, ResNet-20")
@@ -59,7 +51,7 @@ def test_a_study_is_picked_up_when_its_results_are_there(script, results):
     )
 
 
-def test_the_paper_s_study_of_cifar_10_was_run(script):
+def test_the_paper_s_study_of_cifar_10_was_run():
     part = section(script.page(RESULTS), "CIFAR-10, ResNet-20")
     assert "not run yet" not in part
     assert "n = 4,500 test inputs, 1 replicate of each method, 7 of singlebase (34 rounds" in part
@@ -86,7 +78,7 @@ def test_results_are_small_and_complete(name):
     assert list((RESULTS / name / "predictions").glob("dynsnap-cyc-average-g3-r0.parquet"))
 
 
-def test_balanced_cifar_10_is_held_against_what_it_has_to_reach(script, results):
+def test_balanced_cifar_10_is_held_against_what_it_has_to_reach(results):
     assert "`dynsnap run cifar10-balanced` is all that it takes" in script.page(results)
     folder = results / "cifar10-balanced"
     shutil.copytree(RESULTS / "digits", folder)
@@ -104,7 +96,7 @@ def test_balanced_cifar_10_is_held_against_what_it_has_to_reach(script, results)
     assert "Of the first two CON is 93.00, ACC-CON 88.00." in part
 
 
-def test_how_near_it_comes_is_said_of_those_that_were_asked_to(script, results):
+def test_how_near_it_comes_is_said_of_those_that_were_asked_to(results):
     shutil.copytree(RESULTS / "20news", results / "cifar100-paper")
     part = section(script.page(results), "CIFAR-100, ResNet-56")
     assert "* singlebase, points from the paper's and what was asked for: ACC +" in part
@@ -116,7 +108,7 @@ def test_how_near_it_comes_is_said_of_those_that_were_asked_to(script, results):
     assert "points from the paper's" not in section(script.page(RESULTS), "20 Newsgroups, fastText")
 
 
-def test_what_was_not_trained_is_not_judged(script, results):
+def test_what_was_not_trained_is_not_judged(results):
     """A study that is measured from the rounds there are may lack methods."""
     folder = results / "cifar100-paper"
     shutil.copytree(RESULTS / "20news", folder)
@@ -132,7 +124,7 @@ def test_what_was_not_trained_is_not_judged(script, results):
     assert claims.count("No study here tells yet.") == 5
 
 
-def test_bagging_with_too_few_members_to_be_dearer_is_not_judged(script, results):
+def test_bagging_with_too_few_members_to_be_dearer_is_not_judged(results):
     folder = results / "cifar100-paper"
     shutil.copytree(RESULTS / "20news", folder)
     table = folder / "table.csv"
@@ -144,7 +136,7 @@ def test_bagging_with_too_few_members_to_be_dearer_is_not_judged(script, results
     assert "against extbagging (2.0κ)" not in script.page(results)
 
 
-def test_ablations_with_shorter_windows_are_held_against_the_same_windows(script, results):
+def test_ablations_with_shorter_windows_are_held_against_the_same_windows(results):
     folder = results / "cifar100-sensitivity"
     shutil.copytree(RESULTS / "20news-sensitivity", folder)
     shutil.copy(ROOT / "src/dynsnap/studies/cifar100-sensitivity.toml", folder / "study.toml")

@@ -1,0 +1,85 @@
+"""The paper's Figure 2, as tables: what each setting does, and what the ablations do."""
+
+# ruff: noqa: E501  the page's own sentences are as long as those of other pages
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from _reproduction.studies import MAIN, NOT_RUN, VARIED, ours_of, percent, plan_of, sweeps_of
+from dynsnap.study import Row
+
+FIGURES = (
+    *("cifar10-paper", "cifar100-paper", "cifar100-sensitivity"),
+    *("20news", "20news-sensitivity"),
+)
+
+ABOUT_FIGURE_2 = """\
+The paper draws these for CIFAR-100 with ResNet-56, windows of 20 epochs and β* unless it varies. On 20 Newsgroups a window has 4 epochs and
+a training 40. On CIFAR-100 N and both ablations have windows of 5 epochs, all points alike. β changes the number of rounds, and so the cost: κ stands beside every point.
+"""
+
+
+def figure_2(results: Path) -> Iterator[str]:
+    """The section about the figure."""
+    yield "## Figure 2: m, β, N and the window, and the two ablations\n"
+    yield ABOUT_FIGURE_2
+    for folder in FIGURES:
+        path = results / folder / "sweeps.csv"
+        if not path.is_file():
+            yield f"`{folder}`: {NOT_RUN}.\n"
+            continue
+        windows = _windows(results / folder)
+        for name, points in sweeps_of(path).items():
+            over = next(iter(points))[0]
+            yield f"**{name}**, `{folder}`, DynSnap-cyc by average{windows.get(name, '')}, in percent:\n"
+            yield from _table(
+                over,
+                {point: [rows[metric] for metric in MAIN] for (_, point), rows in points.items()},
+            )
+            yield _best(points)
+    for study in VARIED:
+        found = ours_of(results / study.folder)
+        if found is not None:
+            yield f"**Ablations**, `{study.folder}`, by average, in percent:\n"
+            yield from _table(
+                "method",
+                {
+                    method: [row for metric in MAIN if (row := found(method, metric)) is not None]
+                    for method in found.methods
+                },
+            )
+
+
+def _table(about: str, lines: dict[str, list[Row]]) -> Iterator[str]:
+    """A line for each point or method, with what it costs."""
+    yield f"| {about} | κ | {' | '.join(MAIN.values())} |"
+    yield f"|---|---|{'---|' * len(MAIN)}"
+    for name, rows in lines.items():
+        yield f"| {name} | {_kappa(rows[0].cost)} | {' | '.join(map(percent, rows))} |"
+    yield ""
+
+
+def _windows(folder: Path) -> dict[str, str]:
+    """By the name of a sweep, how long the windows of all of its points are, if alike."""
+    plan = plan_of(folder)
+    if plan is None:
+        return {}
+    alike = {
+        sweep.name: {method.recipe.window for _, method in sweep.points} for sweep in plan.sweeps
+    }
+    return {
+        name: f", windows of {next(iter(found))} epochs"
+        for name, found in alike.items()
+        if len(found) == 1
+    }
+
+
+def _best(points: dict[tuple[str, str], dict[str, Row]]) -> str:
+    """Which point has the highest ACC-CON."""
+    metric = "correct_consistency"
+    (_, best), rows = max(points.items(), key=lambda item: item[1][metric].value)
+    return f"Highest ACC-CON at {best} ({_kappa(rows[metric].cost)}κ).\n"
+
+
+def _kappa(cost: float) -> str:
+    return f"{cost:.1f}" if cost >= 0.3 else f"{cost:.3g}"

@@ -1,0 +1,132 @@
+"""What the page is about: studies of the paper and our own, and the rows that they gave."""
+
+import csv
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dynsnap.study import Row, StudyPlan, read_study, read_table
+
+MAIN = {"accuracy": "ACC", "consistency": "CON", "correct_consistency": "ACC-CON"}
+METHODS = ("singlebase", "extbagging", "mcdropout", "snapshot", "dynsnap-cyc", "dynsnap-step")
+NOT_RUN = "not run yet"
+DOUBT = 0.5  # points: what single runs differ by, where there are no replicates
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Study:
+    """A folder of results, and what the paper calls the same."""
+
+    folder: str
+    title: str
+    paper: str | None = None  # its name in paper.csv
+    # Points that ACC, CON and ACC-CON may lie off the paper's: of singlebase on either side, of
+    # dynsnap-cyc below.
+    singlebase: tuple[float, float, float] | None = None
+    dynsnap_cyc: tuple[float, float, float] | None = None
+
+
+STUDIES = (
+    Study(
+        folder="cifar10-paper",
+        title="CIFAR-10, ResNet-20",
+        paper="cifar10",
+        singlebase=(0.7, 0.7, 0.7),
+        dynsnap_cyc=(0.7, 1.5, 1.0),
+    ),
+    Study(
+        folder="cifar100-paper",
+        title="CIFAR-100, ResNet-56",
+        paper="cifar100",
+        singlebase=(1.0, 1.0, 1.0),
+        dynsnap_cyc=(1.5, 2.5, 2.5),
+    ),
+    Study(folder="yahoo-paper", title="Yahoo! Answers, fastText", paper="yahoo"),
+    Study(folder="20news", title="20 Newsgroups, fastText"),
+    Study(folder="digits", title="Handwritten digits, a small dense network"),
+)
+VARIED = (
+    Study(folder="cifar100-sensitivity", title="CIFAR-100, ResNet-56"),
+    Study(folder="20news-sensitivity", title="20 Newsgroups, fastText"),
+)
+
+
+class Found:
+    """The rows of one study, ours or the paper's, by what they are about."""
+
+    def __init__(self, rows: Sequence[Row]) -> None:
+        self._rows = {(row.method, row.combination, row.metric): row for row in rows}
+        self.methods = list(dict.fromkeys(row.method for row in rows))
+
+    def __call__(self, method: str, metric: str, how: str = "average") -> Row | None:
+        return self._rows.get((method, how, metric))
+
+    def has(self, *methods: str) -> bool:
+        """Whether these methods have all of the main metrics."""
+        return all(self(method, metric) is not None for method in methods for metric in MAIN)
+
+    def value(self, method: str, metric: str) -> float:
+        """A value that is known to be there, in percent."""
+        row = self(method, metric)
+        assert row is not None
+        return 100 * row.value
+
+    def doubt(self, method: str, metric: str) -> float:
+        """How far a value may be off, in percent: twice its spread over replicates."""
+        row = self(method, metric)
+        return DOUBT if row is None or row.spread is None else 200 * row.spread
+
+
+def ours_of(folder: Path) -> Found | None:
+    """What a study gave here, None where it was not run."""
+    table = folder / "table.csv"
+    return Found(read_table(table)) if table.is_file() else None
+
+
+def papers(path: Path) -> dict[str, Found]:
+    """The paper's tables, as rows like ours."""
+    with path.open(newline="", encoding="utf-8") as file:
+        lines = list(csv.DictReader(file))
+    costs = {
+        (line["data"], line["method"]): float(line["value"])
+        for line in lines
+        if line["metric"] == "cost"
+    }
+    rows: dict[str, list[Row]] = {}
+    for line in lines:
+        if line["metric"] != "cost":
+            pair = f"_{line['pair'].replace('-', '_')}" if line["pair"] else ""
+            rows.setdefault(line["data"], []).append(
+                Row(
+                    method=line["method"],
+                    combination=line["combination"],
+                    metric=line["metric"] + pair,
+                    value=float(line["value"]),
+                    cost=costs[line["data"], line["method"]],
+                )
+            )
+    return {data: Found(found) for data, found in rows.items()}
+
+
+def plan_of(folder: Path) -> StudyPlan | None:
+    """The study as it was run."""
+    path = folder / "study.toml"
+    return read_study(path) if path.is_file() else None
+
+
+def sweeps_of(path: Path) -> dict[str, dict[tuple[str, str], dict[str, Row]]]:
+    """Sweep, (setting, point) and metric to the row."""
+    rows = read_table(path)
+    with path.open(newline="", encoding="utf-8") as file:
+        lines = list(csv.DictReader(file))
+    found: dict[str, dict[tuple[str, str], dict[str, Row]]] = {}
+    for line, row in zip(lines, rows, strict=True):
+        points = found.setdefault(line["sweep"], {})
+        points.setdefault((line["over"], line["point"]), {})[row.metric] = row
+    return found
+
+
+def percent(row: Row) -> str:
+    """A value as it stands in a table."""
+    spread = "" if row.spread is None else f" ± {100 * row.spread:.1f}"
+    return f"{100 * row.value:.2f}{spread}"

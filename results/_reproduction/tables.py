@@ -1,0 +1,212 @@
+"""Of each study, how it was run, how near it comes to the paper, and the paper's tables."""
+
+# ruff: noqa: E501  the page's own sentences are as long as those of other pages
+
+import csv
+import json
+import statistics
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from _reproduction.studies import MAIN, METHODS, NOT_RUN, Found, Study, ours_of, percent, plan_of
+
+COMBINATIONS = {
+    "majority": "MV",
+    "weighted_majority": "WMV",
+    "average": "AVG",
+    "weighted_average": "WAVG",
+}
+FURTHER = {
+    "top_2_consistency": "CCON-2",
+    "top_2_accuracy": "CACC-2",
+    "pearson": "Pearson",
+    "cosine": "cosine",
+}
+MOVES = {"gained": "gained", "lost": "lost", "composite": "Com"}
+PAIRS = ("1_2", "2_3", "1_3")
+BALANCED, LEAST = "cifar10-balanced", 90.5  # percent that the model has to reach there
+
+ABOUT_BALANCED = """\
+All 50,000 training images, the same in both generations, and the paper's recipe. ResNet-20's own paper reports 91.3 % on the whole test
+set; here it is the half that no round validates on.
+"""
+
+
+def study_part(
+    study: Study, folder: Path, paper: Found | None, ours: Found | None
+) -> Iterator[str]:
+    """What is said of one study of the paper, or of our own."""
+    yield f"## {study.title}\n"
+    yield from _provenance(folder, ours)
+    if paper is not None and ours is not None:
+        yield from _landing(study, paper, ours)
+    if paper is not None or ours is not None:
+        yield from _tables(paper, ours)
+
+
+def balanced(results: Path) -> Iterator[str]:
+    """A check of the model and of the training, on data that the paper does not use."""
+    yield "## A check of the model: balanced CIFAR-10\n"
+    yield ABOUT_BALANCED
+    folder = results / BALANCED
+    found = ours_of(folder)
+    yield from _provenance(folder, found)
+    if found is None:
+        return
+    first, second = (found.value("singlebase", f"accuracy_{number}") for number in (1, 2))
+    # The noise floor's accuracy is the mean of the first copy's and its twin's.
+    twin = 2 * found.value("noise-floor", "accuracy") - first
+    mean = statistics.mean((first, second, twin))
+    verdict = "reached" if mean >= LEAST else "not reached"
+    yield (
+        f"Three copies: ACC {first:.2f}, {second:.2f} and {twin:.2f}, mean {mean:.2f}; at least {LEAST:g} was asked for: "
+        f"{verdict}. Of the first two CON is {found.value('singlebase', 'consistency'):.2f}, "
+        f"ACC-CON {found.value('singlebase', 'correct_consistency'):.2f}.\n"
+    )
+
+
+def _provenance(folder: Path, found: Found | None) -> Iterator[str]:
+    if found is None:
+        yield f"Ours: {NOT_RUN}. `dynsnap run {folder.name}` is all that it takes, and the data.\n"
+        return
+    about = json.loads((folder / "about.json").read_text(encoding="utf-8"))
+    hardware = about.get("hardware", {})
+    machine = ", ".join(
+        str(part)
+        for part in (
+            about["environment"].get("device"),
+            hardware.get("processor"),
+            f"{hardware['cores']} cores" if "cores" in hardware else None,
+        )
+        if part
+    )
+    yield (
+        f"Ours: `results/{folder.name}`, n = {about['test_inputs']:,} test inputs, "
+        f"{_replicates(folder, about['replicates'])} ({about['rounds']} rounds of training, "
+        f"{about['training_seconds']:,.0f} s in all), dynsnap {about['dynsnap']}, {machine}. "
+        f"After ± the standard deviation over replicates, where there are several.{_sizes(folder, found)}\n"
+    )
+
+
+def _replicates(folder: Path, usual: int) -> str:
+    """How many replicates there are, and of which methods there are more."""
+    path = folder / "replicates.csv"
+    known: dict[str, set[str]] = {}
+    if path.is_file():
+        with path.open(newline="", encoding="utf-8") as file:
+            for line in csv.DictReader(file):
+                known.setdefault(line["method"], set()).add(line["replicate"])
+    more = [f", {len(own)} of {method}" for method, own in known.items() if len(own) > usual]
+    words = f"{usual} replicate{'s' if usual > 1 else ''}"
+    return f"{words} of each method{''.join(more)}" if more else words
+
+
+def _sizes(folder: Path, found: Found) -> str:
+    """How many members ensembles have that take a training for each, or for a few."""
+    plan, said = plan_of(folder), []
+    for method in () if plan is None else plan.methods:
+        row = found(method.name, "accuracy")
+        if row is None or method.name not in ("extbagging", "dynsnap-step"):
+            continue
+        size = method.plan.size
+        members = "all members that pruning leaves" if size == "auto" else f"{size} members"
+        said.append(f"{method.name} has {members} of {row.cost:.3g} rounds")
+    return f" Here {', '.join(said)}." if said else ""
+
+
+def _landing(study: Study, paper: Found, ours: Found) -> Iterator[str]:
+    """Whether the reproduction comes as near to the paper as was asked of it."""
+    asked = {"singlebase": study.singlebase, "dynsnap-cyc": study.dynsnap_cyc}
+    lines = []
+    for method, limits in asked.items():
+        if limits is None or not ours.has(method):
+            continue
+        both = method == "singlebase"
+        said, good = [], []
+        for (metric, head), limit in zip(MAIN.items(), limits, strict=True):
+            gap = ours.value(method, metric) - paper.value(method, metric)
+            good.append((abs(gap) if both else -gap) <= limit)
+            said.append(f"{head} {gap:+.2f} ({'±' if both else 'at least −'}{limit:g})")
+        verdict = "reached" if all(good) else "not reached"
+        lines.append(
+            f"* {method}, points from the paper's and what was asked for: {', '.join(said)}: {verdict}."
+        )
+    if lines:
+        yield from [*lines, ""]
+
+
+def _tables(paper: Found | None, ours: Found | None) -> Iterator[str]:
+    sides: list[tuple[str, Found | None]] = [("paper", paper)] if paper is not None else []
+    sides.append(("ours", ours))
+    methods = list(METHODS)
+    if ours is not None:
+        methods += [one for one in ours.methods if one.startswith(("noise", "never"))]
+    yield from _table(
+        "Table 2", methods, list(COMBINATIONS), {**MAIN, "cost": "κ", "seconds": "s"}, sides
+    )
+    late = {"late_accuracy": "late class"}
+    yield from _table("Table 4", methods, ["average"], {**FURTHER, **late}, sides)
+    moves = {
+        f"{name}_{pair}": f"{title} {pair.replace('_', '→')}"
+        for pair in PAIRS
+        for name, title in MOVES.items()
+    }
+    yield from _table("Table 5", methods, ["weighted_average"], moves, sides)
+
+
+def _table(
+    title: str,
+    methods: Sequence[str],
+    combinations: Sequence[str],
+    metrics: dict[str, str],
+    sides: Sequence[tuple[str, Found | None]],
+) -> Iterator[str]:
+    """One of the paper's tables: a line for each method, combination and side."""
+    by = f" ({COMBINATIONS[combinations[0]]})" if len(combinations) == 1 else ""
+    shown = {
+        metric: head
+        for metric, head in metrics.items()
+        if metric == "cost"
+        or any(
+            found is not None and _cell(found, method, metric, how)
+            for _, found in sides
+            for method in methods
+            for how in combinations
+        )
+    }
+    yield f"**{title}**{by}, in percent:\n"
+    yield f"| method | by | | {' | '.join(shown.values())} |"
+    yield f"|---|---|---|{'---|' * len(shown)}"
+    for method in methods:
+        several = {
+            how: tuple(
+                _cell(found, method, metric, how)
+                for _, found in sides
+                if found is not None
+                for metric in shown
+            )
+            for how in combinations
+        }
+        alike = len(set(several.values())) == 1 and len(combinations) > 1
+        for how in combinations[:1] if alike else combinations:
+            for side, found in sides:
+                name = "all" if alike else COMBINATIONS[how]
+                if found is None:
+                    if how == combinations[0]:
+                        yield f"| {method} | | {side} | {NOT_RUN} |{' |' * (len(shown) - 1)}"
+                    continue
+                cells = [_cell(found, method, metric, how) for metric in shown]
+                if any(cells):
+                    yield f"| {method} | {name} | {side} | {' | '.join(cells)} |"
+    yield ""
+
+
+def _cell(found: Found, method: str, metric: str, how: str) -> str:
+    if metric in ("cost", "seconds"):
+        row = found(method, "accuracy", how)
+        if row is None:
+            return ""
+        value = row.cost if metric == "cost" else row.seconds
+        return "" if value is None else f"{value:.1f}" if metric == "cost" else f"{value:.3g}"
+    row = found(method, metric, how)
+    return "" if row is None else percent(row)
