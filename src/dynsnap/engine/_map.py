@@ -12,15 +12,21 @@ from typing import Any
 
 import dynsnap
 from dynsnap.engine._process import stay_no_longer_than_the_driver
-from dynsnap.engine._processes import cores, one_thread, without_interrupts
-from dynsnap.engine._ray_connect import check_address, connect, found_ray
+from dynsnap.engine._ray_connect import Cluster
 from dynsnap.engine._ray_task import guarded
-from dynsnap.errors import ComparisonError, PlanError
+from dynsnap.engine._workers import (
+    Closing,
+    checked_workers,
+    cores,
+    one_thread,
+    without_interrupts,
+)
+from dynsnap.errors import ComparisonError
 
 _ATTEMPTS = 3  # how often workers may be lost before it is given up
 
 
-class ProcessesMap:
+class ProcessesMap(Closing):
     """Does the same to many things in processes of this machine.
 
     Workers compute with one thread each and stay until `close`. One that is killed is replaced, and
@@ -36,7 +42,7 @@ class ProcessesMap:
     """
 
     def __init__(self, workers: int | None = None) -> None:
-        self._workers = _checked(workers) or cores()
+        self._workers = checked_workers(workers) or cores()
         self._pool: ProcessPoolExecutor | None = None
 
     def __call__(self, function: Callable[[Any], Any], things: Iterable[Any], /) -> Iterator[Any]:
@@ -72,12 +78,6 @@ class ProcessesMap:
             self._pool.shutdown(cancel_futures=True)
         self._pool = None
 
-    def __enter__(self) -> "ProcessesMap":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def _submit(self, function: Callable[[Any], Any], thing: Any) -> "Future[Any]":
         if self._pool is None:
             self._pool = ProcessPoolExecutor(
@@ -94,7 +94,7 @@ class ProcessesMap:
                 return lost
 
 
-class RayMap:
+class RayMap(Closing):
     """Does the same to many things on a Ray cluster, or on a Ray of its own on this machine.
 
     Ray replaces workers and nodes that die, and what they had is done again.
@@ -105,15 +105,12 @@ class RayMap:
     """
 
     def __init__(self, address: str | None = None, *, workers: int | None = None) -> None:
-        check_address(address)
-        self._address = address
-        self._workers = _checked(workers)
-        self._ours = False
+        self._cluster = Cluster(address)
+        self._workers = checked_workers(workers)
 
     def __call__(self, function: Callable[[Any], Any], things: Iterable[Any], /) -> Iterator[Any]:
         """What the function gives for each thing, in their order."""
-        ray, ours = connect(self._address, cores=self._workers or cores())
-        self._ours = self._ours or ours
+        ray = self._cluster.join(cores=self._workers or cores())
         work = ray.remote(guarded("do")).options(
             num_cpus=1, num_returns="streaming", max_retries=_ATTEMPTS - 1
         )
@@ -130,15 +127,7 @@ class RayMap:
 
     def close(self) -> None:
         """Leave the cluster; end it if it is our own."""
-        if self._ours:
-            found_ray().shutdown()
-            self._ours = False
-
-    def __enter__(self) -> "RayMap":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+        self._cluster.leave()
 
 
 def _answer(ray: Any, stream: Any) -> Any:
@@ -161,9 +150,3 @@ def _answer(ray: Any, stream: Any) -> Any:
 def _ahead(workers: int) -> int:
     """How many things are under way at most: a worker that is done finds the next one ready."""
     return workers + 2
-
-
-def _checked(workers: int | None) -> int | None:
-    if workers is not None and workers < 1:
-        raise PlanError(f"`workers` must be at least 1, got {workers}.")
-    return workers

@@ -3,10 +3,9 @@
 import contextlib
 import dataclasses
 import multiprocessing
-import os
 import signal
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from multiprocessing import connection
 from multiprocessing.connection import Connection
@@ -14,20 +13,18 @@ from multiprocessing.context import SpawnProcess
 from typing import Any
 
 from dynsnap.engine import _process
+from dynsnap.engine._engine import CrewEngine
 from dynsnap.engine._events import Event, Task, TaskEnded, TaskFailed, TaskLost
 from dynsnap.engine._parcel import Parcel, Sent, pack
-from dynsnap.engine._spread import More, Rules, Wave
-from dynsnap.ensemble import Round, RoundSpec, Trainer
-from dynsnap.errors import PlanError
-
-# Read by OpenMP, torch and BLAS when they are loaded.
-_THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+from dynsnap.engine._spread import Rules
+from dynsnap.engine._workers import checked_workers, cores, one_thread, without_interrupts
+from dynsnap.ensemble import Trainer
 
 # Bytes, at a multiple of which arrays begin, as numpy and torch lay them out themselves.
 _ALIGNED = 64
 
 
-class ProcessesEngine:
+class ProcessesEngine(CrewEngine):
     """Spreads rounds over processes of this machine.
 
     Each computes with one thread. The trainer is sent to each once, and its data lies in memory
@@ -40,7 +37,7 @@ class ProcessesEngine:
 
     Example:
         >>> from dynsnap.data import digits_stream
-        >>> from dynsnap.ensemble import Recipe, Schedule
+        >>> from dynsnap.ensemble import Recipe, RoundSpec, Schedule
         >>> from dynsnap.testing import CentroidTrainer
         >>> recipe = Recipe(schedule=Schedule("step"), epochs=2, snapshots=1)
         >>> specs = [RoundSpec(recipe=recipe, generation=1, index=index) for index in range(3)]
@@ -51,58 +48,12 @@ class ProcessesEngine:
     """
 
     def __init__(self, workers: int | None = None, *, rules: Rules | None = None) -> None:
-        if workers is not None and workers < 1:
-            raise PlanError(f"`workers` must be at least 1, got {workers}.")
-        self._workers = workers or cores()
-        self._rules = rules or Rules()
-        self._trainer: Trainer | None = None
-        self._sent: Sent | None = None
-        self._crew: _Crew | None = None
+        super().__init__(rules)
+        self._workers = checked_workers(workers) or cores()
 
-    takes_more = True
-
-    def __call__(
-        self, trainer: Trainer, specs: Sequence[RoundSpec], /, *, more: More | None = None
-    ) -> Iterator[Round]:
-        """The rounds as they finish.
-
-        Args:
-            trainer: Trains them.
-            specs: The rounds.
-            more: Asked for further rounds whenever one has been taken, so that a study need not
-                wait for the slowest round before it asks for the next.
-        """
-        if not specs:
-            return
-        if self._trainer is not trainer or self._sent is None or self._crew is None:
-            self.close()
-            self._sent = pack(trainer)
-            self._trainer, self._crew = trainer, _Crew(self._sent.parcel, self._workers)
-        yield from Wave(
-            crew=self._crew,
-            rules=self._rules,
-            monitor=self._sent.monitor,
-            checkpoints=self._sent.checkpoints,
-        ).run(specs, more)
-
-    def close(self) -> None:
-        """End the workers."""
-        if self._crew is not None:
-            self._crew.close()
-        self._trainer = self._sent = self._crew = None
-
-    def __enter__(self) -> "ProcessesEngine":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-
-def cores() -> int:
-    """Cores of this machine that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    def _hire(self, trainer: Trainer) -> tuple[Sent, "_Crew"]:
+        sent = pack(trainer)
+        return sent, _Crew(sent.parcel, self._workers)
 
 
 @dataclass(eq=False)
@@ -133,6 +84,9 @@ class _Crew:
             for field in dataclasses.fields(parcel)
             if field.name != "arrays"
         }
+
+    def begin_wave(self) -> None:
+        """Nothing to do: a worker that was asked to stop forgets that with its next task."""
 
     def places(self) -> int:
         return self._most
@@ -211,28 +165,3 @@ def _ending(code: int | None) -> str:
         with contextlib.suppress(ValueError):
             return f"was ended by {signal.Signals(-code).name}"
     return f"ended with exit code {code}"
-
-
-@contextlib.contextmanager
-def one_thread() -> Iterator[None]:
-    """Processes that are started in here compute with one thread each."""
-    before = {name: os.environ.get(name) for name in _THREADS}
-    os.environ.update(dict.fromkeys(_THREADS, "1"))
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
-
-
-@contextlib.contextmanager
-def without_interrupts() -> Iterator[None]:
-    """Processes that are started in here do not hear Ctrl-C: it is the driver's to stop them."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -4,22 +4,23 @@ import contextlib
 import dataclasses
 import pickle
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
+from dynsnap.engine._engine import CrewEngine
 from dynsnap.engine._events import Event, Task, TaskEnded, TaskFailed, TaskLost
 from dynsnap.engine._parcel import Sent, pack
-from dynsnap.engine._processes import cores
-from dynsnap.engine._ray_connect import check_address, connect, found_ray
+from dynsnap.engine._ray_connect import Cluster
 from dynsnap.engine._ray_task import Desk, guarded
-from dynsnap.engine._spread import More, Rules, Wave
-from dynsnap.ensemble import Round, RoundSpec, Trainer
+from dynsnap.engine._spread import Rules
+from dynsnap.engine._workers import checked_workers, cores
+from dynsnap.ensemble import Trainer
 from dynsnap.errors import PlanError, TrainingError
 
 
-class RayEngine:
+class RayEngine(CrewEngine):
     """Spreads rounds over the workers of a Ray cluster.
 
     Joins the cluster at `address`, or the one that this process is connected to already; else
@@ -45,77 +46,34 @@ class RayEngine:
         gpus: float | None = None,
         rules: Rules | None = None,
     ) -> None:
-        if workers is not None and workers < 1:
-            raise PlanError(f"`workers` must be at least 1, got {workers}.")
+        super().__init__(rules)
+        self._workers = checked_workers(workers)
         if not cpus > 0:
             raise PlanError(f"`cpus` must be positive, got {cpus}.")
         if gpus is not None and not gpus >= 0:
             raise PlanError(f"`gpus` must not be negative, got {gpus}.")
-        check_address(address)
-        self._address = address
-        self._workers = workers
+        self._cluster = Cluster(address)
         self._cpus = cpus
         self._gpus = gpus
-        self._rules = rules or Rules()
-        self._ours = False
-        self._trainer: Trainer | None = None
-        self._sent: Sent | None = None
-        self._crew: _Crew | None = None
-
-    takes_more = True
-
-    def __call__(
-        self, trainer: Trainer, specs: Sequence[RoundSpec], /, *, more: More | None = None
-    ) -> Iterator[Round]:
-        """The rounds as they finish.
-
-        Args:
-            trainer: Trains them.
-            specs: The rounds.
-            more: Asked for further rounds whenever one has been taken, so that a study need not
-                wait for the slowest round before it asks for the next.
-        """
-        if not specs:
-            return
-        if self._trainer is not trainer or self._sent is None or self._crew is None:
-            self._leave()
-            ray, ours = connect(self._address, cores=(self._workers or cores()) * self._cpus)
-            self._ours = self._ours or ours
-            self._sent = pack(trainer, ray.cloudpickle.CloudPickler)
-            self._crew = _Crew(ray, self._sent, most=self._workers, needs=self._needs(trainer))
-            self._trainer = trainer
-        self._crew.begin_wave()
-        rules = self._rules
-        if rules.side_by_side is None:
-            rules = dataclasses.replace(rules, side_by_side=_uses_gpu(trainer))
-        yield from Wave(
-            crew=self._crew,
-            rules=rules,
-            monitor=self._sent.monitor,
-            checkpoints=self._sent.checkpoints,
-        ).run(specs, more)
 
     def close(self) -> None:
         """Leave the cluster; end it if it is our own."""
-        self._leave()
-        if self._ours:
-            found_ray().shutdown()
-            self._ours = False
+        super().close()
+        self._cluster.leave()
 
-    def __enter__(self) -> "RayEngine":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def _leave(self) -> None:
-        if self._crew is not None:
-            self._crew.close()
-        self._trainer = self._sent = self._crew = None
+    def _hire(self, trainer: Trainer) -> tuple[Sent, "_Crew"]:
+        ray = self._cluster.join(cores=(self._workers or cores()) * self._cpus)
+        sent = pack(trainer, ray.cloudpickle.CloudPickler)
+        return sent, _Crew(ray, sent, most=self._workers, needs=self._needs(trainer))
 
     def _needs(self, trainer: Trainer) -> dict[str, float]:
         gpus = self._gpus if self._gpus is not None else float(_uses_gpu(trainer))
         return {"CPU": self._cpus, "GPU": gpus}
+
+    def _rules_for(self, trainer: Trainer) -> Rules:
+        if self._rules.side_by_side is not None:
+            return self._rules
+        return dataclasses.replace(self._rules, side_by_side=_uses_gpu(trainer))
 
 
 class _Crew:

@@ -13,14 +13,39 @@ from dynsnap.errors import PlanError, TrainingError
 _OBJECT_STORE = 512 * 2**20  # bytes, of a Ray that we start ourselves; it spills to disk beyond
 
 
-def connect(address: str | None, *, cores: float) -> tuple[Any, bool]:
+class Cluster:
+    """A Ray cluster from joining to leaving.
+
+    Args:
+        address: The cluster; None for the one that this process is connected to, or one of our own.
+    """
+
+    def __init__(self, address: str | None) -> None:
+        _check_address(address)
+        self._address = address
+        self._ours = False
+
+    def join(self, *, cores: float) -> Any:
+        """Ray, connected; a cluster of our own has so many cores."""
+        ray, ours = _connect(self._address, cores=cores)
+        self._ours = self._ours or ours
+        return ray
+
+    def leave(self) -> None:
+        """End what is for us to end."""
+        if self._ours:
+            _found_ray().shutdown()
+            self._ours = False
+
+
+def _connect(address: str | None, *, cores: float) -> tuple[Any, bool]:
     """Ray, and whether it is for us to end: we were not connected to one before.
 
     Args:
         address: The cluster to join; None starts one here, where there is none.
         cores: How many that one has.
     """
-    ray = found_ray()
+    ray = _found_ray()
     if ray.is_initialized():
         return ray, False
     settings: dict[str, Any] = {"address": address}
@@ -42,7 +67,7 @@ def connect(address: str | None, *, cores: float) -> tuple[Any, bool]:
     return ray, True
 
 
-def check_address(address: str | None) -> None:
+def _check_address(address: str | None) -> None:
     """Raise if it is one that cannot be used."""
     if address is not None and address.startswith("ray://"):
         raise PlanError(
@@ -51,7 +76,7 @@ def check_address(address: str | None) -> None:
         )
 
 
-def found_ray() -> Any:
+def _found_ray() -> Any:
     """The library."""
     # Ray's own agents read this when they start, so it must be set before.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
