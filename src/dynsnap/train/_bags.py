@@ -47,20 +47,20 @@ class Bags:
     """Texts as bags, for learners with vocabularies of their own."""
 
     def __init__(self, texts: Texts, prepare: Words) -> None:
-        from dynsnap.train import _bags_kernel as kernel
+        from dynsnap.train import _bags_counting as counting
 
-        self._kernel = kernel
+        self._counting = counting
         self._texts = texts
         tokens = np.ascontiguousarray(texts.tokens.numpy())
         starts = np.ascontiguousarray(texts.starts.numpy())
-        room = kernel.Bags(
+        room = counting.Bags(
             np.empty(len(starts), np.int64),
             np.empty(len(tokens), np.int32),
             np.empty(len(tokens), np.float32),
         )
         seen = np.full(1 + len(texts.words) + prepare.buckets, -1, np.int64)
-        count = kernel.count(tokens, starts, seen, room)
-        self._counted = kernel.Bags(
+        count = counting.count(tokens, starts, seen, room)
+        self._counted = counting.Bags(
             room.starts, room.tokens[:count].copy(), room.counts[:count].copy()
         )
 
@@ -72,7 +72,7 @@ class Bags:
         lookup = bound["lookup"].numpy().astype(np.int32)
         own = self._counted._replace(tokens=lookup[self._counted.tokens])
         lengths = np.empty(len(self), np.float32)
-        self._kernel.measure(own, lengths)
+        self._counting.measure(own, lengths)
         return KnownBags(bags=own, lengths=lengths)
 
 
@@ -81,7 +81,7 @@ class KnownBags:
     """Bags in the numbers of one vocabulary, in which 0 is unknown.
 
     Attributes:
-        bags: The kernel's `Bags`.
+        bags: `_bags_counting.Bags`.
         lengths: Known words of each text, repeated ones too.
     """
 
@@ -217,7 +217,7 @@ class _Work:
         self._touched = np.where(self._second.vectors.any(axis=1), 2, 0).astype(np.uint8)
         self._room = kernel.Room(
             *(np.zeros(wide, np.float32) for _ in range(2)),
-            *(np.zeros(classes, np.float32) for _ in range(2)),
+            *(np.zeros(classes, np.float32) for _ in range(3)),
             np.zeros((wide, classes), np.float32),
         )
         self.taken = taken

@@ -10,19 +10,9 @@ import numpy as np
 
 from dynsnap._types import AnyArray
 from dynsnap.metrics._kernel_compile import compiled, full_width, part
+from dynsnap.train._bags_counting import Bags
 
 LANES = 16
-
-
-class Bags(NamedTuple):
-    """The distinct tokens of each text, with how often each occurs in it.
-
-    `starts` says where each text begins in the other two, and where the last ends.
-    """
-
-    starts: AnyArray
-    tokens: AnyArray
-    counts: AnyArray
 
 
 class Parameters(NamedTuple):
@@ -38,6 +28,7 @@ class Room(NamedTuple):
 
     mean: AnyArray  # (padded width,)
     back: AnyArray  # (padded width,)
+    scores: AnyArray  # (classes,)
     slope: AnyArray  # (classes,)
     cool: AnyArray  # (classes,)
     turned: AnyArray  # (padded width, classes)
@@ -58,44 +49,6 @@ class Rates(NamedTuple):
     decay: float
     decay2: float
     eps: float
-
-
-@compiled
-def count(tokens: AnyArray, starts: AnyArray, seen: AnyArray, bags: Bags) -> int:
-    """Fill the bags of texts, tokens in the order of their first use; how many entries they have.
-
-    Args:
-        tokens: The tokens of all texts.
-        starts: Where each text begins.
-        seen: -1 for every token that there is.
-        bags: Room for as many entries as there are tokens.
-    """
-    n = 0
-    for text in range(len(starts) - 1):
-        first = n
-        bags.starts[text] = n
-        for i in range(starts[text], starts[text + 1]):
-            token = tokens[i]
-            place = seen[token]
-            if place >= first:
-                bags.counts[place] += np.float32(1)
-            else:
-                seen[token] = n
-                bags.tokens[n] = token
-                bags.counts[n] = np.float32(1)
-                n += 1
-    bags.starts[len(starts) - 1] = n
-    return n
-
-
-@compiled
-def measure(bags: Bags, lengths: AnyArray) -> None:
-    """Count how many known tokens each text has; token 0 is unknown."""
-    for text in range(len(lengths)):
-        lengths[text] = 0
-        for i in range(bags.starts[text], bags.starts[text + 1]):
-            if bags.tokens[i]:
-                lengths[text] += bags.counts[i]
 
 
 @part
@@ -129,23 +82,31 @@ def means(
 
 
 @part
-def _slope(label: int, weights: Parameters, room: Room, batch: float) -> float:
-    """The slope of the mean cross-entropy at the scores of one text: softmax less the truth."""
+def _score(weights: Parameters, room: Room) -> float:
+    """The scores of one text; returns the highest."""
     full_width()
-    slope, classes = room.slope, len(room.slope)
+    scores, classes = room.scores, len(room.scores)
     for c in range(classes):
-        slope[c] = weights.bias[0, c]
+        scores[c] = weights.bias[0, c]
     for k in range(len(room.mean)):
         value = room.mean[k]
         for c in range(classes):
-            slope[c] += value * room.turned[k, c]
-    top = slope[0]
+            scores[c] += value * room.turned[k, c]
+    top: float = scores[0]
     for c in range(classes):
-        top = max(top, slope[c])
-    loss = float(top - slope[label])
+        top = max(top, scores[c])
+    return top
+
+
+@part
+def _slope(label: int, top: float, room: Room, batch: float) -> float:
+    """The slope of the mean cross-entropy at the scores of one text: softmax less the truth."""
+    full_width()
+    scores, slope, classes = room.scores, room.slope, len(room.slope)
+    loss = float(top - scores[label])
     total = np.float32(0)
     for c in range(classes):
-        slope[c] = np.exp(slope[c] - top)
+        slope[c] = np.exp(scores[c] - top)
         total += slope[c]
     share = np.float32(1) / (total * batch)
     for c in range(classes):
@@ -155,25 +116,16 @@ def _slope(label: int, weights: Parameters, room: Room, batch: float) -> float:
 
 
 @part
-def _cool(targets: AnyArray, weights: Parameters, room: Room, batch: float, heat: float) -> float:
+def _cool(targets: AnyArray, top: float, room: Room, batch: float, heat: float) -> float:
     """The slope of the mean cross-entropy with a teacher's scores, at a temperature, for one text.
 
     Softmax less the targets, times the temperature, as `Teaching.slopes` has it; the loss with it.
     """
     full_width()
-    cool, classes = room.cool, len(room.cool)
-    for c in range(classes):
-        cool[c] = weights.bias[0, c]
-    for k in range(len(room.mean)):
-        value = room.mean[k]
-        for c in range(classes):
-            cool[c] += value * room.turned[k, c]
-    top = cool[0]
-    for c in range(classes):
-        top = max(top, cool[c])
+    scores, cool, classes = room.scores, room.cool, len(room.cool)
     total, loss = np.float32(0), 0.0
     for c in range(classes):
-        down = (cool[c] - top) / heat
+        down = (scores[c] - top) / heat
         loss -= float(targets[c] * down)
         cool[c] = np.exp(down)
         total += cool[c]
@@ -332,9 +284,10 @@ def train(
             if len(masks):
                 for k in range(wide):
                     room.mean[k] *= masks[step, row, k]
-            labelled = _slope(labels[text], weights, room, size)
+            top = _score(weights, room)
+            labelled = _slope(labels[text], top, room, size)
             if len(lesson.targets):
-                taught = _cool(lesson.targets[text], weights, room, size, heat)
+                taught = _cool(lesson.targets[text], top, room, size, heat)
                 for c in range(classes):
                     room.slope[c] = weight * room.cool[c] + (1 - weight) * room.slope[c]
                 labelled = lesson.weight * taught + (1 - lesson.weight) * labelled
