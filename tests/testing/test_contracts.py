@@ -1,6 +1,7 @@
 """The contracts, held against every implementation in the package."""
 
 import dataclasses
+import functools
 import importlib
 import inspect
 import pkgutil
@@ -11,7 +12,14 @@ import pytest
 import dynsnap
 from dynsnap import testing
 from dynsnap.data import digits_stream
-from dynsnap.ensemble import Recipe, Schedule, round_key, serial
+from dynsnap.ensemble import (
+    CheckpointsInMemory,
+    Recipe,
+    RoundsInMemory,
+    Schedule,
+    round_key,
+    serial,
+)
 from dynsnap.errors import InputError
 from dynsnap.store import RunFolder
 from dynsnap.testing import (
@@ -75,9 +83,13 @@ TRAINERS = {
     "TorchTrainer": torch_trainer,
     "BoostTrainer": boost_trainer,
 }
-STORES = {"RunFolder": lambda path: RunFolder(path)}
+STORES = {
+    "RunFolder": lambda path: RunFolder(path),
+    "RoundsInMemory": functools.cache(lambda path: RoundsInMemory()),  # the same when reopened
+}
 CHECKPOINTS = {
-    "RoundCheckpoints": lambda path: RunFolder(path).checkpoints(lambda spec: f"k{spec.index}")
+    "RoundCheckpoints": lambda path: RunFolder(path).checkpoints(lambda spec: f"k{spec.index}"),
+    "CheckpointsInMemory": lambda path: CheckpointsInMemory(),
 }
 ENGINES = {"serial": serial}
 

@@ -20,9 +20,9 @@ from dynsnap.cli._engines import EngineChoice
 from dynsnap.cli._engines import engine_option as engine_option
 from dynsnap.cli._models import make_trainer
 from dynsnap.cli._progress import Watch
-from dynsnap.cli._stored import NoTrainer, RoundsByName
+from dynsnap.cli._stored import RoundsByName
 from dynsnap.data import Stream, training_rows
-from dynsnap.ensemble import Combination, Trainer
+from dynsnap.ensemble import Combination, NoTrainer, Trainer
 from dynsnap.errors import FileError, PlanError, did_you_mean
 from dynsnap.store import RunFolder, SavedEnsemble, environment, save_ensemble
 from dynsnap.study import StudyPlan, StudyResult, TrainedEnsemble

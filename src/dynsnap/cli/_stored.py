@@ -2,12 +2,11 @@
 
 import dataclasses
 import json
-from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from dynsnap import predictions
-from dynsnap._types import AnyArray, Labels, MemberScores
+from dynsnap._types import Labels
 from dynsnap.data import Stream
 from dynsnap.ensemble import Round, RoundSpec, beginning
 from dynsnap.errors import FileError
@@ -101,18 +100,6 @@ class RoundsByName:
     def key_of(self, spec: RoundSpec, /) -> str | None:
         """What the round was called where it was trained: members that were trained on name it."""
         return self._stored.key_of(spec)
-
-
-class NoTrainer:
-    """Stands where a trainer is expected and nothing is to be trained."""
-
-    fingerprint = ""
-
-    def train(self, specs: Sequence[RoundSpec], /) -> Iterable[Round]:
-        raise AssertionError("nothing is to be trained")
-
-    def score(self, weights: Sequence[bytes], inputs: AnyArray, /) -> MemberScores:
-        raise AssertionError("nothing is to be scored")
 
 
 def read_about(folder: Path) -> dict[str, Any]:

@@ -5,13 +5,19 @@ up, so that ensembles ask for about as many rounds as real ones do.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from dynsnap._types import AnyArray, MemberScores
 from dynsnap.engine._simulated_crew import Gpu, Mishaps, SimulatedCrew
 from dynsnap.engine._spread import More, Rules, Wave
-from dynsnap.ensemble import Round, RoundSpec, Trainer
-from dynsnap.errors import PlanError, TrainingError
+from dynsnap.ensemble import (
+    CheckpointsInMemory,
+    NoTrainer,
+    Round,
+    RoundsInMemory,
+    RoundSpec,
+    Trainer,
+)
+from dynsnap.errors import PlanError
 from dynsnap.study import StudyPlan, trained_as
 from dynsnap.study._views import ensembles_of
 from dynsnap.study._waves import Ledger
@@ -76,14 +82,15 @@ def simulate(
     crew = SimulatedCrew(
         gpus=gpus, gpu=gpu or Gpu(), images=images, mishaps=mishaps or Mishaps(), seed=seed
     )
-    store = _Store()
-    ledger = Ledger(_Nobody(), store, None, trained_as=trained_as(plan))
+    store = RoundsInMemory()
+    ledger = Ledger(NoTrainer(), store, None, trained_as=trained_as(plan))
     engine = _Engine(crew, rules or Rules())
     ledger.grow(ensembles_of(plan, len(images)), engine=engine, seed=plan.seed, ahead=plan.ahead)
     crew.finish()
+    assert len(store) == ledger.trained, "a round came twice"
     return Simulated(
         gpus=gpus,
-        rounds=len(store.kept),
+        rounds=len(store),
         wall=crew.now,
         busy=crew.busy,
         down=crew.down,
@@ -92,12 +99,12 @@ def simulate(
     )
 
 
-@dataclass(eq=False)
 class _Engine:
-    crew: SimulatedCrew
-    rules: Rules
-    states: dict[RoundSpec, bytes] = field(default_factory=dict)
-    takes_more: bool = True
+    takes_more = True
+
+    def __init__(self, crew: SimulatedCrew, rules: Rules) -> None:
+        self._crew, self._rules = crew, rules
+        self._states = CheckpointsInMemory()
 
     def __call__(
         self,
@@ -107,42 +114,6 @@ class _Engine:
         *,
         more: More | None = None,
     ) -> Iterator[Round]:
-        clock = lambda: self.crew.now  # noqa: E731
-        wave = Wave(crew=self.crew, rules=self.rules, clock=clock, checkpoints=self)
+        clock = lambda: self._crew.now  # noqa: E731
+        wave = Wave(crew=self._crew, rules=self._rules, clock=clock, checkpoints=self._states)
         return wave.run(specs, more)
-
-    def load(self, spec: RoundSpec, /) -> bytes | None:
-        return self.states.get(spec)
-
-    def save(self, spec: RoundSpec, state: bytes, /) -> None:
-        self.states[spec] = state
-
-    def drop(self, spec: RoundSpec, /) -> None:
-        self.states.pop(spec, None)
-
-
-class _Store:
-    """Keeps rounds in memory, each once."""
-
-    def __init__(self) -> None:
-        self.kept: dict[str, Round] = {}
-
-    def get(self, key: str, spec: RoundSpec, /) -> Round | None:
-        return self.kept.get(key)
-
-    def put(self, key: str, done: Round, /) -> None:
-        if key in self.kept:
-            raise TrainingError(f"{done.spec} came twice.")
-        self.kept[key] = done
-
-
-class _Nobody:
-    """A trainer that is never asked to train."""
-
-    fingerprint = "nobody"
-
-    def train(self, specs: Sequence[RoundSpec], /) -> Iterator[Round]:
-        raise NotImplementedError
-
-    def score(self, weights: Sequence[bytes], inputs: AnyArray, /) -> MemberScores:
-        raise NotImplementedError

@@ -31,12 +31,14 @@ from dynsnap.ensemble._recipe import Recipe, Selection
 from dynsnap.ensemble._rolling import Rolling, best, judged
 from dynsnap.ensemble._schedule import Schedule, ScheduleKind
 from dynsnap.ensemble._snapshots import snapshot_epochs
+from dynsnap.ensemble._stand_ins import CheckpointsInMemory, NoTrainer, RoundsInMemory
 
 __all__ = [
     "COMBINATIONS",
     "METHODS",
     "Beta",
     "Checkpoints",
+    "CheckpointsInMemory",
     "Combination",
     "Engine",
     "EnsemblePlan",
@@ -44,11 +46,13 @@ __all__ = [
     "Members",
     "Method",
     "Monitor",
+    "NoTrainer",
     "Recipe",
     "Rolling",
     "Round",
     "RoundSpec",
     "RoundStore",
+    "RoundsInMemory",
     "Schedule",
     "ScheduleKind",
     "Selection",

@@ -8,7 +8,7 @@ from sklearn.utils import check_random_state
 
 from dynsnap._types import AnyArray, Labels, MemberScores, Positions
 from dynsnap.data import Pool, Stream, untouched_rows
-from dynsnap.ensemble import Method, Rolling, Round, Size, grow_rounds, members, method
+from dynsnap.ensemble import Method, Rolling, RoundsInMemory, Size, grow_rounds, members, method
 from dynsnap.errors import InputError, PlanError
 from dynsnap.estimator._backends import backend_of, trainer
 from dynsnap.estimator._fitted import Fitted, fitted
@@ -43,7 +43,7 @@ def train(
         aside = _aside(positions, estimator.validation)
     generation = 1 if before is None else before.generation_ + 1
     stream = _stream(inputs, positions, classes, estimator.validation, generation, aside)
-    seed, rounds = _seed(estimator.random_state), _Rounds()
+    seed, rounds = _seed(estimator.random_state), RoundsInMemory()
     trains = trainer(
         estimator.model, stream, monitor=estimator.monitor, settings=estimator._torch_settings()
     )
@@ -88,16 +88,6 @@ def train(
         train_new=train_new,
     )
     return made, classes
-
-
-class _Rounds(dict[str, Round]):
-    """Rounds trained so far, so that those for few members serve for more."""
-
-    def get(self, key: str, spec: Any = None, /) -> Any:
-        return super().get(key)
-
-    def put(self, key: str, done: Round, /) -> None:
-        self[key] = done
 
 
 def _method(estimator: "DynSnapClassifier") -> Method:

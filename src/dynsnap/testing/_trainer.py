@@ -7,7 +7,15 @@ from typing import TypeAlias
 import numpy as np
 
 from dynsnap.data import Stream
-from dynsnap.ensemble import Checkpoints, Monitor, Recipe, Round, RoundSpec, Trainer
+from dynsnap.ensemble import (
+    Checkpoints,
+    CheckpointsInMemory,
+    Monitor,
+    Recipe,
+    Round,
+    RoundSpec,
+    Trainer,
+)
 from dynsnap.errors import Interrupted
 from dynsnap.testing._rounds import Notebook, assert_same_round, expected_epochs
 
@@ -101,7 +109,7 @@ def _check_stored(trainer: Trainer, done: Round, stream: Stream, tolerance: floa
 
 def _check_stopped(make: MakeTrainer, done: Round, tolerance: float) -> None:
     """A round that is stopped half way and gone on with is the round that was never stopped."""
-    states = _Memory()
+    states = CheckpointsInMemory()
     half = max(1, done.spec.recipe.epochs // 2)
     notebook = Notebook(stop_after=half)
     try:
@@ -128,19 +136,3 @@ def _check_names(trainer: Trainer, done: Round) -> None:
     for spec in others:
         same = np.array_equal(found[spec].scores["test"], done.scores["test"])
         assert not same, f"{spec} (seed {spec.seed}) equals {done.spec}"
-
-
-class _Memory:
-    """Checkpoints in memory."""
-
-    def __init__(self) -> None:
-        self._states: dict[RoundSpec, bytes] = {}
-
-    def load(self, spec: RoundSpec, /) -> bytes | None:
-        return self._states.get(spec)
-
-    def save(self, spec: RoundSpec, state: bytes, /) -> None:
-        self._states[spec] = state
-
-    def drop(self, spec: RoundSpec, /) -> None:
-        self._states.pop(spec, None)
