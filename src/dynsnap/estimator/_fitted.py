@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dynsnap._types import Accuracies, AnyArray, Flags, Labels, MemberScores, Positions
-from dynsnap.ensemble import Method, Round, cost, members
+from dynsnap._types import Accuracies, AnyArray, Flags, MemberScores, Positions
+from dynsnap.ensemble import Members, Method, Round, cost
 from dynsnap.estimator._backends import Backend, ScoreMembers
 
 
@@ -100,23 +100,15 @@ class Fitted:
 def fitted(
     method: Method,
     rounds: tuple[Round, ...],
+    kept: Members,
     *,
     backend: Backend,
     epochs: int,
     seed: int,
     generation: int,
-    truth: Labels | None = None,
 ) -> Fitted:
-    """The ensemble that a method makes of its rounds.
-
-    Accuracies are those on each round's validation rows; or, with the `truth` about the test set,
-    those on that one.
-    """
+    """The ensemble of those members that a method keeps of its rounds."""
     passes = method.recipe.passes
-    kept = members(method.plan, rounds)
-    accuracy = kept.accuracy
-    if truth is not None:
-        accuracy = np.mean(kept.scores["test"].argmax(axis=2) == truth, axis=1)
     sources = dict.fromkeys((at, position // passes) for at, position in kept.origin)
     place = {source: number for number, source in enumerate(sources)}
     return Fitted(
@@ -130,7 +122,7 @@ def fitted(
                 attempt=position % passes,
                 generation=generation,
             )
-            for (at, position), judged in zip(kept.origin, accuracy, strict=True)
+            for (at, position), judged in zip(kept.origin, kept.accuracy, strict=True)
         ),
         learners=tuple(rounds[at].weights[snapshot] for at, snapshot in sources),
         passes=passes,

@@ -15,6 +15,7 @@ from dynsnap.ensemble import (
     Schedule,
     Teaching,
     grow_rounds,
+    members,
     with_second,
 )
 from dynsnap.errors import InputError, PlanError
@@ -89,6 +90,7 @@ def student(
     return fitted(
         method,
         rounds,
+        members(method.plan, rounds),
         backend=backend_of(estimator.model),
         epochs=estimator.epochs,
         seed=seed,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from dynsnap._types import AnyArray, Labels, MemberScores, Positions
+from dynsnap._types import Accuracies, AnyArray, Labels, MemberScores, Positions
 from dynsnap.data import Pool, Stream, untouched_rows
 from dynsnap.ensemble import Method, Rolling, RoundsInMemory, Size, grow_rounds, members, method
 from dynsnap.errors import InputError, PlanError
@@ -61,18 +61,21 @@ def train(
             seed=seed,
             store=rounds,
         )
+        kept = members(method.plan, found)
+        if judged is not None:
+            kept = dataclasses.replace(kept, accuracy=_accuracy(kept.scores["test"], judged))
         made = fitted(
             method,
             found,
+            kept,
             backend=backend,
             epochs=estimator.epochs,
             seed=seed,
             generation=generation,
-            truth=judged,
         )
         if plan.rolling is not None:
             made = dataclasses.replace(made, untouched=estimator.untouched)
-        return made, members(method.plan, found).scores["test"]
+        return made, kept.scores["test"]
 
     size = plan.plan.size
     if plan.rolling is None or before is None or size == "auto":
@@ -88,6 +91,11 @@ def train(
         train_new=train_new,
     )
     return made, classes
+
+
+def _accuracy(scores: MemberScores, truth: Labels) -> Accuracies:
+    found: Accuracies = np.mean(scores.argmax(axis=2) == truth, axis=1)
+    return found
 
 
 def _method(estimator: "DynSnapClassifier") -> Method:
