@@ -1,4 +1,6 @@
 import json
+import shutil
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
@@ -129,6 +131,18 @@ def test_the_noise_floor_is_shown_beside():
 def test_a_model_held_against_itself_loses_nothing():
     result = dynsnap("gate", OLD, OLD, "--at-most", "lost=0", "--at-least", "consistency=1")
     assert result.exit_code == 0
+
+
+def test_an_unset_variable_is_not_the_folder_that_one_is_in(tmp_path, monkeypatch):
+    shutil.copy(OLD, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    assert "name is empty" in refused("gate", "", "", "--at-most", "lost=0", code=2)
+    assert "name is empty" in refused("gate", OLD, NEW, "--rules", "", code=2)
+
+
+def test_places_may_be_uris():
+    places = [Path(file).as_uri() for file in (OLD, NEW)]
+    assert dynsnap("gate", *places, *PASSING).exit_code == 0
 
 
 @pytest.mark.parametrize(

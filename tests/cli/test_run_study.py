@@ -161,6 +161,12 @@ def test_a_study_that_does_not_exist_is_said_so(place):
     assert 'Did you mean "digits"?' in ended.stderr
 
 
+def test_a_run_folder_is_no_study_file_but_holds_one(finished):
+    ended = dynsnap("run", finished[0])
+    assert ended.exit_code == 2
+    assert f"naming {finished[0] / 'study.toml'} and --out {finished[0]}" in ended.stderr
+
+
 def test_an_output_that_cannot_be_made_is_said_so(place):
     (place / "file").write_text("")
     ended = dynsnap("run", "tiny.toml", "--out", "file/run")

@@ -16,7 +16,7 @@ from dynsnap.cli._progress import Watch
 @click.command()
 @click.option(
     "--out",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=_options.FOLDER,
     metavar="DIR",
     help="Keep rounds, predictions and tables there; a demo that was stopped goes on from there.",
 )

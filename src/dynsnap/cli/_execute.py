@@ -16,6 +16,7 @@ from typing import Any
 import click
 
 from dynsnap import __version__, _files, study
+from dynsnap.cli import _options
 from dynsnap.cli._engines import EngineChoice
 from dynsnap.cli._engines import engine_option as engine_option
 from dynsnap.cli._models import make_trainer
@@ -37,14 +38,14 @@ budget_option = click.option(
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="Show no progress.")
 out_option = click.option(
     "--out",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=_options.FOLDER,
     metavar="DIR",
     help="Where all that is made goes.  [default: runs/<name of the study>]",
 )
 data_option = click.option(
     "--data",
     "data_path",
-    type=click.Path(path_type=Path),
+    type=_options.FILE,
     metavar="PATH",
     help="Where the data is, instead of the path in the study file.",
 )
@@ -59,6 +60,11 @@ def shipped() -> dict[str, Path]:
 def find_study(name: str) -> Path:
     """A study file: a path, or the name of one that comes with dynsnap."""
     path = Path(name)
+    if (path / "study.toml").is_file():
+        raise PlanError(
+            f"{name} is the folder of a run, not a study file. Go on with that run by naming "
+            f"{path / 'study.toml'} and --out {name}."
+        )
     if path.exists():
         return path
     known = shipped()

@@ -13,8 +13,8 @@ from dynsnap.errors import PlanError
 
 
 @click.command()
-@click.argument("old", type=options.FILE)
-@click.argument("new", type=options.FILE)
+@click.argument("old", type=options.PLACE)
+@click.argument("new", type=options.PLACE)
 @click.option("--rules", "rules_file", type=options.FILE, metavar="TOML", help="A file of rules.")
 @click.option(
     "--at-least",
@@ -61,14 +61,14 @@ from dynsnap.errors import PlanError
 @click.pass_context
 def gate(
     ctx: click.Context,
-    old: Path,
-    new: Path,
+    old: Path | str,
+    new: Path | str,
     rules_file: Path | None,
     at_least: tuple[str, ...],
     at_most: tuple[str, ...],
     allow_missing: float,
     renames: tuple[str, ...],
-    noise_floor: Path | None,
+    noise_floor: Path | str | None,
     limit: int,
     resamples: int,
     seed: int,

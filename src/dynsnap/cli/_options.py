@@ -21,17 +21,26 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 STDOUT = Path("-")
 
-# Whether a file can be read is for its reader to say (exit code 3), not for the command line (2).
-FILE = click.Path(path_type=Path)
+
+class _Named(click.Path):
+    """A path that has a name: an unset variable of a shell is not the folder one is in."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value == "":
+            self.fail("its name is empty. If it comes from a variable, set it.", param, ctx)
+        return super().convert(value, param, ctx)
 
 
-class _Place(click.Path):
+class _Place(_Named):
     """Where predictions are: a path, or a URI, which stays text."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         return value if is_uri(value) else super().convert(value, param, ctx)
 
 
+# Whether a file can be read is for its reader to say (exit code 3), not for the command line (2).
+FILE = _Named(path_type=Path)
+FOLDER = _Named(path_type=Path, file_okay=False)
 PLACE = _Place(path_type=Path)
 
 
@@ -110,14 +119,13 @@ html_option = click.option(
     metavar="PATH|-",
     help="Write everything as one self-contained page.",
 )
-_DIRECTORY = click.Path(path_type=Path, file_okay=False)
 svg_option = click.option(
-    "--svg", "svg_to", type=_DIRECTORY, metavar="DIR", help="Write each figure as an SVG file."
+    "--svg", "svg_to", type=FOLDER, metavar="DIR", help="Write each figure as an SVG file."
 )
 png_option = click.option(
     "--png",
     "png_to",
-    type=_DIRECTORY,
+    type=FOLDER,
     metavar="DIR",
     help="Write each figure as a PNG file (needs matplotlib, `pip install 'dynsnap[report]'`).",
 )

@@ -6,12 +6,13 @@ from pathlib import Path
 import click
 
 from dynsnap import study
+from dynsnap.cli import _options
 from dynsnap.cli._training import FILE, Training
 
 
 @click.command()
-@click.argument("run", type=click.Path(path_type=Path), metavar="RUN")
-@click.argument("target", type=click.Path(path_type=Path, file_okay=False), metavar="DIR")
+@click.argument("run", type=_options.FILE, metavar="RUN")
+@click.argument("target", type=_options.FOLDER, metavar="DIR")
 def publish(run: Path, target: Path) -> None:
     """Copy what is worth keeping of the run folder RUN to DIR: tables and predictions, made small.
 

@@ -18,7 +18,7 @@ from dynsnap.study import Row, SweepRow
 
 
 @click.command("report")
-@click.argument("folder", type=click.Path(path_type=Path), metavar="RUN")
+@click.argument("folder", type=options.FILE, metavar="RUN")
 @click.option(
     "--html",
     "html_to",

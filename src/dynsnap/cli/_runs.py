@@ -16,7 +16,7 @@ _KEY = 10  # characters that are shown of a key; any beginning that is unique wi
 
 
 @click.command()
-@click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
+@click.argument("folder", type=_options.FILE, metavar="DIR")
 @click.argument("action", type=click.Choice(["list", "show", "remove"]), default="list")
 @click.argument("keys", nargs=-1, metavar="[KEY]...")
 @click.option("--damaged", is_flag=True, help="With remove: all rounds that are damaged.")

@@ -14,7 +14,7 @@ from dynsnap.study import FRESH, LAWS, Draw, LawName, StudyPlan
 
 
 @click.command()
-@click.argument("folder", type=click.Path(path_type=Path), metavar="RUN")
+@click.argument("folder", type=options.FILE, metavar="RUN")
 @click.option(
     "--method",
     "method_name",
