@@ -14,12 +14,11 @@ from dynsnap.report._blocks import (
     Paragraph,
     Table,
 )
+from dynsnap.report._study_names import HEADLINE
 from dynsnap.study import UNTAUGHT, Distilled, Row
 
 _METRICS = {
-    "accuracy": "ACC",
-    "consistency": "CON",
-    "correct_consistency": "ACC-CON",
+    **HEADLINE,
     "gained": "gained",
     "lost": "lost",
     "late_accuracy": "late",

@@ -14,9 +14,9 @@ from dynsnap.report._blocks import (
     Table,
     counted,
 )
+from dynsnap.report._study_names import HEADLINE
 from dynsnap.study import LawName, SizeCurve, Sizes
 
-_NAMES = {"accuracy": "ACC", "consistency": "CON", "correct_consistency": "ACC-CON"}
 _MARKS = {"accuracy": "○", "consistency": "●", "correct_consistency": "◆"}
 _WIDE, _HIGH = 64, 14  # cells of the plot
 _BEYOND = 4  # times as many rounds as are stored, which the plot reaches
@@ -34,7 +34,7 @@ def size_report(found: Sizes, *, title: str, notes: Sequence[str] = ()) -> Docum
 
 
 def _blocks(found: Sizes, title: str, notes: Sequence[str]) -> Iterator[Block]:
-    curves = {name: found.curves[name] for name in _NAMES if name in found.curves}
+    curves = {name: found.curves[name] for name in HEADLINE if name in found.curves}
     yield Heading(title)
     yield Paragraph(
         f"{counted(found.generations, 'generation')}, {counted(found.replicates, 'replicate')}, "
@@ -60,7 +60,7 @@ def _expected(found: Sizes, curves: dict[str, SizeCurve]) -> Table:
     heads = [Column("m", numeric=True), *([Column("rounds", numeric=True)] if rounds else [])]
     for name in curves:
         heads += [
-            Column(_NAMES[name], numeric=True),
+            Column(HEADLINE[name], numeric=True),
             Column("inputs", numeric=True),
             Column("draws", numeric=True),
         ]
@@ -102,7 +102,7 @@ def _enough(found: Sizes, curves: dict[str, SizeCurve]) -> Table:
         errors = {trial.law: f"{100 * trial.error:+.2f}" for trial in curve.trials}
         lines.append(
             (
-                Cell(_NAMES[name], "strong"),
+                Cell(HEADLINE[name], "strong"),
                 Cell(_law(curve)),
                 Cell(_percent(curve.limits[_other(curve)])),
                 Cell(_reach(found, curve.enough)),
@@ -193,7 +193,7 @@ def _plot(found: Sizes, curves: dict[str, SizeCurve]) -> Table:
     at = round(math.log(found.rounds) / math.log(last) * (_WIDE - 1))
     axis = f" 1{stored:>{max(at + len(stored) // 2, len(stored) + 1)}}".ljust(_WIDE - 4)
     lines.append((Cell(""), Cell(f"{axis}{last:>5}", "quiet")))
-    said = ", ".join(f"{_MARKS[name]} {_NAMES[name]}" for name in curves)
+    said = ", ".join(f"{_MARKS[name]} {HEADLINE[name]}" for name in curves)
     return Table(
         title=f"{said}, · law; to the right {found.draw}",
         columns=(Column("%", numeric=True), Column("")),

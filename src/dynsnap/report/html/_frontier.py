@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 
 from dynsnap.metrics import catalogue
 from dynsnap.report._element import Markup, clipped, element
+from dynsnap.report._study_names import preferred
 from dynsnap.report.figures import Figure, Point, Series, chart
 from dynsnap.report.figures._drawing import Tone
 from dynsnap.report.figures._plane import doublings
@@ -13,7 +14,6 @@ from dynsnap.report.html._study_table import (
     Extent,
     is_reference,
     percent,
-    preferred,
     value_of,
 )
 from dynsnap.study import FRESH, Row, Standing, frontier

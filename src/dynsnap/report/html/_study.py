@@ -7,6 +7,7 @@ from typing import Any
 from dynsnap import __version__
 from dynsnap.comparison import Comparison
 from dynsnap.report._element import clipped, element
+from dynsnap.report._study_names import abbreviated
 from dynsnap.report.html._audit import audited
 from dynsnap.report.html._comparison import sections
 from dynsnap.report.html._frontier import honest
@@ -17,7 +18,6 @@ from dynsnap.report.html._study_figures import Curve, cost, curves, sweeps
 from dynsnap.report.html._study_table import (
     CASES,
     SCORES,
-    SHORT,
     SPREAD,
     TOP,
     by_method,
@@ -206,7 +206,7 @@ def _everything(rows: Sequence[Row], most: int) -> Section:
     lines = [
         [
             Entry(row.method),
-            Entry(SHORT.get(row.combination, row.combination)),
+            Entry(abbreviated(row.combination)),
             Entry(row.metric.replace("_", " ")),
             Entry(f"{row.value:.4f}", key=row.value if row.value == row.value else None),
             Entry(

@@ -5,15 +5,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from dynsnap.report._element import Markup, element
+from dynsnap.report._study_names import HEADLINE, preferred
 from dynsnap.report.figures import Figure, Level, Point, Series, chart, tones
 from dynsnap.report.figures._drawing import SERIES, Tone, slug
 from dynsnap.report.html._parts import Entry, Head, Listing, Section, listing, picture
 from dynsnap.report.html._study_table import (
-    HEADLINE,
     Extent,
     is_reference,
     percent,
-    preferred,
 )
 from dynsnap.study import Row, SweepRow
 

@@ -7,10 +7,10 @@ from dynsnap.ensemble import METHODS
 from dynsnap.metrics import metric as metric_of
 from dynsnap.report._blocks import UNDEFINED
 from dynsnap.report._element import Markup
+from dynsnap.report._study_names import HEADLINE, MOVES, abbreviated, pairs_of, preferred
 from dynsnap.report.html._parts import INTERVAL, Entry, Head, Listing, listing
 from dynsnap.study import NEVER_RETRAIN, NOISE_FLOOR, Row
 
-HEADLINE = {"accuracy": "ACC", "consistency": "CON", "correct_consistency": "ACC-CON"}
 TOP = {
     "top_2_accuracy": "CACC-2",
     "top_2_consistency": "CCON-2",
@@ -19,14 +19,7 @@ TOP = {
 }
 SCORES = {"pearson": "Pearson", "cosine": "cosine"}
 CASES = {"kept": "kept", "gained": "gained", "lost": "lost", "never": "never", "composite": "Com"}
-SHORT = {
-    "majority": "MV",
-    "weighted_majority": "WMV",
-    "average": "AVG",
-    "weighted_average": "WAVG",
-}
 WAYS = "MV, WMV: majority and weighted majority vote. AVG, WAVG: average and weighted average."
-_TOLD = {"gained": "gained", "lost": "lost", "composite": "Com"}
 _PAIRS = 3  # whose columns have room beside each other
 SAID = "±: standard deviation over replicates."
 SPREAD = Head("standard deviation over replicates", fixed=True, unseen=True)
@@ -40,12 +33,6 @@ def is_reference(method: str) -> bool:
 def is_ablation(method: str) -> bool:
     """Whether it is a method of the study's own, beside the paper's six."""
     return method not in METHODS and not is_reference(method)
-
-
-def preferred(rows: Sequence[Row]) -> str:
-    """The combination that pictures show: the average, where there is one."""
-    known = list(dict.fromkeys(row.combination for row in rows))
-    return "average" if "average" in known else known[0]
 
 
 def by_method(
@@ -72,7 +59,7 @@ def by_method(
         present = [found.get((method, how, metric)) for metric in shown]
         line = [
             Entry(method, tone="quiet" if is_reference(method) else ""),
-            Entry("all" if alike else SHORT.get(how, how)),
+            Entry("all" if alike else abbreviated(how)),
             *price.cells(next(row for row in present if row is not None)),
         ]
         for metric, row in zip(shown, present, strict=True):
@@ -96,8 +83,7 @@ def by_pair(rows: Sequence[Row]) -> Markup | None:
     """What was gained and lost between each two generations; None where a table does not say."""
     how = preferred(rows)
     found = {(row.method, row.metric): row for row in rows if row.combination == how}
-    pairs = [metric[5:] for _, metric in found if metric.startswith("lost_")]
-    pairs = list(dict.fromkeys(pairs))[:_PAIRS]
+    pairs = pairs_of(metric for _, metric in found)[:_PAIRS]
     if not pairs:
         return None
     price = _Price.of(found.values())
@@ -106,11 +92,11 @@ def by_pair(rows: Sequence[Row]) -> Markup | None:
         arrow = pair.replace("_", "→")
         heads += [
             Head(f"{word} {arrow}", True, f"{metric_of(metric).meaning} Generations {arrow}.")
-            for metric, word in _TOLD.items()
+            for metric, word in MOVES.items()
         ]
     lines = []
     for method in sorted({method: None for method, _ in found}, key=is_reference):
-        present = [found.get((method, f"{metric}_{pair}")) for pair in pairs for metric in _TOLD]
+        present = [found.get((method, f"{metric}_{pair}")) for pair in pairs for metric in MOVES]
         first = next((row for row in present if row is not None), None)
         if first is not None:
             values = [value_of(row) for row in present]
@@ -120,7 +106,7 @@ def by_pair(rows: Sequence[Row]) -> Markup | None:
     return listing(
         Listing(
             name="pairs-table",
-            caption=f"Gained, lost and composite of each pair ({SHORT.get(how, how)})",
+            caption=f"Gained, lost and composite of each pair ({abbreviated(how)})",
             heads=tuple(heads),
             rows=lines,
         )
