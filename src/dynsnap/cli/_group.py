@@ -168,7 +168,9 @@ def main() -> None:
 def _usage(error: click.ClickException) -> str:
     context = getattr(error, "ctx", None)
     where = context.command_path if context is not None else "dynsnap"
-    return f"{error.format_message()} See `{where} --help`."
+    said = error.format_message()
+    end = "" if said.endswith((".", "?")) else "."
+    return f"{said}{end} See `{where} --help`."
 
 
 def _leave(message: str, code: int = UNUSABLE) -> NoReturn:
