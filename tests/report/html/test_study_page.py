@@ -304,6 +304,14 @@ def test_another_method_can_be_looked_at(run, tmp_path):
     assert "singlebase" in said.replace("singelbase", "")
 
 
+@pytest.mark.parametrize("file", ["table.csv", "study.toml", "about.json", "inputs.npz"])
+def test_a_page_never_takes_the_place_of_what_the_run_holds(run, file):
+    before = (run / file).read_bytes()
+    said = refused("report", run, "-q", "--html", run / file, code=2)
+    assert f"would overwrite the input {run / file}" in said
+    assert (run / file).read_bytes() == before
+
+
 def test_inputs_come_from_the_data_where_the_run_has_none(run, tmp_path):
     bare = tmp_path / "bare"
     shutil.copytree(run, bare, ignore=shutil.ignore_patterns("inputs.npz", "rounds"))
