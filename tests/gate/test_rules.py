@@ -126,6 +126,13 @@ def test_an_inline_rule_without_a_number_is_shown_how(text):
         inline_rule(text, side="at_most")
 
 
+def test_the_example_is_one_that_makes_sense_on_its_side():
+    with pytest.raises(PlanError, match=r"such as --at-most lost=0\.02, got 'lost=2%'"):
+        inline_rule("lost=2%", side="at_most")
+    with pytest.raises(PlanError, match=r"such as --at-least correct_consistency=0\.85, got"):
+        inline_rule("accuracy=", side="at_least")
+
+
 def test_inline_rules_have_a_side():
     assert inline_rule("accuracy=0.9", side="at_least") == Rule(metric="accuracy", at_least=0.9)
     assert inline_rule("lost = 0.1", side="at_most") == Rule(metric="lost", at_most=0.1)

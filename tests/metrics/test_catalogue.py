@@ -63,6 +63,12 @@ def test_a_misspelt_metric_is_answered_with_the_nearest():
         metric("consistancy")
 
 
+@pytest.mark.parametrize(("symbol", "name"), [("CtoI", "lost"), ("acc-con", "correct_consistency")])
+def test_a_symbol_is_answered_with_the_name(symbol, name):
+    with pytest.raises(PlanError, match=f'no metric {symbol!r}. Did you mean "{name}"'):
+        metric(symbol)
+
+
 @pytest.mark.parametrize(
     "name", ["top_0_accuracy", "top_k_accuracy", "top_02_accuracy", "", "a\nb"]
 )

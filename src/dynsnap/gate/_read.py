@@ -61,14 +61,17 @@ def inline_rule(text: str, *, side: Literal["at_least", "at_most"]) -> Rule:
         >>> inline_rule("lost=0.02", side="at_most").title
         'lost ≤ 0.02'
     """
-    option = "--" + side.replace("_", "-")
+    option, example = (
+        ("--at-least", "correct_consistency=0.85")
+        if side == "at_least"
+        else ("--at-most", "lost=0.02")
+    )
     name, _, number = text.partition("=")
     try:
         threshold = float(number)
     except ValueError:
         raise PlanError(
-            f"{option} takes metric=number, such as {option} correct_consistency=0.85, "
-            f"got {text!r}."
+            f"{option} takes metric=number, such as {option} {example}, got {text!r}."
         ) from None
     if side == "at_least":
         return Rule(metric=name.strip(), at_least=threshold)

@@ -239,5 +239,7 @@ def metric(name: str) -> Metric:
     if match := _TOP_K.fullmatch(name):
         k = int(match[1])
         return _top_k_accuracy(k) if match[2] == "accuracy" else _top_k_consistency(k)
-    hint = did_you_mean(name, [*catalogue, *aliases])
+    # Reports show the symbol beside the name, so people write it.
+    meant = next((one.name for one in _ENTRIES if one.symbol.lower() == name.lower()), name)
+    hint = did_you_mean(meant, [*catalogue, *aliases])
     raise PlanError(f"There is no metric {name!r}. {hint}")
