@@ -8,7 +8,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -148,6 +148,15 @@ class RoundStore(Protocol):
     def get(self, key: str, spec: RoundSpec, /) -> Round | None: ...
 
     def put(self, key: str, done: Round, /) -> None: ...
+
+
+@runtime_checkable
+class NamingStore(RoundStore, Protocol):
+    """A store that finds rounds by their names, whatever key they have: maybe another machine's."""
+
+    def key_of(self, spec: RoundSpec, /) -> str | None:
+        """What a round was called where it was trained, None where it is not there."""
+        ...
 
 
 def serial(trainer: Trainer, specs: Sequence[RoundSpec], /) -> Iterable[Round]:

@@ -11,6 +11,7 @@ from dynsnap.data import Stream
 from dynsnap.ensemble import (
     Engine,
     Monitor,
+    NamingStore,
     Round,
     RoundSpec,
     RoundStore,
@@ -266,7 +267,7 @@ class Ledger:
 
     def _key(self, spec: RoundSpec) -> str:
         """What a stored round is called, also where another machine has named it."""
-        named: str | None = getattr(self._store, "key_of", lambda _: None)(spec)
+        named = self._store.key_of(spec) if isinstance(self._store, NamingStore) else None
         return named or round_key(self._trainer, spec)
 
     def _complete(self, ensemble: Ensemble) -> bool:
