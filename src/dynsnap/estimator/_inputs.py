@@ -7,6 +7,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
 from dynsnap._types import AnyArray, Labels
+from dynsnap.data import Pool
 from dynsnap.errors import InputError
 
 
@@ -97,6 +98,17 @@ def encoded(labels: AnyArray, *, validation: float) -> tuple[AnyArray, Labels]:
             f"it, or leave it out for now. Every round validates on {validation:.0%} of each class."
         )
     return classes, positions
+
+
+def pooled(inputs: AnyArray, labels: Labels, classes: AnyArray) -> Pool:
+    """Rows as a pool, for trainers."""
+    return Pool(
+        name="X",
+        inputs=inputs,
+        labels=labels,
+        classes=tuple(str(name) for name in classes),
+        ids=np.arange(len(inputs)),
+    )
 
 
 def _kind(array: AnyArray) -> str:

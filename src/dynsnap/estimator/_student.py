@@ -6,7 +6,7 @@ import numpy as np
 
 from dynsnap import seeds
 from dynsnap._types import AnyArray, Flags, Scores
-from dynsnap.data import Pool, from_generations
+from dynsnap.data import from_generations
 from dynsnap.ensemble import (
     EnsemblePlan,
     Lesson,
@@ -21,7 +21,7 @@ from dynsnap.ensemble import (
 from dynsnap.errors import InputError, PlanError
 from dynsnap.estimator._backends import backend_of, trainer
 from dynsnap.estimator._fitted import Fitted, fitted
-from dynsnap.estimator._inputs import encoded
+from dynsnap.estimator._inputs import encoded, pooled
 
 if TYPE_CHECKING:
     from dynsnap.estimator._classifier import DynSnapClassifier
@@ -54,13 +54,7 @@ def student(
     if previous is not None:
         second, known = _said(previous, inputs, classes)
         scores = with_second(scores, second, share=share, heard=known[positions])
-    pool = Pool(
-        name="X",
-        inputs=inputs,
-        labels=positions,
-        classes=tuple(str(name) for name in classes),
-        ids=np.arange(len(inputs)),
-    )
+    pool = pooled(inputs, positions, classes)
     generation, rows = estimator.generation_, np.arange(len(inputs))
     stream = from_generations(
         pool, [rows] * generation, test=pool.take(rows[:1]), validation=estimator.validation

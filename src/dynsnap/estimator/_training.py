@@ -7,12 +7,12 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from dynsnap._types import Accuracies, AnyArray, Labels, MemberScores, Positions
-from dynsnap.data import Pool, Stream, untouched_rows
+from dynsnap.data import Stream, untouched_rows
 from dynsnap.ensemble import Method, Rolling, RoundsInMemory, Size, grow_rounds, members, method
 from dynsnap.errors import InputError, PlanError
 from dynsnap.estimator._backends import backend_of, trainer
 from dynsnap.estimator._fitted import Fitted, fitted
-from dynsnap.estimator._inputs import encoded
+from dynsnap.estimator._inputs import encoded, pooled
 from dynsnap.estimator._rolling import check_can_be_carried, roll
 
 if TYPE_CHECKING:
@@ -152,13 +152,7 @@ def _stream(
     aside: Positions | None,
 ) -> Stream:
     """The data of one generation as a stream, for trainers."""
-    pool = Pool(
-        name="X",
-        inputs=inputs,
-        labels=labels,
-        classes=tuple(str(name) for name in classes),
-        ids=np.arange(len(inputs)),
-    )
+    pool = pooled(inputs, labels, classes)
     # A trainer always scores a test set. Nobody looks at it, unless rows are set aside for it.
     rows, seen = np.arange(len(inputs)), np.arange(1)
     if aside is not None:
