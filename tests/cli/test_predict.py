@@ -112,12 +112,15 @@ def test_columns_of_a_table_are_found_by_name_and_not_by_place(tmp_path):
         (None, "none.npz", "x.csv", 3, "none.npz"),
         (None, "study.toml", "x.csv", 3, "must be a folder of images, or end in"),
         (None, "wrong.npz", "x.csv", 3, "(1, 8, 8)"),
+        (None, "wrong.npz", "x.csv", 3, "wrong.npz is not what the ensemble was trained on: "),
+        (None, "empty.npz", "x.csv", 3, "empty.npz holds no inputs"),
         (None, "test.npz", "x.txt", 3, "x.txt"),
         (None, "test.npz", "test.npz", 2, "would overwrite"),
     ],
 )
 def test_wrong_arguments_are_one_clear_line(place, ensemble, inputs, out, code, message):
     np.savez(place / "wrong.npz", inputs=np.zeros((3, 5, 5, 1), np.uint8))
+    np.savez(place / "empty.npz", inputs=np.zeros((0, 8, 8, 1), np.uint8))
     sound = place / "run/ensembles/dynsnap-cyc-g3.ensemble"
     ended = dynsnap(
         "predict",

@@ -28,6 +28,22 @@ def test_arrays_without_inputs_are_refused(tmp_path):
         read_inputs(tmp_path / "new.npz")
 
 
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"inputs": np.zeros((0, 2))}, "holds no inputs: it has no rows"),
+        ({"ids": np.arange(3)}, r"`ids` must hold one value for each of the 2 inputs.*\(3,\)"),
+        ({"labels": ["a"]}, r"`labels` must hold one value for each of the 2 inputs.*\(1,\)"),
+        ({"labels": [0, 2], "classes": ["a", "b"]}, "positions among its 2 classes.* 2 is not"),
+        ({"labels": [0, -1], "classes": ["a", "b"]}, "positions among its 2 classes.* -1 is not"),
+    ],
+)
+def test_arrays_that_do_not_fit_together_are_refused_by_name(tmp_path, arrays, message):
+    np.savez(tmp_path / "new.npz", **{"inputs": np.zeros((2, 2)), **arrays})
+    with pytest.raises(DataError, match=rf"new\.npz.*{message}"):
+        read_inputs(tmp_path / "new.npz")
+
+
 def test_a_table_gives_its_features_by_name(tmp_path):
     path = tmp_path / "new.csv"
     path.write_text("b,key,a,label\n1,k1,2,007\n3,k2,4,08\n")

@@ -9,6 +9,7 @@ from dynsnap import data, predictions, store
 from dynsnap.cli import _options
 from dynsnap.cli._models import make_scorer
 from dynsnap.ensemble import COMBINATIONS, Combination, combine
+from dynsnap.errors import InputError
 from dynsnap.predictions import Predictions
 
 _AT_ONCE = 8192  # inputs; all members' scores of so many are in memory together
@@ -68,17 +69,22 @@ def predict(
     found = data.read_inputs(input_path, **{**ensemble.about.get("reading", {}), **reading})
     scorer = make_scorer(ensemble, factory=factory, device=device)
     how = combination or ensemble.combination
-    scores = np.concatenate(
-        [
-            combine(
-                scorer(found.inputs[start : start + _AT_ONCE]),
-                how=how,
-                weights=ensemble.accuracy,
-                known=ensemble.known,
-            )
-            for start in range(0, len(found.inputs), _AT_ONCE)
-        ]
-    ).astype(np.float32)
+    try:
+        scores = np.concatenate(
+            [
+                combine(
+                    scorer(found.inputs[start : start + _AT_ONCE]),
+                    how=how,
+                    weights=ensemble.accuracy,
+                    known=ensemble.known,
+                )
+                for start in range(0, len(found.inputs), _AT_ONCE)
+            ]
+        ).astype(np.float32)
+    except InputError as error:
+        raise InputError(
+            f"{input_path} is not what the ensemble was trained on: {error}"
+        ) from error
     # A true class that the ensemble has never met is a class all the same: nobody votes for it.
     known = set(ensemble.classes)
     unmet = () if found.labels is None else sorted(set(found.labels.tolist()) - known)

@@ -70,15 +70,30 @@ def read_inputs(
     """
     path = Path(path)
     if path.is_dir():
-        return _of_images(path, size, grey)
-    if path.suffix == ".npz":
-        return _of_arrays(read_arrays(path), path)
-    if path.name.endswith(_LINES):
-        return _of_lines(path, label, text or "text", id)
-    if path.name.endswith(_tables._SUFFIXES):
-        return _of_table(path, label, text, features, id, allow_missing)
-    known = ", ".join((".npz", *_tables._SUFFIXES, *_LINES))
-    raise DataError(f"{path} must be a folder of images, or end in one of {known}.")
+        found = _of_images(path, size, grey)
+    elif path.suffix == ".npz":
+        found = _of_arrays(read_arrays(path), path)
+    elif path.name.endswith(_LINES):
+        found = _of_lines(path, label, text or "text", id)
+    elif path.name.endswith(_tables._SUFFIXES):
+        found = _of_table(path, label, text, features, id, allow_missing)
+    else:
+        known = ", ".join((".npz", *_tables._SUFFIXES, *_LINES))
+        raise DataError(f"{path} must be a folder of images, or end in one of {known}.")
+    _check_rows(found, path)
+    return found
+
+
+def _check_rows(found: NewInputs, path: Path) -> None:
+    rows = len(found.inputs)
+    if not rows:
+        raise DataError(f"{path} holds no inputs: it has no rows.")
+    for name, column in {"ids": found.ids, "labels": found.labels}.items():
+        if column is not None and column.shape != (rows,):
+            raise DataError(
+                f"{path}: `{name}` must hold one value for each of the {rows:,} inputs, but has "
+                f"the shape {column.shape}."
+            )
 
 
 def reading_options(source: str, path: Path | None, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -109,7 +124,14 @@ def _of_arrays(arrays: Mapping[str, AnyArray], path: Path) -> NewInputs:
     rows = _inputs(arrays["inputs"], str(path))
     labels = arrays.get("labels")
     if labels is not None and "classes" in arrays and labels.dtype.kind in "iu":
-        labels = arrays["classes"][labels]
+        classes = arrays["classes"]
+        outside = labels[(labels < 0) | (labels >= len(classes))]
+        if len(outside):
+            raise DataError(
+                f"{path}: `labels` must be positions among its {len(classes)} classes, from 0 on, "
+                f"but {outside[0]} is not. If they are class names, leave `classes` out."
+            )
+        labels = classes[labels]
     return NewInputs(
         inputs=rows,
         ids=arrays.get("ids", np.arange(len(rows))),
