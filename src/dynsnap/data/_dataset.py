@@ -96,7 +96,8 @@ def missing(name: str, path: Path, *, get: str, put: str) -> DataError:
     """The error for a data set that is not there: where it comes from, and where to put it."""
     return DataError(
         f"{name} was not found at {path}, and nothing is downloaded unasked. Get {get}, and put "
-        f"{put} there, or say where it is (`path`, or the environment variable DYNSNAP_DATA)."
+        f"{put} there, or say where it is (--data, `path`, or the environment variable "
+        "DYNSNAP_DATA)."
     )
 
 
