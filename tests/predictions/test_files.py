@@ -414,6 +414,21 @@ def test_what_is_wrong_with_an_archive_is_said_in_one_line(arrays, match, tmp_pa
     refused(npz(tmp_path, **{name: np.array(values) for name, values in arrays.items()}), match)
 
 
+@pytest.mark.parametrize("mark", [";", "\t", "|"])
+def test_a_table_with_other_marks_between_values_is_recognised(mark, tmp_path):
+    file = csv(tmp_path, "id,truth,label\n1,a,a\n".replace(",", mark))
+    refused(file, "values seem to be separated by .*Write it with commas")
+
+
+def test_text_in_another_encoding_is_recognised(tmp_path):
+    (tmp_path / "file.csv").write_bytes("id,label\n1,café\n".encode("latin-1"))
+    refused(tmp_path / "file.csv", r"its text is not UTF-8\. Write it in UTF-8\.")
+
+
+def test_a_table_without_rows_is_said_so(tmp_path):
+    refused(csv(tmp_path, "id,truth,label\n"), "There are no rows")
+
+
 def test_a_mapped_column_must_be_there(tmp_path):
     file = csv(tmp_path, "id,label\n1,a\n")
     refused(file, 'no column "said"', columns=ColumnNames(label="said"))

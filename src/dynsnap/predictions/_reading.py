@@ -55,6 +55,8 @@ def _why(place: Path | str, error: BaseException) -> str:
         return f"{wanted}: {error.strerror}. Allow it to be read."
     if isinstance(place, Path) and (known := _seen(place, wanted)):
         return known
+    if wanted == "CSV" and "invalid UTF8" in str(error):  # pyarrow's words
+        return f"{wanted}: its text is not UTF-8. Write it in UTF-8."
     reason = on_one_line(" ".join(str(error).split()) or type(error).__name__, limit=160)
     return f"{wanted}: {reason.rstrip('.')}. It may be cut off or damaged; write it again."
 

@@ -31,6 +31,7 @@ _BATCH_ROWS = 1 << 17
 _BATCH_BYTES = 64 << 20  # with thousands of scores per row, fewer rows are read at a time
 _BUFFER = 1 << 20  # bytes that are read at once of a column
 _CSV_BLOCK = 16 << 20  # bytes: a line must fit in, also one of many thousand scores
+_OTHER_MARKS = (";", "\t", "|")  # between values of tables that are called CSV all the same
 _ARROW_MAGIC = b"ARROW1"
 
 
@@ -218,6 +219,12 @@ def _read_csv(path: Path, columns: ColumnNames) -> pa.Table:
     parse_options = csv.ParseOptions(newlines_in_values=True)
     with pa.input_stream(str(path), compression=compression) as stream:
         names = csv.open_csv(stream, read_options, parse_options).schema.names
+    mark = next((mark for mark in _OTHER_MARKS if mark in names[0]), None)
+    if len(names) == 1 and mark is not None:
+        raise InputError(
+            f"There is one column, {shown(names[0])}: values seem to be separated by "
+            f"{shown(mark)}. Write it with commas."
+        )
 
     def type_of(name: str) -> pa.DataType:
         number = name == columns.weight or name.startswith(columns.score_prefix)

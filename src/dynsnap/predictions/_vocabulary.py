@@ -67,6 +67,8 @@ def vocabulary_of(source: Batches, layout: Layout) -> Vocabulary:
             notes.append(f"Truth names classes that the model has no score for: {listed(new)}.")
     else:
         new = natural_order((said | true) - set(known))
+    if layout.label is not None and not labels:
+        raise InputError("There are no rows.")
     if not known and not new:
         raise InputError("There is no class: no row has a label. Write one into each row.")
     refuse_missing(unlabelled, rows=labels, what="label")
