@@ -75,6 +75,13 @@ def test_names_stand_clear_of_intervals_where_there_is_room():
     assert next(beside(points, bounds, lines=crossing)).anchor == "end"
 
 
+def test_names_stay_in_the_picture_even_if_they_cross_an_interval():
+    points = [("a name that is rather long", 390.0, 100.0)]
+    crossing = [(300.0, 50.0, 302.0, 250.0)]
+    (name,) = beside(points, (0.0, 0.0, 400.0, 300.0), lines=crossing)
+    assert (name.anchor, name.x) == ("end", 381.0)
+
+
 def test_generations_are_told_apart_however_long_their_names_are():
     names = [f"a-model-with-a-rather-long-name-{number}" for number in (1, 2, 3)]
     page = comparison_page(compare(*generations(count=3), names=names, resamples=5))

@@ -42,7 +42,7 @@ def beside(
             and not any(_overlap(at[1], line) for line in lines)
         )
         # Where everything is taken, names may touch: beside their point they are still found.
-        anchor, box = next(clear, free[0] if free else places[-1])
+        anchor, box = next(clear, (free or places or [_right_of(x, y, width_of(word, _SIZE))])[0])
         taken.append(box)
         at = {"start": box[0], "end": box[2], "middle": (box[0] + box[2]) / 2}[anchor]
         yield Text(x=at, y=box[3] - 3, text=word, anchor=anchor, size=_SIZE)
@@ -61,7 +61,10 @@ def _around(x: float, y: float, wide: float, bounds: Bounds) -> Iterator[tuple[A
             yield "end", (x - 9 - wide, above, x - 9, above + _TALL)
         if abs(away) > 12 and left <= x - wide / 2 and x + wide / 2 <= right:
             yield "middle", (x - wide / 2, above, x + wide / 2, above + _TALL)
-    yield "start", (x + 9, y - _TALL / 2, x + 9 + wide, y + _TALL / 2)
+
+
+def _right_of(x: float, y: float, wide: float) -> tuple[Anchor, Bounds]:
+    return "start", (x + 9, y - _TALL / 2, x + 9 + wide, y + _TALL / 2)
 
 
 def _overlap(one: Bounds, other: Bounds) -> bool:
