@@ -155,6 +155,14 @@ def test_nothing_of_the_shipped_study_is_cut_off_on_a_wide_screen(pages, visit):
     assert len(set(widths)) == 1
 
 
+def test_long_tables_show_where_there_is_more_below_and_beside(pages, visit):
+    seen = visit(pages("shipped"), 390)
+    shadows = seen.page.locator(".scroll.tall").evaluate_all(
+        "all => all.map(one => getComputedStyle(one).backgroundImage.split('gradient(').length - 1)"
+    )
+    assert set(shadows) == {6}  # two below, two on either side: a shadow, and what covers it
+
+
 def test_long_tables_are_short_on_paper(pages, visit):
     seen = visit(pages("shipped"), 720)
     rows = seen.page.locator("#everything-table tbody tr")
