@@ -199,6 +199,14 @@ def test_undefined_metrics_are_nan_without_an_interval_and_named_in_the_notes():
     assert any("win_loss_ratio is undefined (0/0)" in note for note in found.notes)
 
 
+def test_a_model_that_is_compared_with_itself_is_noticed():
+    old, new = made.generations(rows=20)
+    same = "Every score is the same in monday → again: "
+    found = compare(old, old, new, names=["monday", "again", "new"], resamples=10)
+    assert sum(note.startswith(same) for note in found.notes) == 1
+    assert not any("same" in note for note in compare(old, new, resamples=10).notes)
+
+
 def test_partial_overlap_is_compared_on_the_shared_ids_and_counted():
     old, new = made.generations(rows=50)
     found = compare(old, new.take(np.arange(10, 50)), names=["old", "new"], resamples=10)

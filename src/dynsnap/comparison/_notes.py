@@ -46,6 +46,13 @@ def _sentences(counted: Counted, measured: Mapping[str, Mapping[str, Estimate]])
         )
     if layout.exact and layout.rows < 30:
         yield f"There are few inputs ({layout.rows}): intervals are rough."
+    same = [
+        what
+        for what, metrics in measured.items()
+        if "prediction_difference" in metrics and metrics["prediction_difference"].value == 0
+    ]
+    if same:
+        yield f"Every score is the same in {_some(same)}: is that one model, compared with itself?"
     undefined: dict[str, list[str]] = {}
     for what, metrics in measured.items():
         for name, estimate in metrics.items():
