@@ -105,6 +105,15 @@ def test_what_is_left_out_is_said():
     )
 
 
+def test_logits_beside_true_classes_are_noticed():
+    old, new, truth = ensembles()
+    found = audit(old, np.log(new), truth=truth)
+    assert [note.split(",")[0] for note in found.notes] == [
+        "The scores of the new members are not probabilities"
+    ]
+    assert audit(old, np.log(new), truth=np.zeros((60, 3))).notes[0].startswith("T5 and accuracy")
+
+
 def test_unequal_members_are_refused_and_the_reason_is_given():
     old, new, _ = ensembles()
     with pytest.raises(InputError, match=r"pair each member.*`old` has 5, `new` has 4"):

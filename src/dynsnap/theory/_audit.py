@@ -123,7 +123,7 @@ def audit(
             else leave_one_out(old, new, truth=labels, weights=weights, seed=seed)
         ),
         honest=HONEST,
-        notes=tuple(_notes(old.shape, truth, weights)),
+        notes=(*_notes(old.shape, truth, weights), *(_raw(old, new) if labels is not None else ())),
     )
 
 
@@ -190,3 +190,13 @@ def _notes(shape: tuple[int, ...], truth: Truth | None, weights: AnyArray | None
         yield "A single output has no classes: consistency and accuracy are left out."
     elif truth is not None and np.ndim(truth) != 1:
         yield "T5 and accuracy need true classes, not true vectors: they are left out."
+
+
+def _raw(old: AnyArray, new: AnyArray) -> Iterator[str]:
+    """Theorems hold for any vectors, but between logits and true classes distances mean little."""
+    for name, scores in {"old": old, "new": new}.items():
+        if scores.min() < 0 or abs(scores.sum(axis=2) - 1).max() > 0.01:
+            yield (
+                f"The scores of the {name} members are not probabilities, which distances and "
+                "correctness assume. If they are logits, apply softmax first."
+            )
