@@ -2,9 +2,11 @@
 
 import json
 import shutil
+from types import SimpleNamespace
 
 import pytest
 
+from dynsnap.cli._run import _missing
 from dynsnap.store import RunFolder
 from tests.cli.studies import TINY, dynsnap
 
@@ -65,12 +67,21 @@ def remove(folder, **facts):
             (folder / f"rounds/{entry.key}.npz").unlink()
 
 
+def test_means_over_some_replicates_are_not_passed_off_as_means_over_all():
+    method = SimpleNamespace(name="singlebase", method="singlebase")
+    result = SimpleNamespace(missing=("round 0", "round 1"), rows=[method])
+    (said,) = _missing(SimpleNamespace(methods=[method], replicates=3), result)
+    assert said == (
+        "2 rounds are missing: round 0; round 1. Means are over replicates that have all of theirs."
+    )
+
+
 def test_what_lacks_rounds_is_left_out_and_they_are_listed(finished, brought):
     remove(brought, kind="cyclic", epochs=16, generation=2)
     ended = measure(finished, brought)
     assert ended.exit_code == 0, ended.stderr
     said = " ".join(ended.stdout.split())
-    assert "Left out: snapshot. 1 rounds are missing: round 0 of generation 2" in said
+    assert "Left out: snapshot. 1 round is missing: round 0 of generation 2" in said
     assert "(cyclic, 16 epochs)" in said
     assert {path.name.rpartition("-average")[0] for path in brought.rglob("*.parquet")} == {
         *("singlebase", "dynsnap-cyc", "snapshot")

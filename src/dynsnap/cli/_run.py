@@ -79,4 +79,6 @@ def _missing(plan: StudyPlan, result: StudyResult) -> Iterator[str]:
     left_out = f"Left out: {', '.join(sorted(wanted))}. " if wanted else ""
     names = [str(spec) for spec in result.missing[:_NAMED]]
     names += [f"and {len(result.missing) - _NAMED} more"] if len(result.missing) > _NAMED else []
-    yield f"{left_out}{len(result.missing)} rounds are missing: {'; '.join(names)}."
+    many = f"{len(result.missing)} rounds are" if len(names) > 1 else "1 round is"
+    some = " Means are over replicates that have all of theirs." if plan.replicates > 1 else ""
+    yield f"{left_out}{many} missing: {'; '.join(names)}.{some}"
