@@ -28,6 +28,11 @@ def table(*rows, keys=1, unit=1, footer=""):
     return Table(title="A title", columns=heads, rows=cells, keys=keys, unit=unit, footer=footer)
 
 
+def test_every_line_of_a_footer_is_indented():
+    drawn = text((table(["a", "b"], ["c", "1"], footer="words " * 8),), width=20)
+    assert drawn.splitlines()[-3:] == ["  words words words"] * 2 + ["  words words"]
+
+
 def test_numbers_line_up_under_their_head():
     drawn = text((table(["", "lost", "gained"], ["cat", "0.1", "10.25"], ["a frog", "1.25", "3"]),))
     assert drawn.splitlines() == [

@@ -82,7 +82,7 @@ def _parts(block: Block, width: int) -> "Iterator[RenderableType]":
                 yield ""
             yield _table(table, columns)
         if block.footer:
-            yield _words(f"  {block.footer}", "quiet")
+            yield _indented(_words(block.footer, "quiet"))
 
 
 def _list(items: tuple[str, ...]) -> "RenderableType":
@@ -92,6 +92,12 @@ def _list(items: tuple[str, ...]) -> "RenderableType":
     for item in items:
         drawn.add_row("  ·", _words(item, "plain"))
     return drawn
+
+
+def _indented(words: "Text") -> "RenderableType":
+    from rich.padding import Padding
+
+    return Padding(words, (0, 0, 0, 2))
 
 
 def _words(raw: str, tone: Tone) -> "Text":
