@@ -199,6 +199,14 @@ def test_undefined_metrics_are_nan_without_an_interval_and_named_in_the_notes():
     assert any("win_loss_ratio is undefined (0/0)" in note for note in found.notes)
 
 
+def test_bare_labels_are_answered_with_what_to_make_of_them():
+    labels = np.array([0, 1])
+    with pytest.raises(
+        InputError, match=r"got ndarray\. Make labels or scores into `Predictions\("
+    ):
+        compare(labels, labels)
+
+
 def test_a_model_that_is_compared_with_itself_is_noticed():
     old, new = made.generations(rows=20)
     same = "Every score is the same in monday → again: "

@@ -9,7 +9,7 @@ from dynsnap.comparison._bootstrap import Bootstrap
 from dynsnap.comparison._count import AlignedBlocks, Counted, InMemory, Spread, count
 from dynsnap.comparison._label_sets import refuse_strange_labels
 from dynsnap.comparison._results import Comparison
-from dynsnap.errors import PlanError
+from dynsnap.errors import InputError, PlanError
 from dynsnap.predictions import Predictions, align, names_of_files, read, stream
 
 TWIN = "noise floor"
@@ -54,6 +54,7 @@ def compare(
     Raises:
         ComparisonError: The generations share no inputs or contradict each other.
         FileError: A file cannot be read.
+        InputError: A generation is neither predictions nor a file.
         PlanError: A setting does not make sense.
 
     Example:
@@ -68,6 +69,13 @@ def compare(
     bootstrap = Bootstrap(confidence=confidence, resamples=resamples, seed=seed)
     _check_share(minority_share)
     given = [*generations] if noise_floor is None else [*generations, noise_floor]
+    for each in given:
+        if not isinstance(each, Predictions | str | Path):
+            raise InputError(
+                "A generation must be `Predictions` or the name of a file, got "
+                f"{type(each).__name__}. Make labels or scores into `Predictions(ids=..., "
+                "classes=..., labels=..., truth=...)`."
+            )
     titles = _titles(generations, names)
     if noise_floor is not None:
         titles = (*titles, TWIN)
