@@ -285,7 +285,8 @@ def test_wrong_settings_are_refused_by_name():
     old, new = made.generations(rows=10)
     for wrong, message in [
         ({"confidence": 1.0}, r"`confidence` must lie between 0 and 1, got 1"),
-        ({"resamples": 0}, r"`resamples` must be at least 1, got 0"),
+        ({"resamples": 0}, r"`resamples` must be between 1 and 100,000, got 0\."),
+        ({"resamples": 3_000_000}, r"`resamples` must be between 1 and 100,000, got 3,000,000\."),
         ({"minority_share": 0}, r"`minority_share` must lie between 0 and 1, got 0"),
         ({"names": ["a", "a"]}, r"`names` must be different"),
         ({"names": ["a"]}, r"There are 2 generations, but 1 names"),

@@ -17,6 +17,7 @@ from dynsnap.errors import PlanError
 Metrics: TypeAlias = Mapping[str, Floats]  # by name
 Formula: TypeAlias = Callable[..., Metrics]
 
+MOST_RESAMPLES = 100_000  # every draw of every block is in memory: some 3 GB
 _AT_ONCE = 1 << 21  # numbers that are resampled together, about 16 MB
 
 # Multiplications that OpenBLAS leaves to one thread, and columns of which these are taken.
@@ -54,8 +55,11 @@ class Bootstrap:
     def __post_init__(self) -> None:
         if not 0 < self.confidence < 1:
             raise PlanError(f"`confidence` must lie between 0 and 1, got {self.confidence:g}.")
-        if self.resamples < 1:
-            raise PlanError(f"`resamples` must be at least 1, got {self.resamples}.")
+        if not 1 <= self.resamples <= MOST_RESAMPLES:
+            raise PlanError(
+                f"`resamples` must be between 1 and {MOST_RESAMPLES:,}, got {self.resamples:,}. "
+                "Intervals hardly change beyond some thousands."
+            )
 
     def sampled(self, formula: Formula, *sums: Floats) -> Sampled:
         """A formula of sums (groups, blocks, columns): of all blocks, and of draws of them."""
