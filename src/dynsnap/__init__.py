@@ -21,6 +21,7 @@ _HOMES = {
     "Predictions": "dynsnap.predictions",
     "align": "dynsnap.predictions",
     "read": "dynsnap.predictions",
+    "stand": "dynsnap.predictions",
     "compare": "dynsnap.comparison",
     "DynSnapClassifier": "dynsnap.estimator",
     "EnsemblePlan": "dynsnap.ensemble",
@@ -36,11 +37,22 @@ if TYPE_CHECKING:
     from dynsnap.predictions import Predictions as Predictions
     from dynsnap.predictions import align as align
     from dynsnap.predictions import read as read
+    from dynsnap.predictions import stand as stand
 
 
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
-        return getattr(importlib.import_module(_HOMES[name]), name)
+        try:
+            return getattr(importlib.import_module(_HOMES[name]), name)
+        except ModuleNotFoundError as error:
+            library = (error.name or __name__).partition(".")[0]
+            if library == __name__:
+                raise
+            raise ModuleNotFoundError(
+                f"{name} needs {library}, which is not installed. Install it with: "
+                "pip install 'dynsnap[torch]', or 'dynsnap[boost]'",
+                name=library,
+            ) from error
     if name in _ROOMS:
         return importlib.import_module(f"dynsnap.{name}")
     raise AttributeError(f"module 'dynsnap' has no attribute {name!r}")

@@ -127,6 +127,15 @@ def test_using_the_core_loads_nothing_heavy():
     assert not loaded_after(code) & {*HEAVY, "click"}
 
 
+def test_a_library_that_is_not_installed_is_named_with_what_brings_it():
+    program = "import sys\nsys.modules['sklearn'] = None\nfrom dynsnap import DynSnapClassifier"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stderr.endswith(
+        "ModuleNotFoundError: DynSnapClassifier needs sklearn, which is not installed. "
+        "Install it with: pip install 'dynsnap[torch]', or 'dynsnap[boost]'\n"
+    )
+
+
 def test_help_imports_no_numpy_and_no_command():
     code = "\n".join(
         [
