@@ -1,5 +1,7 @@
 """Results that are small enough to be committed, and still say all that the study found."""
 
+import shutil
+
 import numpy as np
 import pytest
 
@@ -101,6 +103,23 @@ def test_results_are_replaced_and_what_is_stale_goes(run, tmp_path):
     stale.write_bytes(b"")
     study.publish(run, tmp_path)
     assert not stale.exists()
+
+
+def test_what_was_seen_of_another_training_goes_too(run, tmp_path):
+    bare = tmp_path / "bare"
+    shutil.copytree(run, bare, ignore=shutil.ignore_patterns("rounds"))
+    for folder, seen in ((run, True), (bare, False)):
+        assert dynsnap("publish", str(folder), str(tmp_path / "kept")).exit_code == 0
+        assert (tmp_path / "kept/training.npz").exists() is seen
+
+
+def test_a_damaged_study_file_is_refused_before_anything_is_written(run, tmp_path):
+    damaged = tmp_path / "damaged"
+    shutil.copytree(run, damaged)
+    (damaged / "study.toml").write_text("[")
+    ended = dynsnap("publish", str(damaged), str(tmp_path / "kept"))
+    assert ended.exit_code == 2
+    assert not (tmp_path / "kept").exists()
 
 
 def test_what_cannot_be_published_is_refused(run, tmp_path):

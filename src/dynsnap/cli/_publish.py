@@ -1,6 +1,5 @@
 """`dynsnap publish`: the results of a finished study, small enough to share."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -24,16 +23,14 @@ def publish(run: Path, target: Path) -> None:
         dynsnap publish runs/mine results/mine
         dynsnap report results/mine
     """
-    kept = [*study.publish(run, target), *_training(run, target)]
-    size = sum(path.stat().st_size for path in kept) / 1e6
-    click.echo(f"{len(kept)} files, {size:.1f} MB, in {target}.")
-
-
-def _training(run: Path, target: Path) -> Iterator[Path]:
-    """What is seen of the rounds, as far as they are there."""
-    if not (run / "study.toml").is_file():
-        return
-    seen = Training.of(run, study.read_study(run / "study.toml"))
+    # Read before anything is written: a study file that is damaged must not be copied first.
+    file = run / "study.toml"
+    seen = Training.of(run, study.read_study(file)) if file.is_file() else Training()
+    kept = list(study.publish(run, target))
     if seen.curves:
         seen.write(target / FILE)
-        yield target / FILE
+        kept.append(target / FILE)
+    else:  # what is there is of another study
+        (target / FILE).unlink(missing_ok=True)
+    size = sum(path.stat().st_size for path in kept) / 1e6
+    click.echo(f"{len(kept)} files, {size:.1f} MB, in {target}.")
