@@ -1,9 +1,11 @@
 """Checks on what callers hand in: one property each, in the caller's own words."""
 
+from numbers import Real
+
 import numpy as np
 
 from dynsnap._types import AnyArray, Floats
-from dynsnap.errors import InputError
+from dynsnap.errors import InputError, PlanError
 
 SUM_TOLERANCE = 0.01  # how far the sum of a row of probabilities may be from one: 3 × 0.33 passes
 SUM_LIMIT = SUM_TOLERANCE + 1e-6  # float sums of such values end up on either side
@@ -127,3 +129,9 @@ def weights(array: AnyArray, *, of: str, size: int) -> Floats:
     if found.min() < 0 or largest == 0:
         raise InputError("`weights` must not be negative, and at least one must be above 0.")
     return np.asarray(found / largest, dtype=np.float64)  # a sum of huge weights would overflow
+
+
+def margin(value: float) -> None:
+    """Raise unless a class may be granted this margin."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= value <= 1:
+        raise PlanError(f"`margin` must be between 0 and 1, got {value!r}.")

@@ -137,7 +137,7 @@ def test_numbers_are_found_through_a_table_as_by_hashing(first, second):
         Predictions(ids=ids, classes=["x"], labels=[0] * len(ids)).id_column
         for ids in (first, second)
     ]
-    places = _join._places(*columns).tolist()
+    places = _join.places_in(*columns).tolist()
     assert places == [second.index(each) if each in second else -1 for each in first]
 
 

@@ -1,5 +1,7 @@
 """Ensembles that carry members over, against the definition written out by hand."""
 
+import csv
+import dataclasses
 import itertools
 import re
 
@@ -13,6 +15,7 @@ from dynsnap.data import GrowthPlan, Pool, grow
 from dynsnap.ensemble import Rolling, Round, best, combine, judged, method, serial, survivors
 from dynsnap.errors import InputError, PlanError
 from dynsnap.study import Ensemble, Ledger, open_stream, read_study
+from dynsnap.study._views import views
 from tests.cli.studies import TINY, contents, dynsnap
 from tests.study.test_waves import Memory
 
@@ -334,3 +337,82 @@ def test_what_is_wrong_with_a_rolling_study_is_said_in_one_line(tmp_path, change
     assert ended.stderr.count("\n") == 1
     assert not (tmp_path / "run/rounds").exists() or not list((tmp_path / "run/rounds").iterdir())
     assert re.search(message, ended.stderr), ended.stderr
+
+
+@pytest.mark.parametrize("how", ["average", "majority"])
+@pytest.mark.parametrize("rolling", [None, Rolling(carry=0.5)])
+def test_answers_stand_from_generation_to_generation(rolling, how):
+    stream = a_stream()
+    ledger = Ledger(Made(stream), Memory(), None, stream)
+    plain = method("dynsnap-cyc", epochs=8, members=6, snapshots=4)
+    plain = dataclasses.replace(plain, rolling=rolling)
+    wary = dataclasses.replace(plain, name="standing", margin=0.1)
+    both = [
+        [Ensemble(method=one, generation=number) for number in (1, 2, 3)] for one in (plain, wary)
+    ]
+    ledger.grow([*both[0], *both[1]], engine=serial, seed=0)
+    pools = {name: stream.evaluation[name] for name in ("test", "late")}
+    said = [
+        {
+            (name, one.generation): made
+            for one in line
+            for name, _, made in views(ledger, one, pools, [how])
+        }
+        for line in both
+    ]
+    for name in pools:
+        deployed = said[0][name, 1]
+        np.testing.assert_array_equal(said[1][name, 1].scores, deployed.scores)
+        for number in (2, 3):
+            deployed = predictions.stand(deployed, said[0][name, number], margin=0.1)
+            found = said[1][name, number]
+            np.testing.assert_allclose(found.scores, deployed.scores, atol=1e-6)
+            np.testing.assert_array_equal(found.labels, deployed.labels)
+    assert [ledger.specs(one) for one in both[0]] == [ledger.specs(one) for one in both[1]]
+
+
+STANDING = (
+    TINY.replace("late = { 6 = 2 }", "late = { 6 = 2 }\n")
+    + """
+[[variant]]
+name = "standing"
+method = "dynsnap-cyc"
+margin = 0.3
+
+[[sweep]]
+over = "margin"
+values = [0, 0.3, 1.0]
+"""
+)
+
+
+def test_a_study_lets_answers_stand_at_no_further_training(tmp_path):
+    (tmp_path / "study.toml").write_text(STANDING)
+    ended = dynsnap("run", tmp_path / "study.toml", "--out", tmp_path / "run", "-q")
+    assert ended.exit_code == 0, ended.stderr
+    held = tmp_path / "run/predictions"
+    for folder in (held, held / "late"):
+        said = [predictions.read(folder / f"dynsnap-cyc-average-g{i}.parquet") for i in (1, 2)]
+        made = predictions.read(folder / "standing-average-g2.parquet")
+        np.testing.assert_array_equal(made.labels, predictions.stand(*said, margin=0.3).labels)
+    rows = {
+        (row["method"], row["metric"]): float(row["value"])
+        for row in csv.DictReader((tmp_path / "run/table.csv").open())
+        if row["value"]
+    }
+    assert rows["standing", "retrain_cost"] == rows["dynsnap-cyc", "retrain_cost"]
+    points = {
+        row["point"]: float(row["value"])
+        for row in csv.DictReader((tmp_path / "run/sweeps.csv").open())
+        if row["metric"] == "consistency"
+    }
+    assert points["0"] == rows["dynsnap-cyc", "consistency"]
+    assert points["0.3"] == rows["standing", "consistency"]
+    assert points["0"] < points["0.3"] <= points["1"]
+
+
+def test_a_margin_out_of_range_is_refused_by_name(tmp_path):
+    (tmp_path / "study.toml").write_text(STANDING.replace("margin = 0.3", "margin = 3"))
+    ended = dynsnap("run", tmp_path / "study.toml", "--out", tmp_path / "run", "-q")
+    assert ended.exit_code == 2
+    assert "`margin` must be between 0 and 1, got 3" in ended.stderr

@@ -52,6 +52,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "dynsnap.cli._gate:gate",
         "Let a retrained model through, or not: an exit code for CI.",
     ),
+    "stand": (
+        "dynsnap.cli._stand:stand",
+        "Let deployed answers stand, unless another one is clearly better.",
+    ),
     "audit": (
         "dynsnap.cli._audit:audit",
         "Check the paper's theorems on the members of two ensembles.",

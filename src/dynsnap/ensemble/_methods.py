@@ -4,6 +4,7 @@ import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
+from dynsnap import _check
 from dynsnap.ensemble._combine import COMBINATIONS, Combination
 from dynsnap.ensemble._plan import Beta, EnsemblePlan, Size, check_count
 from dynsnap.ensemble._recipe import Recipe
@@ -22,6 +23,8 @@ class Method:
         plan: Which members it keeps of them.
         combinations: How its members may be combined. They all agree where there is one member.
         rolling: How it starts from the members of the last generation; None for a fresh start.
+        margin: By how much another class must be ahead for an answer of the last generation to
+            fall: see `dynsnap.stand`.
     """
 
     name: str
@@ -29,6 +32,7 @@ class Method:
     plan: EnsemblePlan
     combinations: tuple[Combination, ...] = COMBINATIONS
     rolling: Rolling | None = None
+    margin: float = 0.0
 
     def __post_init__(self) -> None:
         # A name becomes part of a file name.
@@ -50,6 +54,7 @@ class Method:
                 f"{self.name}: the plan counts on {self.plan.snapshots} snapshots from each round, "
                 f"but the recipe yields {self.recipe.members}. Make them equal."
             )
+        _check.margin(self.margin)
         if self.rolling is not None:
             self.rolling.carried(self.plan.size)  # raises where nobody would be
 
@@ -177,6 +182,7 @@ def method(
     dropout: float = 0.1,
     beta: Beta = "mean",
     rolling: Rolling | None = None,
+    margin: float = 0.0,
     tolerance: float | None = None,
     most_rounds: int | None = None,
 ) -> Method:
@@ -191,6 +197,7 @@ def method(
         dropout: Share of units that mcdropout drops.
         beta: Pruning of both DynSnaps, and of what is new in a rolling ensemble.
         rolling: How a rolling ensemble carries members over.
+        margin: By how much another class must be ahead for a deployed answer to fall.
         tolerance: With "auto": what another round must be expected to gain; see `EnsemblePlan`.
         most_rounds: With "auto": the most rounds.
 
@@ -211,7 +218,7 @@ def method(
         tolerance=tolerance,
         most_rounds=most_rounds,
     )
-    return makers[name](name, settings)
+    return replace(makers[name](name, settings), margin=margin)
 
 
 def methods(

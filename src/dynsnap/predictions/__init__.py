@@ -6,10 +6,12 @@ from dynsnap.predictions._predictions import Predictions
 from dynsnap.predictions._read import read
 from dynsnap.predictions._report import AlignmentReport
 from dynsnap.predictions._schema import ColumnNames
+from dynsnap.predictions._stand import MARGIN, stand, standing
 from dynsnap.predictions._stream import AlignedStream, stream
 from dynsnap.predictions._write import write
 
 __all__ = [
+    "MARGIN",
     "Aligned",
     "AlignedStream",
     "AlignmentReport",
@@ -19,6 +21,8 @@ __all__ = [
     "align",
     "names_of_files",
     "read",
+    "stand",
+    "standing",
     "stream",
     "write",
 ]

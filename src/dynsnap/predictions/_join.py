@@ -66,7 +66,7 @@ def join(columns: Sequence[pa.Array]) -> Join:
             lacking=(nothing,) * len(columns),
             same_order=True,
         )
-    places = [_places(first, other) for other in others]
+    places = [places_in(first, other) for other in others]
     kept = np.logical_and.reduce([place >= 0 for place in places])
     rows = [np.flatnonzero(kept), *(place[kept] for place in places)]
     missing, lacking = _missing(columns, places)
@@ -87,8 +87,10 @@ def first_few(lacking: Iterable[Lacking]) -> tuple[Lacking, ...]:
     return tuple(sorted(lacking)[:EXAMPLES])
 
 
-def _places(ids: pa.Array, among: pa.Array) -> Positions:
+def places_in(ids: pa.Array, among: pa.Array) -> Positions:
     """Where each id stands in another column; -1 for those that are not there."""
+    if ids.type != among.type:
+        ids, among = as_text(ids), as_text(among)
     if pa.types.is_integer(among.type) and len(among):
         wanted, numbers = ids.to_numpy(), among.to_numpy()
         low, high = int(numbers.min()), int(numbers.max())

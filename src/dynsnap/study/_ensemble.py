@@ -39,6 +39,11 @@ class Ensemble:
         return replace(self, generation=self.generation - 1)
 
     @property
+    def earlier(self) -> "list[Ensemble]":
+        """The same ensemble in all generations before, oldest first."""
+        return [replace(self, generation=number) for number in range(1, self.generation)]
+
+    @property
     def open_ended(self) -> bool:
         """Whether it takes the rounds themselves to know how many it needs."""
         plan = self.method.plan

@@ -15,7 +15,7 @@ from dynsnap.ensemble import (
 from dynsnap.errors import PlanError, did_you_mean
 from dynsnap.study._sections import Section
 
-SWEPT = ("members", "beta", "snapshots", "window", "carry")
+SWEPT = ("members", "beta", "snapshots", "window", "carry", "margin")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,8 +23,8 @@ class Sweep:
     """One setting of a method varied, all else equal.
 
     Attributes:
-        over: The setting: "members" (the paper's m), "beta", "snapshots" (N), "window" (T/N) or
-            "carry".
+        over: The setting: "members" (the paper's m), "beta", "snapshots" (N), "window" (T/N),
+            "carry" or "margin".
         points: Each value, as text, with the method that it gives.
         combination: How the members are combined.
     """
@@ -46,6 +46,7 @@ class Defaults:
         beta: The paper's β, or "mean" for its β*.
         dropout: Share of units that mcdropout drops.
         rolling: How a rolling ensemble carries members over.
+        margin: By how much another class must be ahead for a deployed answer to fall.
         tolerance: What another round must gain where members are "auto".
         most_rounds: The most rounds there.
     """
@@ -56,6 +57,7 @@ class Defaults:
     beta: Any = "mean"
     dropout: float = 0.1
     rolling: Rolling = field(default_factory=Rolling)
+    margin: float = 0.0
     tolerance: float | None = None
     most_rounds: int | None = None
 
@@ -68,6 +70,7 @@ class Defaults:
             snapshots=section.take("snapshots", int, self.snapshots),
             beta=section.take_any("beta", self.beta),
             dropout=section.take("dropout", float, self.dropout),
+            margin=section.take("margin", float, self.margin),
             tolerance=section.take("tolerance", float, self.tolerance),
             most_rounds=section.take("most_rounds", int, self.most_rounds),
         )
@@ -101,6 +104,7 @@ class Defaults:
             beta=self.beta,
             dropout=self.dropout,
             rolling=self.rolling,
+            margin=self.margin,
             **self.automatic,
         )
 
@@ -150,7 +154,8 @@ def read_sweep(section: Section, defaults: Defaults) -> Sweep:
             f"{section.where}: a sweep over `{over}` is not over `method` = {base!r}. "
             f"{did_you_mean(base, known)}"
         )
-    settings_of = ["epochs", "members", "snapshots", "beta", "window", "tolerance", "most_rounds"]
+    settings_of = ["epochs", "members", "snapshots", "beta", "window", "margin"]
+    settings_of += ["tolerance", "most_rounds"]
     if base == "rolling":
         settings_of += ["carry", "lag", "refresh", "agreement", "class_aware"]
     fixed = {key: section.take_any(key) for key in settings_of if key != over}
@@ -198,6 +203,7 @@ def _dynsnap(name: str, schedule: str, settings: Defaults) -> Method:
             beta=settings.beta,
             **settings.automatic,
         ),
+        margin=settings.margin,
     )
 
 

@@ -1,18 +1,18 @@
 """Ensembles as views of stored rounds: any method, any combination, at no further training."""
 
-import itertools
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from dynsnap import predictions
+from dynsnap._types import Scores
 from dynsnap.data import Pool, Stream
 from dynsnap.ensemble import Combination, Method, combine, cost
 from dynsnap.errors import FileError
-from dynsnap.predictions import Predictions
+from dynsnap.predictions import Predictions, standing
 from dynsnap.study._cast import UNTOUCHED
 from dynsnap.study._ensemble import Ensemble
 from dynsnap.study._plan import StudyPlan
@@ -94,21 +94,45 @@ def views(
     pools: Mapping[str, Pool],
     combinations: Iterable[Combination],
 ) -> Iterator[tuple[str, Combination, Predictions]]:
-    """What an ensemble says about each evaluation set, combined in each way."""
-    cast = ledger.casting.of(ensemble)
-    said = {name: ledger.casting.scores(cast, name) for name in pools}
-    known = ledger.casting.heeded(ensemble)
-    for (name, pool), how in itertools.product(pools.items(), combinations):
-        scores = combine(said[name], how=how, weights=cast.accuracy, known=known)
-        made = Predictions(
-            ids=pool.ids,
-            classes=pool.classes,
-            # Single precision is what the members were stored with, and half the file.
-            scores=scores.astype(np.float32),
-            truth=np.asarray(pool.labels),
-            slices=pool.slices,
-        )
-        yield name, how, made
+    """What an ensemble says about each evaluation set, combined in each way.
+
+    With a margin, on top of what the generations before it have answered.
+    """
+    line = [*ensemble.earlier, ensemble] if ensemble.method.margin else [ensemble]
+    for name, pool in pools.items():
+        voices = [_Voices(ledger, one, name) for one in line]
+        for how in combinations:
+            made = Predictions(
+                ids=pool.ids,
+                classes=pool.classes,
+                scores=_said(voices, how),
+                truth=np.asarray(pool.labels),
+                slices=pool.slices,
+            )
+            yield name, how, made
+
+
+class _Voices:
+    """What the members of an ensemble say about one evaluation set."""
+
+    def __init__(self, ledger: Ledger, ensemble: Ensemble, name: str) -> None:
+        cast = ledger.casting.of(ensemble)
+        self._scores, self._weights = ledger.casting.scores(cast, name), cast.accuracy
+        self._known = ledger.casting.heeded(ensemble)
+        self.margin = ensemble.method.margin
+
+    def together(self, how: Combination) -> Scores:
+        return combine(self._scores, how=how, weights=self._weights, known=self._known)
+
+
+def _said(voices: Sequence[_Voices], how: Combination) -> Scores:
+    """What is answered in the last of these generations, in each of which old answers stand."""
+    # Single precision is what the members were stored with, and half the file.
+    scores = voices[0].together(how).astype(np.float32)
+    for one in voices[1:]:
+        deployed = scores.argmax(axis=1)
+        scores = standing(one.together(how), deployed, margin=one.margin).astype(np.float32)
+    return scores
 
 
 def write_predictions(
@@ -124,6 +148,8 @@ def write_predictions(
     for ensemble in ledger.grown:
         if ensemble.method != plan.baseline and ensemble.method not in plan.methods:
             continue  # a point of a sweep
+        if ensemble.method.margin and not ledger.has(ensemble.earlier):
+            continue  # what it stands on is not there
         asked = {"test": pools["test"]} if ensemble.twin else pools
         for name, how, made in views(ledger, ensemble, asked, plan.combinations):
             path = shelf.path(ensemble, how, late=name == "late")

@@ -1,17 +1,18 @@
 """Lines over time, over a setting, or over epochs; and points against cost."""
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import Literal, TypeAlias
 
 from dynsnap.report.figures._drawing import (
-    SERIES,
     Dot,
     Figure,
     Shape,
     Stroke,
     Text,
+    Tone,
     fitted,
     ticks,
     width_of,
@@ -25,7 +26,7 @@ _SHAPES: tuple[_Shape, ...] = ("circle", "square", "diamond")
 _BESIDE = 130.0  # room for names to the right of the last point
 _NAMES = 12  # that the usual height has room for
 _LINE = 14.0  # of height, for each more
-_DASH = 16.0
+_DASH = 20.0
 
 
 def chart(
@@ -96,8 +97,8 @@ def chart(
         y = frame.y(level.y)
         ends = ((frame.left, y), (frame.left + frame.width, y))
         shapes.append(Stroke(points=ends, tone=level.tone, dashed=True, width=1.5))
-    for place, one in enumerate(series):
-        shapes += _drawn(frame, one, _shape(place), said)
+    for one, shape in zip(series, _shapes(series), strict=True):
+        shapes += _drawn(frame, one, shape, said)
     shapes += _names(frame, series) if named_points else _key(series, levels)
     return Figure(
         name=name,
@@ -170,8 +171,21 @@ def _axes(
     return shapes
 
 
-def _shape(place: int) -> _Shape:
-    return _SHAPES[place // len(SERIES) % 3 or place % 3]
+def _shapes(series: Sequence[Series]) -> list[_Shape]:
+    """A shape for the marks of each series; those of one colour have different ones, if they can.
+
+    Example:
+        >>> alike = Series(name="one of two", points=(), tone="one")
+        >>> _shapes([alike, alike])
+        ['circle', 'square']
+    """
+    taken: Counter[tuple[Tone, _Shape]] = Counter()
+    found: list[_Shape] = []
+    for place, one in enumerate(series):
+        turned = _SHAPES[place % 3 :] + _SHAPES[: place % 3]
+        found.append(min(turned, key=lambda shape: taken[one.tone, shape]))
+        taken[one.tone, found[-1]] += 1
+    return found
 
 
 def _drawn(frame: Frame, one: Series, shape: _Shape, said: Callable[[float], str]) -> list[Shape]:
@@ -218,6 +232,7 @@ def _key(series: Sequence[Series], levels: Sequence[Level]) -> list[Shape]:
     """What each series and level is, as it is drawn."""
     shapes: list[Shape] = []
     x = 62.0
+    marks = _shapes(series)
     shown: list[Series | Level] = [*series, *levels]
     for place, one in enumerate(shown):
         word = fitted(one.name, 230)
@@ -227,14 +242,14 @@ def _key(series: Sequence[Series], levels: Sequence[Level]) -> list[Shape]:
         elif one.joined:
             shapes.append(Stroke(points=ends, tone=one.tone, width=3))
         else:
-            shapes.append(Dot(x=x + 8, y=30, tone=one.tone, shape=_shape(place)))
+            shapes.append(Dot(x=x + 8, y=30, tone=one.tone, shape=marks[place]))
         shapes.append(Text(x=x + 21, y=34, text=word, size=12))
         x += 21 + width_of(word) + 18
     return shapes
 
 
 def _names(frame: Frame, series: Sequence[Series]) -> list[Shape]:
-    """The name of each series beside its last point; of lines, with a dash of their colour."""
+    """The name of each series beside its last point; of lines, with a piece of them."""
     lines = _lines(series)
     dash = _DASH if lines else 0.0
     ends = [(frame.x(one.points[-1].x) + dash, frame.y(one.points[-1].y)) for one in series]
@@ -244,12 +259,12 @@ def _names(frame: Frame, series: Sequence[Series]) -> list[Shape]:
     texts = beside(names, bounds, lines=_intervals(frame, series), right_only=lines)
     shapes: list[Shape] = []
     # Names come from the top down.
-    for text, (_, one) in zip(
-        texts, sorted(zip(ends, series, strict=True), key=_height), strict=True
-    ):
+    ordered = sorted(zip(ends, series, _shapes(series), strict=True), key=_height)
+    for text, (_, one, mark) in zip(texts, ordered, strict=True):
         if lines:
-            points = ((text.x - dash + 1, text.y - 4), (text.x - 4, text.y - 4))
-            shapes.append(Stroke(points=points, tone=one.tone, width=3))
+            first, last, y = text.x - dash + 1, text.x - 4, text.y - 4
+            shapes.append(Stroke(points=((first, y), (last, y)), tone=one.tone, width=1.8))
+            shapes.append(Dot(x=(first + last) / 2, y=y, tone=one.tone, shape=mark))
         shapes.append(text)
     return shapes
 
@@ -264,7 +279,7 @@ def _intervals(frame: Frame, series: Sequence[Series]) -> list[tuple[float, floa
     ]
 
 
-def _height(item: tuple[tuple[float, float], Series]) -> float:
+def _height(item: tuple[tuple[float, float], Series, _Shape]) -> float:
     return item[0][1]
 
 

@@ -1,0 +1,108 @@
+"""Deployed answers that stand: laws of the rows, and what is done with ids and classes."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dynsnap.errors import ComparisonError, InputError, PlanError
+from dynsnap.predictions import Predictions, stand, standing
+from tests import strategies
+
+MARGINS = st.floats(0, 1)
+
+
+@given(strategies.scored_pairs(), MARGINS)
+def test_an_answer_falls_exactly_where_another_is_ahead_by_more_than_the_margin(pair, margin):
+    new, _, deployed = pair
+    rows = standing(new, deployed, margin=margin)
+    np.testing.assert_allclose(rows.sum(axis=1), 1)
+    assert (rows >= 0).all()
+    for row, scores, old in zip(rows, new, deployed, strict=True):
+        ahead = max(scores) - scores[old]
+        if ahead > margin + 1e-9:
+            assert row.argmax() == scores.argmax()
+        elif ahead < margin - 1e-9:
+            assert row.argmax() == old
+
+
+@given(strategies.scored_pairs(), MARGINS, MARGINS)
+def test_a_larger_margin_lets_no_more_answers_fall(pair, one, other):
+    new, _, deployed = pair
+    low, high = sorted((one, other))
+    few, many = (standing(new, deployed, margin=margin).argmax(axis=1) for margin in (high, low))
+    assert ((few == deployed) | (many != deployed)).all()
+
+
+@given(strategies.scored_pairs())
+def test_without_a_margin_nothing_changes_and_with_all_of_it_nobody_falls(pair):
+    new, _, deployed = pair
+    np.testing.assert_array_equal(standing(new, deployed, margin=0), new)
+    # A class that is certain is ahead of one that is impossible by exactly the margin: a tie.
+    certain = (new.max(axis=1) == 1) & (new.argmax(axis=1) < deployed)
+    kept = standing(new, deployed, margin=1).argmax(axis=1) == deployed
+    assert (kept | certain).all()
+
+
+@given(strategies.scored_pairs(), MARGINS)
+def test_rows_that_nothing_is_deployed_for_stay_as_they_are(pair, margin):
+    new, _, deployed = pair
+    deployed = np.where(np.arange(len(new)) % 2, deployed, -1)
+    rows = standing(new, deployed, margin=margin)
+    np.testing.assert_array_equal(rows[::2], new[::2])
+
+
+def test_old_answers_are_found_by_id_and_by_the_names_of_classes():
+    old = Predictions(ids=["3", "1"], classes=["dog", "cat"], labels=["cat", "dog"])
+    new = Predictions(
+        ids=[1, 2, 3],
+        classes=["cat", "dog"],
+        scores=[[0.55, 0.45], [0.55, 0.45], [0.45, 0.55]],
+        truth=["cat", "cat", "dog"],
+        weights=[1, 2, 3],
+    )
+    made = stand(old, new, margin=0.2)
+    assert made.names_of(made.labels).tolist() == ["dog", "cat", "cat"]
+    assert made.ids.tolist() == [1, 2, 3]
+    assert made.truth.tolist() == [0, 0, 1] and made.weights.tolist() == [1, 2, 3]
+    assert "ahead by more than 0.2" in made.notes[-1]
+    assert new.labels.tolist() == [0, 0, 1]  # what was handed in is as it was
+
+
+def test_an_old_class_that_the_new_model_does_not_know_cannot_stand():
+    old = Predictions(ids=[1], classes=["eel"], labels=["eel"])
+    new = Predictions(ids=[1], classes=["cat", "dog"], scores=[[0.4, 0.6]])
+    assert stand(old, new, margin=1).labels.tolist() == [1]
+
+
+def test_labels_alone_do_not_say_how_far_ahead_an_answer_is():
+    both = [Predictions(ids=[1], classes=["cat"], labels=["cat"]) for _ in range(2)]
+    with pytest.raises(InputError, match=r"labels alone.*scores"):
+        stand(*both)
+
+
+def test_predictions_of_other_inputs_are_refused():
+    old = Predictions(ids=["a"], classes=["cat"], labels=["cat"])
+    new = Predictions(ids=["b"], classes=["cat"], scores=[[1.0]])
+    with pytest.raises(ComparisonError, match='old has "a"; new has "b"'):
+        stand(old, new)
+
+
+@pytest.mark.parametrize("margin", [-0.1, 1.1, float("nan"), True, "0.2"])
+def test_a_margin_that_makes_no_sense_is_refused(margin):
+    with pytest.raises(PlanError, match="`margin` must be between 0 and 1"):
+        standing(np.array([[1.0, 0.0]]), np.array([0]), margin=margin)
+
+
+@pytest.mark.parametrize(
+    ("deployed", "said"),
+    [
+        ([0.0], "float64 of the shape"),
+        ([0, 1], r"shape \(2,\)"),
+        ([2], "goes from 2 to 2"),
+        ([-2], "goes from -2"),
+    ],
+)
+def test_deployed_answers_that_are_no_columns_are_refused(deployed, said):
+    with pytest.raises(InputError, match=said):
+        standing(np.array([[1.0, 0.0]]), np.array(deployed))
