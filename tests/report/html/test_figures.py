@@ -1,10 +1,15 @@
+import itertools
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dynsnap.comparison import compare
-from dynsnap.report.figures import Level, Point, Series, chart, png, svg
-from dynsnap.report.figures._labels import beside
+from dynsnap.report.figures import Level, Point, Series, chart, png, svg, tones
+from dynsnap.report.figures._drawing import Dot
+from dynsnap.report.figures._labels import beside, stacked
 from dynsnap.report.html import comparison_page
 from tests.cli.helpers import NEW, OLD, dynsnap, refused
 from tests.comparison.made import generations
@@ -80,6 +85,27 @@ def test_names_stay_in_the_picture_even_if_they_cross_an_interval():
     crossing = [(300.0, 50.0, 302.0, 250.0)]
     (name,) = beside(points, (0.0, 0.0, 400.0, 300.0), lines=crossing)
     assert (name.anchor, name.x) == ("end", 381.0)
+
+
+@given(st.lists(st.floats(0, 300), min_size=1, max_size=20))
+def test_names_beside_the_ends_of_lines_come_in_their_order_and_do_not_touch(heights):
+    points = [(str(place), 50.0, y) for place, y in enumerate(heights)]
+    texts = list(stacked(points, (0.0, 0.0, 200.0, 300.0)))
+    assert [text.text for text in texts] == [
+        str(place) for place in np.argsort(heights, kind="stable")
+    ]
+    assert all(after.y - before.y > 13.99 for before, after in itertools.pairwise(texts))
+    assert all(10 < text.y < 297.01 for text in texts)
+
+
+def test_series_of_one_colour_have_marks_of_different_shapes():
+    names = [f"method {number}" for number in range(18)]
+    series = [Series(name=name, points=(Point(x=1, y=1),), tone=tone)
+              for name, tone in tones(names).items()]  # fmt: skip
+    made = chart(name="n", title="t", description="d", series=series, across="x", up="y",
+                 named_points=True)  # fmt: skip
+    marks = [(shape.tone, shape.shape) for shape in made.shapes if isinstance(shape, Dot)]
+    assert len(set(marks)) == 18
 
 
 def test_generations_are_told_apart_however_long_their_names_are():

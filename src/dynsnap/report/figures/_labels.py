@@ -1,6 +1,7 @@
 """Names beside points, where they cover neither marks nor each other."""
 
 from collections.abc import Iterator, Sequence
+from statistics import fmean
 from typing import TypeAlias
 
 from dynsnap.report.figures._drawing import Anchor, Text, fitted, width_of
@@ -18,11 +19,10 @@ def beside(
     bounds: Bounds,
     *,
     lines: Sequence[Bounds] = (),
-    right_only: bool = False,
 ) -> Iterator[Text]:
-    """A text for each named point, within these bounds; to the right only, where lines end there.
+    """A text for each named point, within these bounds.
 
-    Other lines are better not crossed, but no text goes far to avoid them.
+    Lines are better not crossed, but no text goes far to avoid them.
 
     Example:
         >>> [text.anchor for text in beside([("a", 50, 50), ("b", 54, 50)], (0, 0, 100, 100))]
@@ -30,10 +30,8 @@ def beside(
     """
     taken = [(x - _MARK, y - _MARK, x + _MARK, y + _MARK) for _, x, y in points]
     for name, x, y in sorted(points, key=lambda point: point[2]):
-        word = fitted(name, bounds[2] - x - 9 if right_only else 200, _SIZE)
+        word = fitted(name, 200, _SIZE)
         places = list(_around(x, y, width_of(word, _SIZE), bounds))
-        if right_only:
-            places = [place for place in places if place[0] == "start"]
         free = [at for at in places if not any(_overlap(at[1], other) for other in taken)]
         clear = (
             at
@@ -46,6 +44,30 @@ def beside(
         taken.append(box)
         at = {"start": box[0], "end": box[2], "middle": (box[0] + box[2]) / 2}[anchor]
         yield Text(x=at, y=box[3] - 3, text=word, anchor=anchor, size=_SIZE)
+
+
+def stacked(points: Sequence[tuple[str, float, float]], bounds: Bounds) -> Iterator[Text]:
+    """A text to the right of each named point, the highest first, as near as their order allows.
+
+    Example:
+        >>> [text.y for text in stacked([("b", 50, 52), ("a", 50, 50)], (0, 0, 100, 100))]
+        [48.0, 62.0]
+    """
+    # How far up each may move is what those above it leave: the means of those that would touch.
+    blocks: list[list[float]] = []
+    ordered = sorted(points, key=lambda point: point[2])
+    for place, (_, _, y) in enumerate(ordered):
+        blocks.append([y - place * _TALL])
+        while len(blocks) > 1 and fmean(blocks[-2]) > fmean(blocks[-1]):
+            touching = blocks.pop()
+            blocks[-1] += touching
+    starts = [fmean(block) for block in blocks for _ in block]
+    highest = bounds[1] + _TALL / 2
+    lowest = bounds[3] - _TALL / 2 - (len(ordered) - 1) * _TALL
+    for place, (start, (name, x, _)) in enumerate(zip(starts, ordered, strict=True)):
+        y = max(highest, min(lowest, start)) + place * _TALL
+        word = fitted(name, bounds[2] - x - 9, _SIZE)
+        yield Text(x=x + 9, y=y + _TALL / 2 - 3, text=word, anchor="start", size=_SIZE)
 
 
 def _around(x: float, y: float, wide: float, bounds: Bounds) -> Iterator[tuple[Anchor, Bounds]]:

@@ -17,7 +17,7 @@ from dynsnap.report.figures._drawing import (
     ticks,
     width_of,
 )
-from dynsnap.report.figures._labels import beside
+from dynsnap.report.figures._labels import beside, stacked
 from dynsnap.report.figures._plane import Frame, Level, Series, doublings
 
 _Shape: TypeAlias = Literal["circle", "square", "diamond"]
@@ -256,7 +256,9 @@ def _names(frame: Frame, series: Sequence[Series]) -> list[Shape]:
     right = frame.left + frame.width + _beside(series) - 4
     bounds = (frame.left, 0.0, right, frame.top + frame.height)
     names = [(one.name, *end) for one, end in zip(series, ends, strict=True)]
-    texts = beside(names, bounds, lines=_intervals(frame, series), right_only=lines)
+    texts = (
+        stacked(names, bounds) if lines else beside(names, bounds, lines=_intervals(frame, series))
+    )
     shapes: list[Shape] = []
     # Names come from the top down.
     ordered = sorted(zip(ends, series, _shapes(series), strict=True), key=_height)
