@@ -295,6 +295,22 @@ def test_comparing_files_of_a_run_folder_shows_its_inputs_too(run, tmp_path):
     assert not read(page.read_text()).images
 
 
+def test_what_a_long_stream_has_no_room_for_is_said():
+    metrics = ["accuracy", "consistency", *(f"accuracy_{g}" for g in range(1, 11))]
+    metrics += [f"{move}_{g}_{g + 1}" for g in range(1, 10) for move in ("gained", "lost")]
+    rows = [
+        Row(method=method, combination="average", metric=metric, value=0.5, cost=1.0)
+        for method in ("singlebase", "dynsnap-cyc")
+        for metric in metrics
+    ]
+    text = read(study_page(StudyFindings(name="long", rows=rows)).html).text
+    assert "lost 9→10" in text
+    assert "lost 1→2" not in text
+    assert "The last 3 of 9 pairs; `table.csv` has all." in text
+    assert "Between the first ACC and the next, some are left out." in text
+    assert "left out." not in read(study_page(findings()).html).text
+
+
 def test_another_method_can_be_looked_at(run, tmp_path):
     page = tmp_path / "page.html"
     assert dynsnap("report", run, "-q", "--html", page, "--method", "singlebase").exit_code == 0

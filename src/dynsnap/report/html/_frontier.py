@@ -65,7 +65,8 @@ def _table(found: Sequence[Standing], how: str, judged: bool) -> Markup:
     every = max((one.accuracies for one in found), key=len)
     numbers = [row.metric.removeprefix("accuracy_") for row in every]
     # Of a long stream, the first and the last say most.
-    shown = [*numbers[:1], *numbers[-(_EACH - 1) :]] if len(numbers) > _EACH else numbers
+    cut = len(numbers) > _EACH
+    shown = [*numbers[:1], *numbers[-(_EACH - 1) :]] if cut else numbers
     measures: list[tuple[str, str, _Measure]] = [
         ("ACC", catalogue["accuracy"].meaning, lambda one: one.accuracy),
         ("gained", catalogue["gained"].meaning, lambda one: one.gained),
@@ -102,7 +103,8 @@ def _table(found: Sequence[Standing], how: str, judged: bool) -> Markup:
             caption=f"Every method, members combined by {how.replace('_', ' ')}, in percent",
             heads=tuple(heads),
             rows=lines,
-            note="Gained, lost, CON and ACC-CON are means over pairs of generations.",
+            note="Gained, lost, CON and ACC-CON are means over pairs of generations."
+            + (" Between the first ACC and the next, some are left out." if cut else ""),
         )
     )
 

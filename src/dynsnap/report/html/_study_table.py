@@ -83,9 +83,10 @@ def by_pair(rows: Sequence[Row]) -> Markup | None:
     """What was gained and lost between each two generations; None where a table does not say."""
     how = preferred(rows)
     found = {(row.method, row.metric): row for row in rows if row.combination == how}
-    pairs = pairs_of(metric for _, metric in found)[:_PAIRS]
-    if not pairs:
+    every = pairs_of(metric for _, metric in found)
+    if not every:
         return None
+    pairs = every[-_PAIRS:]
     price = _Price.of(found.values())
     heads = [Head("method"), *price.heads()]
     for pair in pairs:
@@ -109,6 +110,9 @@ def by_pair(rows: Sequence[Row]) -> Markup | None:
             caption=f"Gained, lost and composite of each pair ({abbreviated(how)})",
             heads=tuple(heads),
             rows=lines,
+            note=f"The last {_PAIRS} of {len(every)} pairs; `table.csv` has all."
+            if len(every) > _PAIRS
+            else "",
         )
     )
 
