@@ -53,6 +53,15 @@ def test_a_student_is_an_ensemble_of_one_that_predicts(place):
     np.testing.assert_allclose(again.scores[rows], written.scores, atol=1e-6)
 
 
+@pytest.mark.parametrize("file", ["kept.toml", "run/table.csv"])
+def test_neither_study_nor_run_is_overwritten(place, file):
+    before = (place / file).read_bytes()
+    ended = dynsnap("distill", "kept.toml", "--out", "run", "-q", "--json", file)
+    assert ended.exit_code == 2
+    assert f"--json {file} would overwrite the input {file}" in ended.stderr
+    assert (place / file).read_bytes() == before
+
+
 def test_predictions_lie_beside_those_of_the_run(place):
     names = {path.as_posix() for path in contents(place / "run")}
     for generation in (1, 2):

@@ -2,7 +2,13 @@ from pathlib import Path
 
 import pytest
 
-from dynsnap.cli._options import claim_outputs, generation_names, parse_renames
+from dynsnap.cli._options import (
+    claim_outputs,
+    files_behind,
+    generation_names,
+    kept_in,
+    parse_renames,
+)
 from dynsnap.errors import FileError, PlanError
 
 
@@ -49,6 +55,23 @@ def test_an_output_never_overwrites_an_input(tmp_path):
     for output in (given, link):
         with pytest.raises(PlanError, match=r"--flips .* would overwrite the input"):
             claim_outputs([given], {"--flips": output})
+
+
+def test_an_output_never_overwrites_a_part_of_an_input(tmp_path):
+    part = tmp_path / "parts" / "1.parquet"
+    part.parent.mkdir()
+    part.touch()
+    for place in (part.parent, tmp_path / "parts/*.parquet", part.as_uri(), part.parent.as_uri()):
+        assert list(files_behind([place])) == [part]
+    assert list(files_behind([None, "s3://bucket/old", tmp_path / "empty"])) == [tmp_path / "empty"]
+
+
+def test_what_a_run_folder_holds_is_not_overwritten_but_reports_are(tmp_path):
+    kept = {"study.toml", "table.csv", "about.json", "rounds/1.npz", "predictions/a.parquet"}
+    for name in (*kept, "report.html", "size.json", "size.md"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    assert {str(path.relative_to(tmp_path)) for path in kept_in(tmp_path)} == kept
 
 
 def test_two_outputs_never_share_a_place(tmp_path):

@@ -178,6 +178,11 @@ def test_wrong_use_is_one_clear_line(run, arguments, code, message):
     assert message in refused("size", run, *arguments, code=code)
 
 
+def test_the_study_that_was_run_is_not_overwritten(run):
+    message = refused("size", run, "--json", run / "study.toml", code=2)
+    assert "would overwrite the input" in message
+
+
 def test_another_folder_is_one_clear_line(tmp_path):
     assert "not the folder of a run" in refused("size", tmp_path, code=3)
     (tmp_path / "study.toml").write_text("[study")

@@ -102,7 +102,7 @@ def compare(
         raise PlanError("Name at least two files of predictions, old before new.")
     titles = options.generation_names(files, names)
     outputs = {"--json": json_to, "--markdown": markdown_to, "--html": html_to, "--flips": flips_to}
-    options.claim_outputs([*files, noise_floor], outputs)
+    options.claim_outputs(options.files_behind([*files, noise_floor]), outputs)
     if flips_to is not None and flips_to.suffix.lower() not in (".parquet", ".pq"):
         raise PlanError(
             f"--flips writes Parquet, so it needs a file such as flips.parquet, got {flips_to}."

@@ -116,8 +116,8 @@ def distill(
     """
     if share is not None and second is None:
         raise PlanError("--share is what a second teacher counts for: name it, --second-teacher.")
-    _options.claim_outputs([], {"--json": json_to})
-    _, plan, folder = _execute.read_plan(study_file, data_path=data_path, out=out)
+    file, plan, folder = _execute.read_plan(study_file, data_path=data_path, out=out)
+    _options.claim_outputs([file, *_options.kept_in(folder)], {"--json": json_to})
     how = DistillPlan(
         method=plan.method(method_name),
         combination=combination,

@@ -102,7 +102,7 @@ def gate(
         raise PlanError("There is no rule to judge by. Give --rules, --at-least or --at-most.")
     titles = options.generation_names([old, new])
     outputs = {"--json": json_to, "--junit": junit_to, "--markdown": markdown_to, "--html": html_to}
-    options.claim_outputs([old, new, noise_floor, rules_file], outputs)
+    options.claim_outputs([*options.files_behind([old, new, noise_floor]), rules_file], outputs)
     options.claim_figures(svg_to, png_to)
     claim_inputs(inputs, html_to)
     rename = options.parse_renames(renames)

@@ -1,12 +1,13 @@
 """Options that several commands share, and where their output goes."""
 
+import contextlib
 import functools
 import json
 import math
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,11 +16,12 @@ import click
 from dynsnap import _files, report
 from dynsnap.errors import FileError, PlanError
 from dynsnap.predictions import AlignedStream, ColumnNames, names_of_files, stream
-from dynsnap.predictions._locate import is_uri
+from dynsnap.predictions._locate import is_uri, locate
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 STDOUT = Path("-")
+_KEPT = {".csv", ".toml", ".npz", ".parquet", ".ensemble"}
 
 
 class _Named(click.Path):
@@ -207,6 +209,24 @@ def _refuse_run_folder(place: Path) -> None:
         f"{place} is of a study, with the predictions of many ensembles. Name one file of each "
         f"generation{example}; or see all of them with: dynsnap report {folder}"
     )
+
+
+def files_behind(places: Iterable[Path | str | None]) -> Iterator[Path]:
+    """The files of this machine that places of predictions stand for."""
+    for place in places:
+        if place is None or (isinstance(place, str) and not place.lower().startswith("file:")):
+            continue  # another machine's: no output goes there
+        with contextlib.suppress(FileError):  # whoever reads it says so
+            found = locate(place)
+            parts = [found] if isinstance(found, Path) else [file.place for file in found.files]
+            yield from (part for part in parts if isinstance(part, Path))
+
+
+def kept_in(run: Path) -> Iterator[Path]:
+    """What a run folder holds that no report can bring back."""
+    for path in run.rglob("*"):
+        if path.suffix in _KEPT or path.name in ("about.json", "dynsnap.json"):
+            yield path
 
 
 def claim_outputs(inputs: Iterable[Path | str | None], outputs: Mapping[str, Path | None]) -> None:

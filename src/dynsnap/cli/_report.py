@@ -55,8 +55,7 @@ def report_command(
     """
     page_to = html_to or folder / "report.html"
     study.check_finished(folder)
-    kept = [path for path in folder.rglob("*") if path.suffix != ".html"]
-    options.claim_outputs(kept, {"--html": page_to})
+    options.claim_outputs(options.kept_in(folder), {"--html": page_to})
     options.claim_figures(svg_to, png_to)
     claim_inputs(inputs, page_to)
     found = findings(folder, method=method, inputs=inputs)

@@ -95,7 +95,7 @@ def size(
         dynsnap size runs/mine --method extbagging --at 5,10,20 --tolerance 0.002
         dynsnap size runs/mine --at 100 --extrapolate --json size.json
     """
-    options.claim_outputs([], {"--json": json_to, "--markdown": markdown_to})
+    options.claim_outputs(options.kept_in(folder), {"--json": json_to, "--markdown": markdown_to})
     sizes = _sizes(at)
     if not (folder / "study.toml").is_file():
         raise FileError(
