@@ -12,7 +12,17 @@ from hypothesis import strategies as st
 
 from dynsnap import predictions
 from dynsnap.data import GrowthPlan, Pool, grow
-from dynsnap.ensemble import Rolling, Round, best, combine, judged, method, serial, survivors
+from dynsnap.ensemble import (
+    Rolling,
+    Round,
+    best,
+    combine,
+    judged,
+    method,
+    round_key,
+    serial,
+    survivors,
+)
 from dynsnap.errors import InputError, PlanError
 from dynsnap.study import Ensemble, Ledger, open_stream, read_study
 from dynsnap.study._views import views
@@ -170,6 +180,41 @@ def test_carried_members_are_trained_on_from_where_they_were():
     assert len(trainer.asked) == asked  # all was known
 
 
+def test_new_rounds_go_on_from_the_best_member_of_each_old_round():
+    stream, rolling = a_stream(), Rolling(carry=0.25, onward=True, lag=1.0)
+    trainer, store = Made(stream), Memory()
+    ledger = Ledger(trainer, store, None, stream)
+    line = line_of(rolling, size=8)
+    ledger.grow(line, engine=serial, seed=0)
+    for before, ensemble in itertools.pairwise(line):
+        rows = stream.untouched[ensemble.generation - 1]
+        truth = stream.evaluation["untouched"].labels[rows]
+        merit = {}
+        for spec, place in ledger.casting.of(before).who:
+            said = ledger.load(spec).scores["untouched"][place][rows].argmax(axis=1)
+            merit[spec, place] = np.mean(said == truth)
+        best_of = {}
+        for spec, place in sorted(merit, key=merit.get, reverse=True):  # stable, as ours is
+            best_of.setdefault(spec, place)
+        wanted = [f"{round_key(trainer, spec)}/{place}" for spec, place in best_of.items()]
+        specs = ledger.specs(ensemble)
+        assert [spec.parent for spec in specs] == [
+            wanted[index % len(wanted)] for index in range(len(specs))
+        ]
+        assert [spec.recipe for spec in specs] == [ensemble.method.recipe] * len(specs)
+        # Nothing of such a round is pruned, so six new members take two rounds of four.
+        new = [one for one in ledger.casting.of(ensemble).who if one[0] in specs]
+        assert len(new) == 6 and len(specs) == 2
+        # They have learned what their own generation has.
+        known = ledger.casting.heeded(ensemble)[-6:]
+        np.testing.assert_array_equal(known, [stream.learned(ensemble.generation)] * 6)
+    asked = len(trainer.asked)
+    ledger.grow(line, engine=serial, seed=0)
+    assert len(trainer.asked) == asked
+    ledger.gather(line, seed=0)
+    assert ledger.has(line) and not ledger.missing
+
+
 def test_who_lags_behind_makes_room_for_the_next_best():
     accuracy, agreement = np.array([0.9, 0.9, 0.5, 0.5]), np.array([0.0, 0.0, 1.0, 1.0])
     keen, new = Rolling(agreement=1.0), np.array([0.9])
@@ -246,6 +291,11 @@ carry = 0.5
 refresh = 2
 
 [[variant]]
+name = "onward"
+carry = 0.5
+onward = true
+
+[[variant]]
 name = "stubborn"
 carry = 1.0
 class_aware = false
@@ -269,6 +319,7 @@ def test_a_study_with_rolling_ensembles_runs_and_tells_the_cost_of_a_retrain(tmp
     }
     assert retrain["rolling"] >= 1
     assert retrain["refreshed"] == retrain["rolling"] + 2 * 2 / 8
+    assert retrain["onward"] >= 1
     assert retrain["stubborn"] == retrain["never-retrain"] == 0
     folder = tmp_path / "run/predictions"
     first, kept = (
@@ -326,12 +377,17 @@ def read_inputs(file):
         (("carry = 0.5\n\n", "carry = 2\n\n"), "`carry` must be between 0 and 1, got 2.0"),
         (("carry = 0.5\n\n", "cary = 0.5\n\n"), "has no setting `cary`"),
         (('keep = "weights"', ""), 'refreshed trains on carried members.*`keep = "weights"`'),
+        (("refresh = 2", "onward = true"), "refreshed trains on carried"),
+        (("onward = true", "onward = 1"), "`onward`"),
         (("untouched = 0.5", ""), r"set `untouched` in \[data.growth\]"),
         (('over = "carry"', 'over = "carry"\nmethod = "dynsnap-cyc"'), "sweep over `carry`"),
     ],
 )
 def test_what_is_wrong_with_a_rolling_study_is_said_in_one_line(tmp_path, change, message):
-    (tmp_path / "rolling.toml").write_text(ROLLING.replace(*change, 1))
+    changed = ROLLING.replace(*change, 1)
+    if "refreshed trains" in message:
+        changed = changed.replace('keep = "weights"', "")
+    (tmp_path / "rolling.toml").write_text(changed)
     ended = dynsnap("run", tmp_path / "rolling.toml", "--out", tmp_path / "run", "-q")
     assert ended.exit_code == 2, ended.stderr
     assert ended.stderr.count("\n") == 1

@@ -27,6 +27,8 @@ class Rolling:
             a sudden change of the data, that is everybody.
         refresh: Epochs that each carried member is trained on with the new data, in one cycle of
             the cyclic schedule; 0 leaves members as they are.
+        onward: Whether the rounds for new members go on from old ones, the best of each old round
+            in turn, instead of starting afresh. They cost the same.
         agreement: How much agreeing with the generation that is deployed counts, beside being
             right, when members are chosen.
         class_aware: Whether a member is left out where it comes to classes that it never saw;
@@ -40,6 +42,7 @@ class Rolling:
     carry: float = 0.75
     lag: float = 0.05
     refresh: int = 0
+    onward: bool = False
     agreement: float = 0.0
     class_aware: bool = True
 
@@ -69,6 +72,11 @@ class Rolling:
                 "that is all new is what dynsnap-cyc makes."
             )
         return count
+
+    @property
+    def trains_on(self) -> bool:
+        """Whether there are rounds that start from a member, whose weights have to be kept."""
+        return bool(self.refresh) or self.onward
 
     @property
     def refreshing(self) -> Recipe | None:

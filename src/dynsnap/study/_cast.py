@@ -83,6 +83,21 @@ class Casting:
             self._carried[ensemble] = self._carry(ensemble)
         return self._carried[ensemble]
 
+    def parents(self, ensemble: Ensemble) -> list[tuple[RoundSpec, int]]:
+        """The members of the generation before that new rounds go on from: the best of each round.
+
+        The best round comes first. Members of one round are much alike, and so would be what is
+        made of them.
+        """
+        assert ensemble.previous is not None
+        old = self.of(ensemble.previous)
+        accuracy = self._judged(old, ensemble.generation)
+        best_of: dict[RoundSpec, int] = {}
+        for position in np.argsort(-accuracy, kind="stable").tolist():
+            spec, place = old.who[position]
+            best_of.setdefault(spec, place)
+        return list(best_of.items())
+
     def scores(self, cast: Cast, name: str) -> MemberScores:
         """What the members say about one evaluation set, each round read once."""
         found = [
@@ -124,7 +139,7 @@ class Casting:
         if not count:
             return Cast((), np.empty(0))
         rounds = self._grown(ensemble)
-        kept = members(replace(ensemble.method.plan, size=count), rounds)
+        kept = members(replace(ensemble.plan, size=count), rounds)
         return Cast(tuple((rounds[place].spec, j) for place, j in kept.origin), kept.accuracy)
 
     def _carry(self, ensemble: Ensemble) -> Cast:

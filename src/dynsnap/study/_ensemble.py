@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from dynsnap.ensemble import Method, Round, RoundSpec, Size, rounds_used, wanted
+from dynsnap.ensemble import EnsemblePlan, Method, Round, RoundSpec, Size, rounds_used, wanted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,22 +44,35 @@ class Ensemble:
         return [replace(self, generation=number) for number in range(1, self.generation)]
 
     @property
+    def plan(self) -> EnsemblePlan:
+        """Which members it keeps of its own rounds.
+
+        Of a round that goes on from a good member, all: it has no poor beginning to be pruned.
+        """
+        return replace(self.method.plan, beta=1.0) if self.goes_on else self.method.plan
+
+    @property
     def open_ended(self) -> bool:
         """Whether it takes the rounds themselves to know how many it needs."""
-        plan = self.method.plan
+        plan = self.plan
         return plan.automatic or (plan.beta != 1 and not plan.top)
 
     def wanted(self, rounds: Sequence[Round], new: Size | None = None) -> int:
         """How many more rounds are certain to be needed for so many new members, or the fewest."""
         new = self.new_members if new is None else new
-        return wanted(replace(self.method.plan, size=new), rounds) if new else 0
+        return wanted(replace(self.plan, size=new), rounds) if new else 0
 
     def rounds_used(self, rounds: Sequence[Round], new: Size) -> int:
         """How many of these rounds, from the first on, so many new members come from."""
-        return rounds_used(replace(self.method.plan, size=new), rounds) if new else 0
+        return rounds_used(replace(self.plan, size=new), rounds) if new else 0
 
-    def spec(self, index: int, *, seed: int) -> RoundSpec:
-        """The ensemble's round of this index."""
+    @property
+    def goes_on(self) -> bool:
+        """Whether its rounds start from members of the generation before."""
+        return self.previous is not None and self.method.rolling.onward  # type: ignore[union-attr]
+
+    def spec(self, index: int, *, seed: int, parent: str | None = None) -> RoundSpec:
+        """The ensemble's round of this index, and the member that it starts from, if any."""
         return RoundSpec(
             recipe=self.method.recipe,
             generation=self.generation,
@@ -67,10 +80,13 @@ class Ensemble:
             index=self.offset + index,
             seed=seed,
             twin=self.twin,
+            parent=parent,
         )
 
     def certain(self, *, seed: int) -> list[RoundSpec]:
         """The rounds that it needs whatever they turn out to be."""
+        if self.goes_on:  # from members that nobody knows yet
+            return []
         return [self.spec(index, seed=seed) for index in range(self.wanted([]))]
 
     def refreshing(self, parent: str, *, seed: int) -> RoundSpec:

@@ -110,7 +110,7 @@ class StudyPlan:
         if self.keep not in ("scores", "weights"):
             raise PlanError(f'`keep` must be "scores" or "weights", got {self.keep!r}.')
         for method in (*self.methods, *(one for sweep in self.sweeps for _, one in sweep.points)):
-            if method.rolling is not None and method.rolling.refresh and self.keep != "weights":
+            if method.rolling is not None and method.rolling.trains_on and self.keep != "weights":
                 raise PlanError(
                     f"{method.name} trains on carried members, so their weights must be stored: "
                     'set `keep = "weights"` in [study].'

@@ -84,6 +84,7 @@ class Defaults:
                 carry=section.take("carry", float, own.carry),
                 lag=section.take("lag", float, own.lag),
                 refresh=section.take("refresh", int, own.refresh),
+                onward=section.take("onward", bool, own.onward),
                 agreement=section.take("agreement", float, own.agreement),
                 class_aware=section.take("class_aware", bool, own.class_aware),
             ),
@@ -157,7 +158,7 @@ def read_sweep(section: Section, defaults: Defaults) -> Sweep:
     settings_of = ["epochs", "members", "snapshots", "beta", "window", "margin"]
     settings_of += ["tolerance", "most_rounds"]
     if base == "rolling":
-        settings_of += ["carry", "lag", "refresh", "agreement", "class_aware"]
+        settings_of += ["carry", "lag", "refresh", "onward", "agreement", "class_aware"]
     fixed = {key: section.take_any(key) for key in settings_of if key != over}
     section.finish()
     points = []

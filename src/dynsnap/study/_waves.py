@@ -234,11 +234,13 @@ class Ledger:
             rounds = self.grown[ensemble]
             while more := self._wanted(ensemble, rounds):
                 have = len(rounds)
-                specs = [ensemble.spec(have + i, seed=seed) for i in range(more)]
+                if ensemble.goes_on and not self._complete(ensemble.earlier[-1]):
+                    break  # it is not known from whom
+                specs = [self._spec(ensemble, have + i, seed) for i in range(more)]
                 lacking = self._lacking(specs)
                 if lacking:
                     early = [
-                        ensemble.spec(have + more + i, seed=seed)
+                        self._spec(ensemble, have + more + i, seed)
                         for i in range(ahead if ensemble.open_ended else 0)
                     ]
                     missing.update(dict.fromkeys(lacking + self._lacking(early)))
@@ -246,6 +248,12 @@ class Ledger:
                 rounds.extend(beginning(self.heads[self.trained_as(one)], one) for one in specs)
             missing.update(dict.fromkeys(self._to_refresh(ensemble, seed)))
         return list(missing)
+
+    def _spec(self, ensemble: Ensemble, index: int, seed: int) -> RoundSpec:
+        if not ensemble.goes_on:
+            return ensemble.spec(index, seed=seed)
+        parents = self.casting.parents(ensemble)
+        return ensemble.spec(index, seed=seed, parent=self._name(*parents[index % len(parents)]))
 
     def _to_refresh(self, ensemble: Ensemble, seed: int) -> list[RoundSpec]:
         """The carried members of an ensemble that are yet to be trained on, if known by now."""
@@ -257,13 +265,17 @@ class Ledger:
         if ensemble.wanted(self.grown[ensemble], ensemble.new_members):
             return []
         specs = [
-            ensemble.refreshing(f"{self._key(self.trained_as(spec))}/{place}", seed=seed)
-            for spec, place in self.casting.carried(ensemble).who
+            ensemble.refreshing(self._name(*member), seed=seed)
+            for member in self.casting.carried(ensemble).who
         ]
         lacking = [spec for spec in specs if spec not in self.heads]
         if not lacking:
             self._refreshed[ensemble] = [self.heads[spec] for spec in specs]
         return lacking
+
+    def _name(self, spec: RoundSpec, place: int) -> str:
+        """What a stored member is called."""
+        return f"{self._key(self.trained_as(spec))}/{place}"
 
     def _key(self, spec: RoundSpec) -> str:
         """What a stored round is called, also where another machine has named it."""
