@@ -21,7 +21,7 @@ class Evaluation:
     ) -> None:
         module = copy.deepcopy(module).eval()
         self._program = Program(module, rounds, settings, grouped=grouped)
-        self._values = [value.detach().clone() for value in module.parameters()]
+        self._vector = self._program.layout.vector(module)
         self._buffers = [value.detach().clone() for value in module.buffers()]
         self.rounds = rounds
         self._fitted = settings.feed.room(rounds)
@@ -32,7 +32,8 @@ class Evaluation:
 
     def load(self, place: int, state: Sequence[Tensor], fitted: Tensor) -> None:
         """Put a member into a place: its tensors in the program's order, and what it fitted."""
-        views = [place_of(value, place, self.rounds) for value in [*self._values, *self._buffers]]
+        parameters = self._program.layout.views(self._vector)
+        views = [place_of(value, place, self.rounds) for value in [*parameters, *self._buffers]]
         torch._foreach_copy_(views, list(state))
         self._fitted[place].copy_(fitted)
 
@@ -51,7 +52,7 @@ class Evaluation:
 
     @torch.no_grad()
     def _compute(self) -> Tensor:
-        scores: Tensor = self._program.scores(self._values, self._buffers, self._fitted, self._rows)
+        scores: Tensor = self._program.scores(self._vector, self._buffers, self._fitted, self._rows)
         return scores
 
 

@@ -17,6 +17,7 @@ from torch.nn import functional
 from dynsnap.train._optimizers import Adam
 from dynsnap.train._teaching import Teaching
 from dynsnap.train.side_by_side._feed import Feed
+from dynsnap.train.side_by_side._flat import Layout
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,18 +57,19 @@ class Program:
     ) -> None:
         self.module, self.rounds, self.settings = module, rounds, settings
         self.grouped = grouped
-        self.names = [name for name, _ in module.named_parameters()]
+        self.layout = Layout(module, rounds)
         self.statistics = [name for name, _ in module.named_buffers()]
         self.losses = settings.compile(self._losses)
         self.update = settings.compile(self._update)
         self.scores = settings.compile(self._scores)
 
-    def _forward(
-        self, values: Sequence[Tensor], buffers: Sequence[Tensor], inputs: Tensor
-    ) -> Tensor:
-        state = dict(zip(self.names, values, strict=True))
+    def _forward(self, vector: Tensor, buffers: Sequence[Tensor], inputs: Tensor) -> Tensor:
+        precision, layout = self.settings.precision, self.layout
+        kernels, others = vector.split([layout.kernels, layout.size - layout.kernels])
+        if self.grouped:  # one conversion for all kernels; autocast does its own
+            kernels = kernels.to(precision)
+        state = dict(zip(layout.names, layout.parameters(kernels, others), strict=True))
         state.update(zip(self.statistics, buffers, strict=True))
-        precision = self.settings.precision
         if self.grouped and inputs.is_floating_point():
             inputs = inputs.to(precision)
         mixed = precision != torch.float32 and not self.grouped
@@ -77,7 +79,7 @@ class Program:
 
     def _losses(
         self,
-        values: Sequence[Tensor],
+        vector: Tensor,
         buffers: Sequence[Tensor],
         fitted: Tensor,
         rows: Tensor,
@@ -86,7 +88,7 @@ class Program:
         targets: Tensor | None,
     ) -> Tensor:
         inputs = self.settings.feed.batch(fitted, rows, draws)
-        outputs = self._forward(values, buffers, inputs)
+        outputs = self._forward(vector, buffers, inputs)
         losses = functional.cross_entropy(outputs.flatten(0, 1), truth.flatten(), reduction="none")
         teaching = self.settings.teaching
         if teaching is not None and targets is not None:
@@ -96,20 +98,21 @@ class Program:
 
     def _scores(
         self,
-        values: Sequence[Tensor],
+        vector: Tensor,
         buffers: Sequence[Tensor],
         fitted: Tensor,
         rows: Tensor,
     ) -> Tensor:
         inputs = self.settings.feed.batch(fitted, rows)
-        return self._forward(values, buffers, inputs).softmax(dim=2)
+        return self._forward(vector, buffers, inputs).softmax(dim=2)
 
     def _update(
         self,
-        values: Sequence[Tensor],
-        gradients: Sequence[Tensor],
-        first: Sequence[Tensor],
-        second: Sequence[Tensor],
+        vector: Tensor,
+        gradient: Tensor,
+        first: Tensor,
+        second: Tensor,
+        owners: Tensor,
         rate: Tensor,
         count: Tensor,
     ) -> None:
@@ -118,14 +121,14 @@ class Program:
         count.add_(1)
         scale = rate / (1 - fast**count)
         spread = (1 - slow**count).sqrt()
-        for value, gradient, mean, square in zip(values, gradients, first, second, strict=True):
-            if value.ndim == 4:  # convolution kernels, which alone are penalised
-                gradient = gradient + 2 * adam.kernel_penalty * value
-            share, shape = value.shape[0] // self.rounds, (-1, *([1] * (value.ndim - 1)))
-            mean.lerp_(gradient, 1 - fast)
-            square.mul_(slow).addcmul_(gradient, gradient, value=1 - slow)
-            reach = square.sqrt() / spread.repeat_interleave(share).view(shape) + adam.eps
-            value.sub_(scale.repeat_interleave(share).view(shape) * mean / reach)
+        # Convolution kernels, which come first, are alone in being penalised.
+        place = torch.arange(self.layout.size, device=vector.device)
+        penalty = torch.where(place < self.layout.kernels, 2 * adam.kernel_penalty, 0.0)
+        gradient = gradient + penalty * vector
+        first.lerp_(gradient, 1 - fast)
+        second.mul_(slow).addcmul_(gradient, gradient, value=1 - slow)
+        reach = second.sqrt() / spread[owners] + adam.eps
+        vector.sub_(scale[owners] * first / reach)
 
 
 class Network:
@@ -134,10 +137,10 @@ class Network:
     def __init__(self, program: Program, module: nn.Module, labels: Tensor, *, rows: int) -> None:
         device, rounds = labels.device, program.rounds
         self.program, self.labels = program, labels
-        self.values = [value.detach().clone().requires_grad_() for value in module.parameters()]
+        self.vector = program.layout.vector(module).requires_grad_()
         self.buffers = [value.detach().clone() for value in module.buffers()]
-        self.first = [torch.zeros_like(value) for value in self.values]
-        self.second = [torch.zeros_like(value) for value in self.values]
+        self.first, self.second = (torch.zeros_like(self.vector.detach()) for _ in range(2))
+        self.owners = program.layout.owners(device)
         self.rate = torch.zeros(rounds, device=device)
         self.count = torch.zeros(rounds, device=device)
         self.loss = torch.zeros(rounds, device=device)
@@ -156,23 +159,25 @@ class Network:
         teaching = program.settings.teaching
         targets = None if teaching is None else teaching.targets[rows]
         losses = program.losses(
-            self.values, self.buffers, self.fitted, rows, draws, self.labels[rows], targets
+            self.vector, self.buffers, self.fitted, rows, draws, self.labels[rows], targets
         )
-        gradients = torch.autograd.grad(losses.sum(), self.values)
+        (gradient,) = torch.autograd.grad(losses.sum(), self.vector)
+        moments = self.first, self.second
         with torch.no_grad():
-            program.update(self.values, gradients, self.first, self.second, self.rate, self.count)
+            program.update(self.vector, gradient, *moments, self.owners, self.rate, self.count)
             self.loss.copy_(losses)
             self.position.add_(size)
 
     def changing(self) -> list[Tensor]:
         """Every tensor that a step changes."""
-        moments = [*self.first, *self.second]
-        return [*self.values, *self.buffers, *moments, self.count, self.loss, self.position]
+        moments = [self.first, self.second]
+        return [self.vector, *self.buffers, *moments, self.count, self.loss, self.position]
 
     def views(self, place: int) -> dict[str, Tensor]:
         """One round's weights and statistics, as views."""
-        names = [*self.program.names, *self.program.statistics]
-        return self._at(names, [*self.values, *self.buffers], place)
+        buffers = [place_of(value, place, self.program.rounds) for value in self.buffers]
+        statistics = dict(zip(self.program.statistics, buffers, strict=True))
+        return {**self._at(self.vector.detach(), place), **statistics}
 
     def rates(self) -> list[str]:
         """Names of the dropout rates among the statistics."""
@@ -180,13 +185,17 @@ class Network:
 
     def moments(self, place: int) -> dict[str, Tensor]:
         """What one round's optimiser remembers, as views."""
-        first = self._at([f"first.{name}" for name in self.program.names], self.first, place)
-        second = self._at([f"second.{name}" for name in self.program.names], self.second, place)
-        return {**first, **second, "count": self.count[place : place + 1]}
+        found = {
+            f"{kind}.{name}": value
+            for kind, vector in (("first", self.first), ("second", self.second))
+            for name, value in self._at(vector, place).items()
+        }
+        return {**found, "count": self.count[place : place + 1]}
 
-    def _at(self, names: Sequence[str], tensors: Sequence[Tensor], place: int) -> dict[str, Tensor]:
-        parts = [place_of(value.detach(), place, self.program.rounds) for value in tensors]
-        return dict(zip(names, parts, strict=True))
+    def _at(self, vector: Tensor, place: int) -> dict[str, Tensor]:
+        layout = self.program.layout
+        views = [place_of(value, place, layout.rounds) for value in layout.views(vector)]
+        return dict(zip(layout.names, views, strict=True))
 
 
 def place_of(value: Tensor, place: int, rounds: int) -> Tensor:
