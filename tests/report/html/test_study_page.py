@@ -8,6 +8,7 @@ import pytest
 
 from dynsnap.comparison import compare
 from dynsnap.report.html import MOST_BYTES, Closer, Curve, StudyFindings, study_page
+from dynsnap.report.html._study_table import CASES, by_method
 from dynsnap.study import Row, SweepRow
 from dynsnap.theory import audit
 from tests.cli.helpers import dynsnap, refused
@@ -293,6 +294,16 @@ def test_comparing_files_of_a_run_folder_shows_its_inputs_too(run, tmp_path):
     elsewhere = [shutil.copy(file, tmp_path) for file in files]
     dynsnap("compare", *elsewhere, "-q", "--resamples", "5", "--html", page)
     assert not read(page.read_text()).images
+
+
+def test_a_table_of_many_metrics_has_room_for_values_alone():
+    rows = [
+        Row(method="singlebase", combination="average", metric=metric, value=0.5, low=0.4, high=0.6,
+            cost=1.0)
+        for metric in (*CASES, "accuracy")
+    ]  # fmt: skip
+    assert "[40.00, 60.00]" in str(by_method("few", "few", rows, {"accuracy": "ACC"}, short=True))
+    assert "[40.00, 60.00]" not in str(by_method("many", "many", rows, CASES, short=True))
 
 
 def test_what_a_long_stream_has_no_room_for_is_said():

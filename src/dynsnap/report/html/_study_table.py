@@ -1,7 +1,7 @@
 """The paper's tables: methods and combinations, best and second best marked, intervals, cost."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dynsnap.ensemble import METHODS
 from dynsnap.metrics import metric as metric_of
@@ -21,6 +21,7 @@ SCORES = {"pearson": "Pearson", "cosine": "cosine"}
 CASES = {"kept": "kept", "gained": "gained", "lost": "lost", "never": "never", "composite": "Com"}
 WAYS = "MV, WMV: majority and weighted majority vote. AVG, WAVG: average and weighted average."
 _PAIRS = 3  # whose columns have room beside each other
+_INTERVALS = 3  # that have room
 SAID = "±: standard deviation over replicates."
 SPREAD = Head("standard deviation over replicates", fixed=True, unseen=True)
 
@@ -50,6 +51,8 @@ def by_method(
     shown = {key: word for key, word in metrics.items() if any(key == one[2] for one in found)}
     ranks = {metric: _best(found, metric) for metric in shown}
     extent = Extent.of(found.values(), short=short)
+    if short and len(shown) > _INTERVALS:  # the table of all metrics has them
+        extent = replace(extent, intervals=False)
     price = _Price.of(found.values())
     heads = [Head("method"), Head("by"), *price.heads()]
     for metric, word in shown.items():

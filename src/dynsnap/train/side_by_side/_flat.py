@@ -46,7 +46,7 @@ class Layout:
         """Parameters in the module's order, as views of the vector's two parts."""
         found = {}
         for vector, part in zip((kernels, others), self._order, strict=True):
-            for name, piece in zip(part, vector.split(self._sizes(part)), strict=True):
+            for name, piece in zip(part, torch.split(vector, self._sizes(part)), strict=True):
                 value = piece.view(self._shapes[name])
                 found[name] = value.permute(0, 3, 1, 2) if value.ndim == 4 else value
         return [found[name] for name in self.names]

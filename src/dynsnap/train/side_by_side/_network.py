@@ -65,7 +65,7 @@ class Program:
 
     def _forward(self, vector: Tensor, buffers: Sequence[Tensor], inputs: Tensor) -> Tensor:
         precision, layout = self.settings.precision, self.layout
-        kernels, others = vector.split([layout.kernels, layout.size - layout.kernels])
+        kernels, others = torch.split(vector, [layout.kernels, layout.size - layout.kernels])
         if self.grouped:  # one conversion for all kernels; autocast does its own
             kernels = kernels.to(precision)
         state = dict(zip(layout.names, layout.parameters(kernels, others), strict=True))
