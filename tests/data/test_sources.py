@@ -153,7 +153,7 @@ def test_a_table_gives_texts(table):
     ("options", "message"),
     [
         ({"label": "lable"}, "no column 'lable'. Did you mean \"label\""),
-        ({}, "column 'key' is string, not numbers.*make it one of `slices`"),
+        ({}, "column 'key' is string, not numbers.*make it one of `slices`, or name it as `id`"),
         ({"features": ["widht"]}, "no column 'widht'. Did you mean \"width\""),
         ({"label": "width"}, "must be text or whole numbers, but is double|no feature"),
     ],

@@ -114,7 +114,7 @@ class _Table:
         if not any(fits(column.type) for fits in kinds):
             raise DataError(
                 f"{self._at(name)} is {column.type}, not numbers. Leave it out of `features`, "
-                "make it one of `slices`, or name it as `text` if texts are the inputs."
+                "make it one of `slices`, or name it as `id`, or as `text` if texts are the inputs."
             )
         values = np.asarray(column.cast(pa.float64()).to_numpy(), dtype=np.float32)
         if np.isinf(values).any():
