@@ -61,7 +61,7 @@ def workshop():
     )
 
 
-def beside(workshop, *, grouped, width=2):
+def beside(workshop, *, grouped, width=2, networks=1):
     settings = Settings(
         batch_size=16,
         optimizer=ADAM,
@@ -71,7 +71,13 @@ def beside(workshop, *, grouped, width=2):
         teaching=workshop.teaching,
     )
     return SideBySideStepper(
-        workshop, workshop.blueprint.build(), settings, width=width, rows=64, grouped=grouped
+        workshop,
+        workshop.blueprint.build(),
+        settings,
+        width=width,
+        rows=64,
+        grouped=grouped,
+        networks=networks,
     )
 
 
@@ -164,10 +170,26 @@ def test_the_gathered_batch_is_what_preparation_and_augmentation_give(workshop):
         torch.testing.assert_close(gathered[place], alone, rtol=1e-4, atol=1e-5)
 
 
-def test_the_last_rounds_move_into_a_narrower_network_and_do_not_notice(workshop, monkeypatch):
+@pytest.mark.parametrize("width", [3, 4])
+def test_rounds_may_be_parted_into_several_networks(workshop, width):
+    one = trained(workshop, beside(workshop, grouped=True, width=width), specs())
+    stepper = beside(workshop, grouped=True, width=width, networks=2)
+    assert len(stepper._nets) == 2 and len(stepper._free) >= width
+    two = trained(workshop, stepper, specs())
+    for spec, usual in one.items():
+        assert two[spec].curve == usual.curve
+        for epoch, weights in usual.kept.items():
+            for name, value in weights.items():
+                torch.testing.assert_close(two[spec].kept[epoch][name], value, rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("networks", [1, 2])
+def test_the_last_rounds_move_into_a_narrower_network_and_do_not_notice(
+    workshop, monkeypatch, networks
+):
     first = specs()[1]
     usual = trained(workshop, beside(workshop, grouped=True, width=4), specs())[first]
-    stepper = beside(workshop, grouped=True, width=4)
+    stepper = beside(workshop, grouped=True, width=4, networks=networks)
     monkeypatch.setattr(stepper, "_pays", lambda lanes: True)  # as if building took no time at all
     moved = trained(workshop, stepper, specs())[first]
     assert stepper.width == 1

@@ -26,8 +26,8 @@ MOST_EVALUATED_TOGETHER = 16
 class SideBySideStepper:
     """Many rounds at once, each in a place of its own.
 
-    Rounds of an architecture that can be grouped are one network; rounds of any other are a network
-    each, whose steps run beside each other on streams of their own.
+    Rounds of an architecture that can be grouped are one network or a few; rounds of any other are
+    a network each. The steps of several networks run beside each other on streams of their own.
 
     Args:
         workshop: Data, model and settings that all rounds share.
@@ -36,6 +36,8 @@ class SideBySideStepper:
         width: How many rounds to hold.
         rows: Rows of the longest epoch, topped up to full batches.
         grouped: Whether the architecture can be grouped.
+        networks: Into how many networks grouped rounds are parted: kernels of one fill the gaps
+            that those of another leave.
     """
 
     def __init__(
@@ -47,8 +49,10 @@ class SideBySideStepper:
         width: int,
         rows: int,
         grouped: bool,
+        networks: int = 1,
     ) -> None:
         self.width = width
+        self._networks = networks
         self._shop, self._plain, self._settings = workshop, plain, settings
         self._rows, self._grouped = rows, grouped
         self._seat: dict[Lane, tuple[Network, int]] = {}
@@ -65,19 +69,18 @@ class SideBySideStepper:
     def _build(self) -> None:
         """Make and capture networks with as many empty places as the stepper is wide."""
         start = time.perf_counter()
-        wide = self.width if self._grouped else 1
+        count = min(self._networks, self.width) if self._grouped else self.width
+        wide = math.ceil(self.width / count)
         self._grouping = Grouping(self._plain, wide) if self._grouped else None
         module = self._grouping.module if self._grouping else copy.deepcopy(self._alone)
         module = _on_device(module, self._shop.device)
         program = Program(module.train(), wide, self._settings, grouped=self._grouped)
-        nets = [
-            Network(program, module, self._shop.labels, rows=self._rows)
-            for _ in range(self.width // wide)
-        ]
+        nets = [Network(program, module, self._shop.labels, rows=self._rows) for _ in range(count)]
         changing = [value for net in nets for value in net.changing()]
         self._replay = captured(lambda: beside([net.step for net in nets]), changing)
         self._nets = nets
-        self._free = [(net, place) for net in nets for place in range(wide)][::-1]
+        # Rounds are spread evenly, so that none of the networks has all of the empty places.
+        self._free = [(net, place) for place in range(wide) for net in nets][::-1]
         self._building = time.perf_counter() - start
         self._step_took = 0.0
 
