@@ -42,6 +42,7 @@ def filled(text: str) -> str:
         "frontier": frontier_lines,
         "says": says_lines,
         "target": target_lines,
+        "margins": margin_lines,
         "stream": stream_lines,
         "distilled": distilled_lines,
         "waiting": waiting_lines,
@@ -129,6 +130,30 @@ def _after_the_change(standings: Sequence[Standing]) -> Iterator[str]:
         if method.startswith("rolling"):
             gaps = [f"{100 * (values[i] - fresh[i]):+.1f}" for i in range(change, len(fresh))]
             yield f"| {method} | {' | '.join(gaps)} |"
+
+
+def margin_lines(studies: str) -> Iterator[str]:
+    """What a fresh ensemble says with old answers standing, for each margin and study."""
+    metrics = {
+        "accuracy": "ACC",
+        "consistency": "CON",
+        "correct_consistency": "ACC-CON",
+        "lost": "lost",
+    }
+    paths = {study: RESULTS / study / "sweeps.csv" for study in studies.split()}
+    paths = {study: path for study, path in paths.items() if path.is_file()}
+    if paths:
+        yield f"| study | margin | {' | '.join(metrics.values())} |"
+        yield "|---" * (len(metrics) + 2) + "|"
+    for study, path in paths.items():
+        points: dict[str, dict[str, Row]] = {}
+        with path.open(newline="") as file:
+            names = [row["point"] for row in csv.DictReader(file) if row["over"] == "margin"]
+        for point, row in zip(names, read_table(path), strict=True):
+            points.setdefault(point, {})[row.metric] = row
+        for point, rows in points.items():
+            cells = [_percent(rows[metric]) for metric in metrics]
+            yield f"| {study} | {point} | {' | '.join(cells)} |"
 
 
 def says_lines(study: str) -> Iterator[str]:

@@ -30,7 +30,7 @@ def elsewhere(beyond, tmp_path, monkeypatch):
 
 def test_the_tables_of_the_page_are_those_of_the_results(beyond):
     text = beyond.PAGE.read_text(encoding="utf-8")
-    assert text.count("<!-- end -->") == 12
+    assert text.count("<!-- end -->") == 13
     assert beyond.filled(text) == text
 
 
@@ -97,10 +97,36 @@ def test_what_the_page_claims_of_digits_is_in_the_table():
     assert rolling.retrain.value < 0.5 * fresh.retrain.value
     for old, new in zip(fresh.accuracies, rolling.accuracies, strict=True):
         assert new.value >= old.value
-    less, more = (f"{100 * one.lost.value:.1f} %" for one in (rolling, fresh))
-    assert f"loses {less} of the answers instead of {more}" in README
     assert not found["rolling-silence-counts"].counts
     assert abs(found["rolling-agreement"].consistency.value - rolling.consistency.value) < 0.002
+
+
+def test_what_is_claimed_of_cifar_10_is_in_the_table():
+    found = {
+        one.method: one for one in frontier(read_table(ROOT / "results/cifar10-rolling/table.csv"))
+    }
+    fresh, rolling = found["dynsnap-cyc"], found["rolling"]
+    assert rolling.counts
+    less, more = (f"{100 * one.lost.value:.1f} %" for one in (rolling, fresh))
+    assert f"loses {less} of the answers instead of {more}, at a third" in " ".join(README.split())
+    assert rolling.retrain.value < 0.34 * fresh.retrain.value
+
+
+@pytest.mark.parametrize("study", ["digits-rolling", "20news-rolling", "cifar10-rolling"])
+def test_standing_answers_count_and_are_no_less_accurate_in_every_study(study):
+    found = {
+        one.method: one for one in frontier(read_table(ROOT / "results" / study / "table.csv"))
+    }
+    for name, plain in (("standing", "dynsnap-cyc"), ("singlebase-standing", "singlebase")):
+        wary, usual = found[name], found[plain]
+        assert wary.accuracy.value > usual.accuracy.value
+        assert wary.lost.value < usual.lost.value
+        assert wary.consistency.value > usual.consistency.value
+        assert wary.correct_consistency.value > usual.correct_consistency.value
+    standing, fresh = found["standing"], found["dynsnap-cyc"]
+    assert standing.counts
+    assert standing.lost.value < 0.55 * fresh.lost.value
+    assert standing.late.value > 0.95 * fresh.late.value
 
 
 def test_what_the_page_claims_of_20_newsgroups_is_in_the_table():

@@ -69,6 +69,17 @@ def test_predictions_lie_beside_those_of_the_run(place):
             assert f"{folder}/distilled-dynsnap-cyc-average-g{generation}.parquet" in names
 
 
+def test_a_single_learner_that_teaches_is_counted_once(place):
+    ended = dynsnap(
+        *("distill", "kept.toml", "--out", "run", "--method", "singlebase"),
+        *("-q", "--json", "single.json"),
+    )
+    assert ended.exit_code == 0, ended.stderr
+    learners = json.loads((place / "single.json").read_text())["learners"]
+    assert [one["name"] for one in learners] == ["singlebase", "distilled-singlebase"]
+    assert learners[0]["metrics"]["accuracy"]["spread"] is None  # one replicate has none
+
+
 def test_the_json_tells_what_each_costs_and_what_is_left(place):
     found = json.loads((place / "found.json").read_text())
     assert found["schema"] == "dynsnap.distill/1"

@@ -21,7 +21,9 @@ LINES = [
     for block in blocks(page, "console")
     for line in block.splitlines()
     # Commands that train are run by their own tests.
-    if line.startswith(("$ dynsnap compare", "$ dynsnap gate", "$ dynsnap audit"))
+    if line.startswith(
+        ("$ dynsnap compare", "$ dynsnap gate", "$ dynsnap audit", "$ dynsnap stand")
+    )
 ]
 
 

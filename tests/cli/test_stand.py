@@ -59,3 +59,9 @@ def test_new_predictions_without_scores_are_refused(tmp_path):
     files = [table(tmp_path / f"{name}.csv", ["1,a,a"]) for name in ("old", "new")]
     told = refused("stand", *files, "-o", tmp_path / "out.csv", code=3)
     assert "labels alone" in told and "scores" in told
+
+
+def test_a_run_folder_is_no_file_of_predictions(tmp_path):
+    (tmp_path / "table.csv").write_text("")
+    told = refused("stand", tmp_path, NEW, "-o", tmp_path / "out.csv", code=2)
+    assert "Name one file of each generation" in told

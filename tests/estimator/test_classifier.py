@@ -194,6 +194,8 @@ def test_predictions_are_the_scores_with_names():
     assert (made.scores == estimator.predict_proba(inputs)).all()
     assert made.names_of(made.truth).tolist() == labels.tolist()
     assert estimator.predictions(inputs).truth is None
+    with pytest.raises(InputError, match="`X` and `truth` must be of one length"):
+        estimator.predictions(inputs, truth=labels[:-1])
 
 
 def test_predictions_know_true_classes_that_the_generation_has_not_seen():

@@ -122,6 +122,29 @@ def test_a_damaged_study_file_is_refused_before_anything_is_written(run, tmp_pat
     assert not (tmp_path / "kept").exists()
 
 
+def test_tables_that_a_run_lacks_do_not_stay_from_another(run, tmp_path):
+    (tmp_path / "sweeps.csv").write_text("of another study")
+    study.publish(run, tmp_path)
+    assert not (tmp_path / "sweeps.csv").exists()
+
+
+def test_a_run_folder_is_no_place_for_results(run, tmp_path):
+    other = shutil.copytree(run, tmp_path / "other")
+    before = sorted(other.rglob("*"))
+    with pytest.raises(PlanError, match="is a run folder itself"):
+        study.publish(run, other)
+    assert sorted(other.rglob("*")) == before
+
+
+def test_a_second_study_in_a_folder_leaves_nothing_of_the_first(run, tmp_path):
+    folder = shutil.copytree(run, tmp_path / "run")
+    for name in ("replicates.csv", "sweeps.csv"):
+        (folder / name).write_text("of another study")
+    ended = dynsnap("run", folder / "study.toml", "--out", folder, "-q")
+    assert ended.exit_code == 0, ended.stderr
+    assert not (folder / "replicates.csv").exists() and not (folder / "sweeps.csv").exists()
+
+
 def test_what_cannot_be_published_is_refused(run, tmp_path):
     with pytest.raises(FileError, match="holds no finished study"):
         study.publish(tmp_path, tmp_path / "there")

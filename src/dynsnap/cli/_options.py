@@ -192,13 +192,13 @@ def lined_up(
 ) -> AlignedStream:
     """The generations of some files, and after them the twin of the first, if there is one."""
     for place in files:
-        _refuse_run_folder(Path(place))
+        refuse_run_folder(Path(place))
     if noise_floor is not None:
         files, names = [*files, noise_floor], [*names, "noise floor"]
     return stream(files, names=names, columns=columns, rename=rename)
 
 
-def _refuse_run_folder(place: Path) -> None:
+def refuse_run_folder(place: Path) -> None:
     """Raise for a run folder, whose files of predictions are of many ensembles."""
     folder = place.parent if place.name == "predictions" else place
     if not (folder / "table.csv").is_file():

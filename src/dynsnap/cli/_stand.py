@@ -47,6 +47,8 @@ def stand(
         dynsnap compare monday.parquet deployed.parquet
     """
     _options.claim_outputs([old_file, new_file], {"--output": output})
+    for file in (old_file, new_file):
+        _options.refuse_run_folder(Path(file))
     old, new = (predictions.read(file, columns=columns) for file in (old_file, new_file))
     made = predictions.stand(old, new, margin=margin)
     predictions.write(made, output)

@@ -49,17 +49,19 @@ def features(estimator: Any, inputs: Any, *, reset: bool, allow_nan: bool) -> An
     return np.asarray(found)
 
 
-def targets(labels: Any, rows: int) -> AnyArray:
+def targets(labels: Any, rows: int, *, name: str = "y") -> AnyArray:
     """Class labels, one per input, as a flat array."""
     if labels is None:
         raise InputError("A classifier requires y to be passed, but the target y is None.")
     found = column_or_1d(labels, warn=True)
     if len(found) != rows:
-        raise InputError(f"`X` and `y` must be of one length, but have {rows} and {len(found)}.")
+        raise InputError(
+            f"`X` and `{name}` must be of one length, but have {rows} and {len(found)}."
+        )
     if found.dtype.kind == "f" and not np.isfinite(found).all():
-        raise InputError("Input y contains NaN or infinity: every row needs a class.")
+        raise InputError(f"Input {name} contains NaN or infinity: every row needs a class.")
     if found.dtype == object and any(label is None or label != label for label in found):
-        raise InputError("Input y contains NaN or None: every row needs a class.")
+        raise InputError(f"Input {name} contains NaN or None: every row needs a class.")
     check_classification_targets(found)
     return np.asarray(found)
 

@@ -105,7 +105,7 @@ class FittedEnsemble:
         known = {label: str(label) for label in self.classes_.tolist()}
         names, true = list(known.values()), None
         if truth is not None:
-            found = _inputs.targets(truth, len(rows)).tolist()
+            found = _inputs.targets(truth, len(rows), name="truth").tolist()
             true = [known.get(label, str(label)) for label in found]
             unseen = sorted(set(true) - set(names))
             names += unseen

@@ -28,6 +28,8 @@ def publish(run: Path, target: Path) -> tuple[Path, ...]:
     check_finished(run)
     if target.resolve().is_relative_to(run.resolve()):
         raise PlanError(f"{target} lies in the run folder itself: name another place.")
+    if (target / "rounds").is_dir():
+        raise PlanError(f"{target} is a run folder itself: name another place for the results.")
     try:
         target.mkdir(parents=True, exist_ok=True)
         kept = [target / name for name in TABLES if (run / name).is_file()]
@@ -37,9 +39,10 @@ def publish(run: Path, target: Path) -> tuple[Path, ...]:
             kept += _predictions(run / "predictions" / folder, target / "predictions" / folder)
     except OSError as error:
         raise FileError(f"Cannot write to {target}: {error.strerror or error}.") from error
-    for path in (target / "predictions").rglob("*.parquet"):
+    stale = [*(target / "predictions").rglob("*.parquet"), *(target / name for name in TABLES)]
+    for path in stale:
         if path not in kept:  # of an earlier form of the study
-            path.unlink()
+            path.unlink(missing_ok=True)
     return tuple(kept)
 
 

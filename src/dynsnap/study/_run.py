@@ -104,6 +104,8 @@ def run(
     write_inputs(plan, stream, shelf, folder / INPUTS)
     rows = averaged(list(replicates.values()))
     write_rows(folder / "table.csv", rows)
+    for name in ("replicates.csv", "sweeps.csv"):  # of another study in this folder
+        (folder / name).unlink(missing_ok=True)
     if len(replicates) > 1:
         each = [(number, row) for number, found in replicates.items() for row in found]
         write_rows(

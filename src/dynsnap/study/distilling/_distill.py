@@ -104,7 +104,9 @@ def distill(
         here = [many, _said(how.name, line, stream, teacher=many)]
         if how.control:
             here.append(_said(UNTAUGHT, school.untaught(replicate, asked), stream))
-        single = _single(plan, how, shelf, asked, replicate)
+        # Where the single learner teaches, it is there already.
+        alone = how.method.name == plan.baseline.name
+        single = None if alone else _single(plan, how, shelf, asked, replicate)
         said.append(here if single is None else [*here, single])
     rows = table_of(said, how.combination, generations=asked, resamples=plan.resamples)
     return Distilled(
