@@ -183,6 +183,20 @@ def test_rounds_may_be_parted_into_several_networks(workshop, width):
                 torch.testing.assert_close(two[spec].kept[epoch][name], value, rtol=1e-5, atol=1e-7)
 
 
+def test_a_network_rests_when_its_rounds_have_ended(workshop, monkeypatch):
+    stepper = beside(workshop, grouped=True, width=4, networks=2)
+    monkeypatch.setattr(stepper, "_pays", lambda lanes: False)
+    asked, run = [], stepper._replays.run
+    monkeypatch.setattr(
+        stepper._replays, "run", lambda which, times: (asked.append(which), run(which, times))
+    )
+    ordered = sorted(specs(), key=lambda spec: (-spec.recipe.epochs, -spec.generation))
+    trained(workshop, stepper, ordered)
+    assert asked[0] == [0, 1]  # the two longest are in the first network
+    assert asked[-1] == [0]
+    assert asked == sorted(asked, key=len, reverse=True)
+
+
 @pytest.mark.parametrize("networks", [1, 2])
 def test_the_last_rounds_move_into_a_narrower_network_and_do_not_notice(
     workshop, monkeypatch, networks

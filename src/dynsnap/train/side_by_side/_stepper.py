@@ -13,7 +13,7 @@ from dynsnap.train._devices import log
 from dynsnap.train._lane import Lane
 from dynsnap.train._prepare import State
 from dynsnap.train._workshop import Workshop
-from dynsnap.train.side_by_side._capture import beside, captured
+from dynsnap.train.side_by_side._capture import Replays, Step, beside, captured
 from dynsnap.train.side_by_side._evaluation import Evaluation, padded, parts
 from dynsnap.train.side_by_side._fast_layers import with_fast_layers
 from dynsnap.train.side_by_side._group import Grouping
@@ -76,11 +76,13 @@ class SideBySideStepper:
         module = _on_device(module, self._shop.device)
         program = Program(module.train(), wide, self._settings, grouped=self._grouped)
         nets = [Network(program, module, self._shop.labels, rows=self._rows) for _ in range(count)]
-        changing = [value for net in nets for value in net.changing()]
-        self._replay = captured(lambda: beside([net.step for net in nets]), changing)
+        # One graph for all single rounds, which are many; one for each network of several rounds,
+        # since it can rest when they have ended. Rounds come longest first, and those of one
+        # network end together.
+        self._teams = [[net] for net in nets] if self._grouped else [nets]
+        self._replays = Replays([_capture(team) for team in self._teams], self._shop.device)
         self._nets = nets
-        # Rounds are spread evenly, so that none of the networks has all of the empty places.
-        self._free = [(net, place) for place in range(wide) for net in nets][::-1]
+        self._free = [(net, place) for net in nets for place in range(wide)][::-1]
         self._building = time.perf_counter() - start
         self._step_took = 0.0
 
@@ -115,8 +117,7 @@ class SideBySideStepper:
             net.rate[place] = self._shop.learning_rate * lane.multipliers[lane.epoch]
             net.position[place] = lane.step * lane.batch
         start = time.perf_counter()
-        for _ in range(steps):
-            self._replay()
+        self._replays.run(self._busy(lanes), steps)
         self._took = steps, start
 
     def validate(self, lanes: Sequence[Lane], /) -> list[float]:
@@ -178,12 +179,18 @@ class SideBySideStepper:
         for lane, state in states.items():
             self.admit(lane, state)
 
+    def _busy(self, lanes: Sequence[Lane]) -> list[int]:
+        """Which of the teams these lanes are in."""
+        live = {id(self._seat[lane][0]) for lane in lanes}
+        return [at for at, team in enumerate(self._teams) if any(id(net) in live for net in team)]
+
     def _pays(self, lanes: Sequence[Lane]) -> bool:
         """Whether networks for these lanes alone would gain more time than building them takes."""
+        teams = [self._teams[at] for at in self._busy(lanes)]
         left = [(lane.spec.recipe.epochs - lane.epoch) * lane.steps - lane.step for lane in lanes]
         return worth_narrowing(
             left,
-            width=self.width,
+            width=sum(net.program.rounds for team in teams for net in team),
             step_seconds=self._step_took,
             building_seconds=self._building,
         )
@@ -193,6 +200,12 @@ class SideBySideStepper:
         net, place = self._seat[lane]
         net.order[place, : len(order)].copy_(order)
         net.draws[place, : len(order)].copy_(draws)
+
+
+def _capture(nets: Sequence[Network]) -> Step:
+    """A step of all of these networks."""
+    changing = [value for net in nets for value in net.changing()]
+    return captured(lambda: beside([net.step for net in nets]), changing)
 
 
 def _drawn(lane: Lane) -> tuple[Tensor, Tensor]:
