@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,7 @@ from dynsnap.ensemble import (
     EnsemblePlan,
     Method,
     Recipe,
+    Rolling,
     RoundSpec,
     Schedule,
     cost,
@@ -15,6 +18,7 @@ from dynsnap.ensemble import (
     method,
     methods,
     rounds_used,
+    wanted,
 )
 from dynsnap.errors import PlanError
 from tests.ensemble.fakes import FakeTrainer, made_round, step_recipe
@@ -174,3 +178,14 @@ def test_a_spec_names_its_round_in_words_and_by_a_stable_text():
     assert str(spec) == "round 3 of generation 2, replicate 0, twin (step, 50 epochs)"
     assert made_round(spec).spec.canonical() == spec.canonical()
     assert spec.canonical() != RoundSpec(recipe=step_recipe(), generation=2, index=3).canonical()
+
+
+def test_bagging_that_rolls_takes_the_best_three_of_the_rounds_that_single_learners_have():
+    bagging = method("rolling-bagging", epochs=200, members=21, rolling=Rolling(carry=0.86))
+    assert bagging.recipe == method("singlebase", epochs=200).recipe
+    assert (bagging.plan.top, bagging.plan.beta, bagging.plan.most_per_round) == (3, 1.0, 3)
+    assert [bagging.new_members(generation) for generation in (1, 2, 3)] == [21, 3, 3]
+    assert wanted(bagging.plan, []) == 7
+    assert wanted(replace(bagging.plan, size=3), []) == 1
+    one = method("rolling-bagging", epochs=10, members=4, snapshots=1)
+    assert one.plan.top == 1  # a round that has one snapshot has no more to give

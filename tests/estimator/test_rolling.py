@@ -153,3 +153,15 @@ def test_bad_input_gets_one_clear_line(tmp_path):
         DynSnapClassifier.load(
             tmp_path / "first.ensemble", model=functools.partial(mlp, hidden=(5,))
         )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_bagging_rolls_too_with_a_few_of_the_best_epochs_of_each_training(kind):
+    inputs, labels = blobs(classes=3, rows=300)
+    settings = {"method": "rolling-bagging", "members": 6, "snapshots": 4, "carry": 0.5}
+    first = a_rolling_one(kind, **settings).fit(inputs[:200], labels[:200])
+    assert first.rounds_ == 2 and len(first.members_) == 6
+    second = first.retrain(inputs[200:], labels[200:])
+    assert second.rounds_ == 1 and second.cost_ == 1
+    assert [one.generation for one in second.members_] == [1] * 3 + [2] * 3
+    assert np.mean(second.predict(inputs) == labels) > 0.8

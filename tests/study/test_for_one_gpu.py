@@ -146,14 +146,14 @@ def test_the_stream_of_cifar_10_is_one_wave_whether_members_fall_behind_or_not(c
         assert bool(old) != (change > 0 and method.rolling.lag < 1)
 
 
-def test_rolling_on_cifar_10_is_one_wave_and_training_on_one_more_for_each_retrain():
-    _, stream, waves, _ = waves_of("cifar10-rolling")
-    assert [len(wave) for wave in waves] == [17, 17, 17]
-    # Of the first generation one more: for its twin, and for an ensemble of 30.
-    assert images(stream, waves[0]) == 200 * (5 * (24_400 + 30_500 + 32_500) + 2 * 24_400)
-    for wave, size in zip(waves[1:], (30_500, 32_500), strict=True):
-        assert sorted(spec.recipe.epochs for spec in wave) == [10] * 15 + [200] * 2
-        assert images(stream, wave) == (150 + 400) * size
+def test_rolling_on_cifar_10_is_one_wave_and_refreshing_one_more_for_each_retrain():
+    _, stream, waves, ledger = waves_of("cifar10-rolling")
+    assert [len(wave) for wave in waves] == [22, 15, 15]
+    # The first generation has a twin, and six trainings more that are bagged.
+    assert images(stream, waves[0]) == 200 * (5 * (24_400 + 30_500 + 32_500) + 7 * 24_400)
+    assert [images(stream, wave) for wave in waves[1:]] == [150 * 30_500, 150 * 32_500]
+    bagged = [one for one in ledger.grown if one.method.name == "rolling-bagging"]
+    assert [len(ledger.rounds(one)) for one in bagged] == [7, 1, 1]
 
 
 def test_cifar_100_is_one_wave_of_25_trainings():

@@ -13,7 +13,7 @@ from dynsnap.ensemble._grow import (
     wanted,
 )
 from dynsnap.ensemble._lesson import Lesson, Teaching, with_second
-from dynsnap.ensemble._methods import METHODS, Method, cost, method, methods
+from dynsnap.ensemble._methods import METHODS, ROLLING, Method, cost, method, methods
 from dynsnap.ensemble._plan import Beta, EnsemblePlan, Size
 from dynsnap.ensemble._protocols import (
     Checkpoints,
@@ -37,6 +37,7 @@ from dynsnap.ensemble._stand_ins import CheckpointsInMemory, NoTrainer, RoundsIn
 __all__ = [
     "COMBINATIONS",
     "METHODS",
+    "ROLLING",
     "Beta",
     "Checkpoints",
     "CheckpointsInMemory",

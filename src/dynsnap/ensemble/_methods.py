@@ -1,4 +1,4 @@
-"""The paper's six methods, as plans over shared rounds; and the one that goes beyond it."""
+"""The paper's six methods, as plans over shared rounds; and those that go beyond it."""
 
 import functools
 from collections.abc import Callable, Mapping
@@ -68,6 +68,10 @@ class Method:
         if self.rolling is None or generation == 1 or self.plan.size == "auto":
             return self.plan.size
         return self.plan.size - self.rolling.carried(self.plan.size)
+
+
+# The best epochs of one training are much alike: a few of them steady it, more add nothing.
+_BEST_OF_BAGGED = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,6 +165,11 @@ def _rolling(name: str, of: _Settings) -> Method:
     return replace(_dynsnap_cyc(name, of), rolling=of.rolling)
 
 
+def _rolling_bagging(name: str, of: _Settings) -> Method:
+    plan = replace(of.plan, beta=1.0, top=min(_BEST_OF_BAGGED, of.snapshots))
+    return Method(name=name, recipe=_step(of.epochs, of.snapshots), plan=plan, rolling=of.rolling)
+
+
 _MAKERS: Mapping[str, Callable[[str, _Settings], Method]] = {
     "singlebase": _single_base,
     "extbagging": _ext_bagging,
@@ -170,7 +179,11 @@ _MAKERS: Mapping[str, Callable[[str, _Settings], Method]] = {
     "dynsnap-step": _dynsnap_step,
 }
 METHODS = tuple(_MAKERS)
-_BEYOND: Mapping[str, Callable[[str, _Settings], Method]] = {"rolling": _rolling}
+_BEYOND: Mapping[str, Callable[[str, _Settings], Method]] = {
+    "rolling": _rolling,
+    "rolling-bagging": _rolling_bagging,
+}
+ROLLING = tuple(_BEYOND)
 
 
 def method(
@@ -186,10 +199,11 @@ def method(
     tolerance: float | None = None,
     most_rounds: int | None = None,
 ) -> Method:
-    """One of the paper's six methods, or "rolling", by its name.
+    """One of the paper's six methods, or of those beyond it, by its name.
 
     Args:
-        name: One of `METHODS`, or "rolling": DynSnap-cyc that carries members over.
+        name: One of `METHODS`; or of `ROLLING`, which carry members over: "rolling" is DynSnap-cyc
+            that does, "rolling-bagging" ExtBagging with the best three epochs of every training.
         epochs: Epochs of one training, the paper's T: what a cost of one κ buys.
         members: Learners in the ensemble (passes, for mcdropout), the paper's m; or "auto", where
             they come from several rounds.

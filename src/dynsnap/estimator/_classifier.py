@@ -25,7 +25,8 @@ class DynSnapClassifier(FittedEnsemble, ClassifierMixin, BaseEstimator):  # type
         model: A function or class that builds a torch module, or a scikit-learn, XGBoost or
             LightGBM classifier that is set up but not fitted.
         method: "dynsnap-cyc", "dynsnap-step", "snapshot", "extbagging", "mcdropout", "singlebase",
-            or "rolling": DynSnap-cyc that carries members over when it is retrained.
+            or one that carries members over when it is retrained: "rolling" (DynSnap-cyc) or
+            "rolling-bagging" (ExtBagging, with the best three epochs of each training).
         members: Learners in the ensemble, the paper's m; or "auto", to train rounds until another
             one is not worth it.
         snapshots: Learners saved by one round of training; the paper's N. singlebase and

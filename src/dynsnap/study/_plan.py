@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from dynsnap.ensemble import COMBINATIONS, METHODS, Combination, Method
+from dynsnap.ensemble import COMBINATIONS, METHODS, ROLLING, Combination, Method
 from dynsnap.errors import FileError, PlanError, did_you_mean
 from dynsnap.study._sections import Section, resolve
 from dynsnap.study._variants import (
@@ -251,7 +251,7 @@ def _methods(
         tolerance=section.take("tolerance", float, None),
         most_rounds=section.take("most_rounds", int, None),
     )
-    own = {name: section.table(name) for name in (*METHODS, "rolling")}
+    own = {name: section.table(name) for name in (*METHODS, *ROLLING)}
     section.finish()
     _check_distinct("method", list(names))
     often = {name: own[name].take("replicates", int, 0) for name in names if name in own}

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dynsnap.ensemble import (
+    ROLLING,
     Combination,
     EnsemblePlan,
     Method,
@@ -93,7 +94,7 @@ class Defaults:
     def own_to(self, name: str, section: Section) -> "Defaults":
         """The same with what the table of one method says otherwise."""
         changed = self.changed_by(section)
-        return changed.rolling_as(section) if name == "rolling" else changed
+        return changed.rolling_as(section) if name in ROLLING else changed
 
     def named(self, name: str) -> Method:
         """One of the paper's six methods, or the rolling one, with these settings."""
