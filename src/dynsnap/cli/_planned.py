@@ -62,7 +62,8 @@ def _spared(ahead: Outlook) -> Iterator[str]:
 def _line(one: Planned) -> tuple[Cell, ...]:
     plan, recipe = one.method.plan, one.method.recipe
     more = "+" if one.open_ended else ""
-    beta = "best" if plan.top else "mean" if plan.beta == "mean" else f"{plan.beta:g}"
+    best = "best" if plan.top == 1 else f"best {plan.top}"
+    beta = best if plan.top else "mean" if plan.beta == "mean" else f"{plan.beta:g}"
     return (
         Cell(one.name, "strong"),
         Cell(str(plan.size)),
