@@ -422,8 +422,7 @@ def test_answers_stand_from_generation_to_generation(rolling, how):
         for number in (2, 3):
             deployed = predictions.stand(deployed, said[0][name, number], margin=0.1)
             found = said[1][name, number]
-            np.testing.assert_allclose(found.scores, deployed.scores, atol=1e-6)
-            np.testing.assert_array_equal(found.labels, deployed.labels)
+            np.testing.assert_array_equal(found.scores, deployed.scores)
     assert [ledger.specs(one) for one in both[0]] == [ledger.specs(one) for one in both[1]]
 
 

@@ -11,6 +11,9 @@ from dynsnap.predictions._predictions import Predictions, changed
 from dynsnap.predictions._validate import highest_class
 
 MARGIN = 0.2  # docs/beyond.md says why
+# A class that is ahead by just the margin is not ahead by more, however that is rounded: votes of
+# members are often apart by just so much. It is more than single precision loses.
+_TIE = 1e-6
 
 
 def stand(old: Predictions, new: Predictions, *, margin: float = MARGIN) -> Predictions:
@@ -66,8 +69,9 @@ def standing(scores: Scores, deployed: Labels, *, margin: float = MARGIN) -> Sco
     scores, deployed = _check.scores(scores=scores)[0], _columns(scores, deployed)
     raised: Scores = scores.astype(float)
     rows = np.flatnonzero(deployed >= 0)
-    raised[rows, deployed[rows]] += margin
-    raised[rows] /= 1 + margin
+    granted = margin + _TIE if margin else 0.0
+    raised[rows, deployed[rows]] += granted
+    raised[rows] /= 1 + granted
     return raised
 
 

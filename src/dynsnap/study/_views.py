@@ -122,13 +122,14 @@ class _Voices:
         self.margin = ensemble.method.margin
 
     def together(self, how: Combination) -> Scores:
-        return combine(self._scores, how=how, weights=self._weights, known=self._known)
+        scores = combine(self._scores, how=how, weights=self._weights, known=self._known)
+        # Single precision is what the members were stored with, and half the file.
+        return scores.astype(np.float32)
 
 
 def _said(voices: Sequence[_Voices], how: Combination) -> Scores:
     """What is answered in the last of these generations, in each of which old answers stand."""
-    # Single precision is what the members were stored with, and half the file.
-    scores = voices[0].together(how).astype(np.float32)
+    scores = voices[0].together(how)
     for one in voices[1:]:
         deployed = scores.argmax(axis=1)
         scores = standing(one.together(how), deployed, margin=one.margin).astype(np.float32)
