@@ -65,3 +65,12 @@ def test_a_run_folder_is_no_file_of_predictions(tmp_path):
     (tmp_path / "table.csv").write_text("")
     told = refused("stand", tmp_path, NEW, "-o", tmp_path / "out.csv", code=2)
     assert "Name one file of each generation" in told
+
+
+def test_files_that_contradict_each_other_are_refused_by_name_and_leave_nothing(tmp_path):
+    old = table(tmp_path / "monday.csv", ["1,a,a"])
+    new = table(tmp_path / "tuesday.csv", ["1,b,0.4,0.6"], head="id,truth,score:a,score:b")
+    out = tmp_path / "out.csv"
+    told = refused("stand", old, new, "-o", out, code=3)
+    assert '"monday" and "tuesday" give different truths' in told
+    assert not out.exists()

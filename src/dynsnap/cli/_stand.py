@@ -1,5 +1,6 @@
 """`dynsnap stand`: let deployed answers stand, unless another one is clearly better."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -51,18 +52,20 @@ def stand(
         _options.refuse_run_folder(Path(file))
     old, new = (predictions.read(file, columns=columns) for file in (old_file, new_file))
     made = predictions.stand(old, new, margin=margin)
+    names = predictions.names_of_files([Path(old_file), Path(new_file), output])
+    # Files that contradict each other are refused before anything is written.
+    said = _said(predictions.align(old, new, made, names=names).generations)
     predictions.write(made, output)
-    for line in _said(old, new, made):
+    for line in said:
         click.echo(line)
 
 
-def _said(old: Predictions, new: Predictions, made: Predictions) -> list[str]:
-    both = predictions.align(old, new, made).generations
-    before, asked, after = (one.names_of(one.labels) for one in both)
+def _said(generations: Sequence[Predictions]) -> list[str]:
+    before, asked, after = (one.names_of(one.labels) for one in generations)
     flips, left = np.sum(before != asked), np.sum(before != after)
     found = [f"{flips:,} of {len(before):,} answers were about to change, {left:,} do."]
-    if (truth := both[0].truth) is not None:
-        true = both[0].names_of(truth)
+    if (truth := generations[0].truth) is not None:
+        true = generations[0].names_of(truth)
         lost = [np.sum((before == true) & (said != true)) for said in (asked, after)]
         right = [np.mean(said == true) for said in (asked, after)]
         found.append(
