@@ -146,6 +146,28 @@ def test_a_setting_that_a_library_would_ignore_is_refused(place, model, message)
     assert message in ended.stderr
 
 
+@pytest.mark.parametrize("model", ["xgboost", "sklearn.linear_model.SGDClassifier"])
+@pytest.mark.parametrize(
+    "wish", ['[[variant]]\nname = "x"\nonward = true', "[methods.rolling]\nrefresh = 2"]
+)
+def test_who_always_starts_afresh_is_asked_for_nothing_else_before_anything_is_trained(
+    place, model, wish
+):
+    study = f"""
+        [study]
+        keep = "weights"
+        [model]
+        name = "{model}"
+        [methods]
+        names = ["singlebase", "rolling"]
+    """
+    (place / "wrong.toml").write_text(f"{study}\n{wish}\n")
+    ended = dynsnap("run", "wrong.toml", "--out", "run")
+    assert ended.exit_code == 2
+    assert "start afresh. Leave `onward` and `refresh` out." in ended.stderr
+    assert not (place / "run").exists()
+
+
 def test_data_that_is_not_there_is_named(place):
     (place / "wrong.toml").write_text('[data]\nsource = "npz"\npath = "none.npz"\n[model]\n')
     ended = dynsnap("run", "wrong.toml")

@@ -109,12 +109,11 @@ class StudyPlan:
             raise PlanError(f"`seed` must not be negative, got {self.seed}.")
         if self.keep not in ("scores", "weights"):
             raise PlanError(f'`keep` must be "scores" or "weights", got {self.keep!r}.')
-        for method in (*self.methods, *(one for sweep in self.sweeps for _, one in sweep.points)):
-            if method.rolling is not None and method.rolling.trains_on and self.keep != "weights":
-                raise PlanError(
-                    f"{method.name} trains on carried members, so their weights must be stored: "
-                    'set `keep = "weights"` in [study].'
-                )
+        if (wanting := self.training_on) is not None and self.keep != "weights":
+            raise PlanError(
+                f"{wanting.name} trains on carried members, so their weights must be stored: "
+                'set `keep = "weights"` in [study].'
+            )
         if not self.methods:
             raise PlanError("A study needs at least one method.")
         _check_distinct("method", [method.name for method in self.methods])
@@ -132,6 +131,15 @@ class StudyPlan:
     def kept_methods(self) -> tuple[Method, ...]:
         """The methods whose first generation is also shown as if it were never retrained."""
         return (self.baseline, *(one for one in self.methods if one.name == "dynsnap-cyc"))
+
+    @property
+    def training_on(self) -> Method | None:
+        """The first method, or point of a sweep, with rounds that start from a stored member."""
+        points = (one for sweep in self.sweeps for _, one in sweep.points)
+        for method in (*self.methods, *points):
+            if method.rolling is not None and method.rolling.trains_on:
+                return method
+        return None
 
     def replicates_of(self, method: Method) -> int:
         """How often a method is repeated."""
