@@ -227,6 +227,15 @@ def test_a_run_without_weights_says_how_to_keep_them(tmp_path, monkeypatch):
     assert contents(tmp_path / "run") == before
 
 
+def test_answers_that_stand_are_no_teacher(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    standing = '\n[[variant]]\nname = "standing"\nmethod = "dynsnap-cyc"\nmargin = 0.2\n'
+    (tmp_path / "standing.toml").write_text(KEPT + standing)
+    ended = dynsnap("distill", "standing.toml", "--out", "run", "--method", "standing", "-q")
+    assert ended.exit_code == 2
+    assert "distil the same method without a `margin`" in ended.stderr
+
+
 def test_boosted_trees_are_refused(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     boosted = KEPT[: KEPT.index("[model]")] + '[model]\nname = "xgboost"\n'

@@ -192,3 +192,10 @@ def test_another_folder_is_one_clear_line(tmp_path):
 def test_a_rolling_ensemble_is_refused(copy):
     (copy / "study.toml").write_text(TEXT.replace('"snapshot"', '"rolling"'))
     assert "carries members over" in refused("size", copy, "--method", "rolling", code=2)
+
+
+def test_answers_that_stand_are_refused(copy):
+    standing = '\n[[variant]]\nname = "standing"\nmethod = "dynsnap-cyc"\nmargin = 0.2\n'
+    (copy / "study.toml").write_text(TEXT + standing)
+    message = refused("size", copy, "--method", "standing", code=2)
+    assert "ask about the same method without a `margin`" in message

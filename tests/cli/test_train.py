@@ -45,6 +45,15 @@ def test_every_generation_that_is_named_is_trained(place):
         assert saved.about["cost"] == 1
 
 
+def test_an_ensemble_whose_answers_stand_says_who_lets_them(place):
+    standing = '\n[[variant]]\nname = "standing"\nmethod = "dynsnap-cyc"\nmargin = 0.2\n'
+    (place / "standing.toml").write_text(TINY + standing)
+    ended = dynsnap("train", "standing.toml", "--method", "standing", "-q")
+    assert ended.exit_code == 0, ended.stderr
+    assert "dynsnap stand OLD NEW -o OUT --margin 0.2" in ended.stdout
+    assert "stand" not in dynsnap("train", "standing.toml", "--out", "run", "-q").stdout
+
+
 def test_rounds_of_a_study_that_kept_weights_are_not_trained_again(place):
     (place / "kept.toml").write_text(TINY.replace("resamples", 'keep = "weights"\nresamples'))
     assert dynsnap("run", "kept.toml", "--out", "run", "-q").exit_code == 0

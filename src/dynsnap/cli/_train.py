@@ -100,3 +100,8 @@ def train(
                     f"{path}: {len(trained.positions)} members, validation accuracy "
                     f"{trained.accuracy.mean():.4f}, {trained.price.kappa:.1f} κ"
                 )
+    if method.margin:
+        click.echo(
+            "It predicts as if nothing were deployed. Let answers stand with: "
+            f"dynsnap stand OLD NEW -o OUT --margin {method.margin:g}"
+        )

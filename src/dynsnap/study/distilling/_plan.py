@@ -49,6 +49,12 @@ class DistillPlan:
             raise PlanError(
                 f"There is no second teacher {self.second!r}. {did_you_mean(self.second, SECONDS)}"
             )
+        if self.method.margin:
+            raise PlanError(
+                f"What {self.method.name} answers rests on what was answered before, which no "
+                "network knows: distil the same method without a `margin`, and let the answers of "
+                "its students stand, with `dynsnap stand`."
+            )
         if not 0 <= self.share <= 1:
             raise PlanError(f"`share` must be between 0 and 1, got {self.share}.")
 

@@ -28,6 +28,11 @@ def stored_members(
             f"{method.name} carries members over, so that its members are no draws from one "
             "generation: ask about a method that starts afresh."
         )
+    if method.margin:
+        raise PlanError(
+            f"What {method.name} answers rests on what was answered before, and not on its members "
+            "alone: ask about the same method without a `margin`."
+        )
     everyone = replace(method.plan, size="auto", tolerance=None, most_rounds=None)
     found: list[list[Members]] = []
     for number in range(plan.replicates_of(method)):
