@@ -148,9 +148,10 @@ def margin_lines(studies: str) -> Iterator[str]:
     for study, path in paths.items():
         points: dict[str, dict[str, Row]] = {}
         with path.open(newline="") as file:
-            names = [row["point"] for row in csv.DictReader(file) if row["over"] == "margin"]
-        for point, row in zip(names, read_table(path), strict=True):
-            points.setdefault(point, {})[row.metric] = row
+            places = [(row["over"], row["point"]) for row in csv.DictReader(file)]
+        for (over, point), row in zip(places, read_table(path), strict=True):
+            if over == "margin":  # a study may vary more
+                points.setdefault(point, {})[row.metric] = row
         for point, rows in points.items():
             cells = [_percent(rows[metric]) for metric in metrics]
             yield f"| {study} | {point} | {' | '.join(cells)} |"

@@ -112,6 +112,18 @@ def test_what_is_claimed_of_cifar_10_is_in_the_table():
     assert rolling.retrain.value < 0.34 * fresh.retrain.value
 
 
+def test_margins_are_told_apart_from_whatever_else_a_study_varies(beyond, elsewhere):
+    text = (ROOT / "results/digits-rolling/sweeps.csv").read_text()
+    head, *rows = text.splitlines()
+    others = [row.replace("margin,margin,", "carry,carry,") for row in rows]
+    for name, lines in (("one", rows), ("two", others + rows)):
+        (elsewhere / name).mkdir()
+        (elsewhere / name / "sweeps.csv").write_text("\n".join([head, *lines]) + "\n")
+    said = list(beyond.margin_lines("one two"))[2:]
+    assert len(said) == 2 * 5
+    assert [line.replace("two", "one") for line in said[5:]] == said[:5]
+
+
 @pytest.mark.parametrize("study", ["digits-rolling", "20news-rolling", "cifar10-rolling"])
 def test_standing_answers_count_and_are_no_less_accurate_in_every_study(study):
     found = {
