@@ -94,6 +94,14 @@ def column_options(command: Command) -> Command:
     return decorated  # type: ignore[no-any-return]
 
 
+output_option = click.option(
+    "-o",
+    "--output",
+    type=FILE,
+    required=True,
+    metavar="OUT",
+    help="The predictions: .parquet, .arrow, .feather, .csv, .csv.gz or .npz.",
+)
 rename_option = click.option(
     "--rename",
     "renames",

@@ -18,14 +18,7 @@ _AT_ONCE = 8192  # inputs; all members' scores of so many are in memory together
 @click.command()
 @click.argument("ensemble_file", type=_options.FILE, metavar="ENSEMBLE")
 @click.argument("input_path", type=_options.FILE, metavar="INPUT")
-@click.option(
-    "-o",
-    "--output",
-    type=_options.FILE,
-    required=True,
-    metavar="OUT",
-    help="The predictions: .parquet, .arrow, .feather, .csv, .csv.gz or .npz.",
-)
+@_options.output_option
 @click.option(
     "--combination",
     type=click.Choice(COMBINATIONS),

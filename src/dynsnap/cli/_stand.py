@@ -14,14 +14,7 @@ from dynsnap.predictions import MARGIN, ColumnNames, Predictions
 @click.command()
 @click.argument("old_file", type=_options.PLACE, metavar="OLD")
 @click.argument("new_file", type=_options.PLACE, metavar="NEW")
-@click.option(
-    "-o",
-    "--output",
-    type=_options.FILE,
-    required=True,
-    metavar="OUT",
-    help="The predictions: .parquet, .arrow, .feather, .csv, .csv.gz or .npz.",
-)
+@_options.output_option
 @click.option(
     "--margin",
     type=_options.Number(0, 1),
