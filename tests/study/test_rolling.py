@@ -180,6 +180,17 @@ def test_carried_members_are_trained_on_from_where_they_were():
     assert len(trainer.asked) == asked  # all was known
 
 
+def test_whom_rounds_go_on_from_is_found_once_however_often_it_is_asked():
+    stream = a_stream()
+    ledger = Ledger(Made(stream), Memory(), None, stream)
+    line = line_of(Rolling(carry=0.25, onward=True), size=8)
+    ledger.grow(line, engine=serial, seed=0)
+    read, load = [], ledger.casting._load
+    ledger.casting._load = lambda spec: (read.append(spec), load(spec))[1]
+    assert ledger.casting.parents(line[1]) and ledger.casting.parents(line[2])
+    assert not read  # they were known when the rounds were asked for
+
+
 def test_new_rounds_go_on_from_the_best_member_of_each_old_round():
     stream, rolling = a_stream(), Rolling(carry=0.25, onward=True, lag=1.0)
     trainer, store = Made(stream), Memory()

@@ -66,6 +66,7 @@ class Casting:
         self._stream = stream
         self._casts: dict[Ensemble, Cast] = {}
         self._carried: dict[Ensemble, Cast] = {}
+        self._parents: dict[Ensemble, list[tuple[RoundSpec, int]]] = {}
         self._born: dict[RoundSpec, int] = {}  # of rounds that trained on a member: its generation
 
     def of(self, ensemble: Ensemble) -> Cast:
@@ -89,14 +90,9 @@ class Casting:
         The best round comes first. Members of one round are much alike, and so would be what is
         made of them.
         """
-        assert ensemble.previous is not None
-        old = self.of(ensemble.previous)
-        accuracy = self._judged(old, ensemble.generation)
-        best_of: dict[RoundSpec, int] = {}
-        for position in np.argsort(-accuracy, kind="stable").tolist():
-            spec, place = old.who[position]
-            best_of.setdefault(spec, place)
-        return list(best_of.items())
+        if ensemble not in self._parents:
+            self._parents[ensemble] = self._best_of_each(ensemble)
+        return self._parents[ensemble]
 
     def scores(self, cast: Cast, name: str) -> MemberScores:
         """What the members say about one evaluation set, each round read once."""
@@ -157,6 +153,16 @@ class Casting:
         accuracy, agreement, bars = judged(scores, truth, known=self.heeded(before), new=new)
         kept = best(accuracy, agreement, count=rolling.carried(size), rolling=rolling, new=bars)
         return Cast(tuple(old.who[place] for place in kept.tolist()), accuracy[kept])
+
+    def _best_of_each(self, ensemble: Ensemble) -> list[tuple[RoundSpec, int]]:
+        assert ensemble.previous is not None
+        old = self.of(ensemble.previous)
+        accuracy = self._judged(old, ensemble.generation)
+        best_of: dict[RoundSpec, int] = {}
+        for position in np.argsort(-accuracy, kind="stable").tolist():
+            spec, place = old.who[position]
+            best_of.setdefault(spec, place)
+        return list(best_of.items())
 
     def _judged(self, cast: Cast, generation: int) -> Accuracies:
         """The accuracy of each member on the rows that members are judged by in a generation."""
