@@ -176,6 +176,8 @@ def test_a_schedule_that_makes_no_sense_is_refused(kind, factors, message):
 def test_a_spec_names_its_round_in_words_and_by_a_stable_text():
     spec = RoundSpec(recipe=step_recipe(), generation=2, index=3, twin=1)
     assert str(spec) == "round 3 of generation 2, replicate 0, twin (step, 50 epochs)"
+    onward = RoundSpec(recipe=step_recipe(), generation=2, parent="a/0")
+    assert str(onward) == "round 0 of generation 2, replicate 0 (step, 50 epochs, from a member)"
     assert made_round(spec).spec.canonical() == spec.canonical()
     assert spec.canonical() != RoundSpec(recipe=step_recipe(), generation=2, index=3).canonical()
 

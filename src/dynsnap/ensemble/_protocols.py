@@ -46,9 +46,11 @@ class RoundSpec:
     def __str__(self) -> str:
         recipe = self.recipe
         twin = ", twin" if self.twin else ""
+        # One that starts afresh may have the same index.
+        onward = ", from a member" if self.parent is not None else ""
         return (
             f"round {self.index} of generation {self.generation}, replicate {self.replicate}"
-            f"{twin} ({recipe.schedule.kind}, {recipe.epochs} epochs)"
+            f"{twin} ({recipe.schedule.kind}, {recipe.epochs} epochs{onward})"
         )
 
 
