@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dynsnap import predictions
+from dynsnap.cli._training import Training
 from dynsnap.data import GrowthPlan, Pool, grow
 from dynsnap.ensemble import (
     Rolling,
@@ -341,6 +342,16 @@ def test_a_study_with_rolling_ensembles_runs_and_tells_the_cost_of_a_retrain(tmp
         kept.scores, predictions.read(folder / "stubborn-average-g2.parquet").scores
     )
     assert (tmp_path / "run/sweeps.csv").read_text().count("carry,0.75") > 3
+    # All of them share the first round of generation 2, but for one, whose rounds go on.
+    plan = read_study(tmp_path / "rolling.toml")
+    onward = dataclasses.replace(plan, methods=(plan.method("onward"),))
+    names = [
+        ("dynsnap-cyc", "first round of generation 2"),
+        ("onward", "first round of generation 1"),
+    ]
+    for asked, wanted in zip((plan, onward), names, strict=True):
+        (curve,) = Training.of(tmp_path / "run", asked).curves
+        assert (curve.method, curve.name) == wanted
 
 
 def test_worker_processes_give_the_same_and_find_the_members_to_train_on(tmp_path):

@@ -154,13 +154,16 @@ class _Rounds:
 
     def _get(self, method: Method, generation: int, index: int) -> Round | None:
         ensemble = Ensemble(method=method, generation=generation, replicate=0)
+        if ensemble.goes_on:  # from members that only a run knows
+            return None
         return self._stored.get(ensemble.spec(index, seed=self._plan.seed))
 
     def curves(self) -> Iterator[Curve]:
-        """The first round of some ensembles, of the last generation."""
+        """The first round of some ensembles, of the last generation; what they share, once."""
         ensembles = [one for one in self._plan.methods if one.recipe.snapshots > 1]
-        shown = [one for one in ensembles if not one.plan.single and one.plan.top is None]
-        for method in shown[:_CURVES]:
+        asked = [one for one in ensembles if not one.plan.single and one.plan.top is None]
+        shown = {(one.recipe, one.plan.beta): one for one in reversed(asked)}  # the first of each
+        for method in [one for one in asked if one in shown.values()][:_CURVES]:
             firsts = self.firsts(method)
             if not firsts:
                 continue
