@@ -354,6 +354,14 @@ def test_a_study_with_rolling_ensembles_runs_and_tells_the_cost_of_a_retrain(tmp
         assert (curve.method, curve.name) == wanted
 
 
+def test_rounds_that_nobody_can_count_yet_are_named(tmp_path):
+    (tmp_path / "rolling.toml").write_text(ROLLING)
+    told = " ".join(dynsnap("run", tmp_path / "rolling.toml", "--plan").stdout.split())
+    assert "members of the generation before (refreshed, onward)." in told
+    (tmp_path / "tiny.toml").write_text(TINY)
+    assert "Not counted" not in dynsnap("run", tmp_path / "tiny.toml", "--plan").stdout
+
+
 def test_worker_processes_give_the_same_and_find_the_members_to_train_on(tmp_path):
     (tmp_path / "rolling.toml").write_text(ROLLING)
     found = []

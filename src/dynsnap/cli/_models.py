@@ -25,11 +25,11 @@ def make_trainer(plan: StudyPlan, stream: Stream, *, store: RunFolder, monitor: 
     if _is_boosted(plan.model):
         every = settings.take("checkpoint_every", float, 60.0)
         settings.finish()
-        if (onward := plan.training_on) is not None:
+        if plan.training_on:
             raise PlanError(
-                f"{onward.name} trains on from stored members, which networks can; boosted trees "
-                "and scikit-learn's classifiers always start afresh. Leave `onward` and `refresh` "
-                "out."
+                f"{plan.training_on[0].name} trains on from stored members, which networks can; "
+                "boosted trees and scikit-learn's classifiers always start afresh. Leave `onward` "
+                "and `refresh` out."
             )
         from dynsnap.boost import BoostTrainer
 

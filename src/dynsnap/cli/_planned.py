@@ -46,6 +46,7 @@ def _blocks(plan: StudyPlan) -> Iterator[Block]:
             "are certain: methods share rounds. "
             f"Generations: {generations}. Replicates: {plan.replicates}.",
             *_spared(ahead),
+            *_not_counted(plan),
             *notes,
         ),
     )
@@ -57,6 +58,12 @@ def _spared(ahead: Outlook) -> Iterator[str]:
             f"{ahead.spared} more ({ahead.spared_cost:.1f} κ) need no training: they are the first "
             "windows of longer rounds. The κ of a method above is what it costs on its own."
         )
+
+
+def _not_counted(plan: StudyPlan) -> Iterator[str]:
+    names = ", ".join(one.name for one in plan.training_on)
+    if names:
+        yield f"Not counted: rounds that start from members of the generation before ({names})."
 
 
 def _line(one: Planned) -> tuple[Cell, ...]:

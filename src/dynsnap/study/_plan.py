@@ -109,10 +109,10 @@ class StudyPlan:
             raise PlanError(f"`seed` must not be negative, got {self.seed}.")
         if self.keep not in ("scores", "weights"):
             raise PlanError(f'`keep` must be "scores" or "weights", got {self.keep!r}.')
-        if (wanting := self.training_on) is not None and self.keep != "weights":
+        if self.training_on and self.keep != "weights":
             raise PlanError(
-                f"{wanting.name} trains on carried members, so their weights must be stored: "
-                'set `keep = "weights"` in [study].'
+                f"{self.training_on[0].name} trains on carried members, so their weights must be "
+                'stored: set `keep = "weights"` in [study].'
             )
         if not self.methods:
             raise PlanError("A study needs at least one method.")
@@ -133,13 +133,14 @@ class StudyPlan:
         return (self.baseline, *(one for one in self.methods if one.name == "dynsnap-cyc"))
 
     @property
-    def training_on(self) -> Method | None:
-        """The first method, or point of a sweep, with rounds that start from a stored member."""
+    def training_on(self) -> tuple[Method, ...]:
+        """The methods, and points of sweeps, with rounds that start from a stored member."""
         points = (one for sweep in self.sweeps for _, one in sweep.points)
-        for method in (*self.methods, *points):
-            if method.rolling is not None and method.rolling.trains_on:
-                return method
-        return None
+        return tuple(
+            one
+            for one in (*self.methods, *points)
+            if one.rolling is not None and one.rolling.trains_on
+        )
 
     def replicates_of(self, method: Method) -> int:
         """How often a method is repeated."""
