@@ -3,6 +3,7 @@
 import csv
 import dataclasses
 import itertools
+import json
 import re
 
 import numpy as np
@@ -319,6 +320,14 @@ values = [0.25, 0.75]
 )
 
 
+def stored(run):
+    """What each file of a run folder's rounds is of."""
+    return {
+        path: json.loads(dynsnap("runs", run, "show", path.stem).stdout)["spec"]
+        for path in (run / "rounds").iterdir()
+    }
+
+
 def test_a_study_with_rolling_ensembles_runs_and_tells_the_cost_of_a_retrain(tmp_path):
     (tmp_path / "rolling.toml").write_text(ROLLING)
     ended = dynsnap("run", tmp_path / "rolling.toml", "--out", tmp_path / "run")
@@ -352,6 +361,17 @@ def test_a_study_with_rolling_ensembles_runs_and_tells_the_cost_of_a_retrain(tmp
     for asked, wanted in zip((plan, onward), names, strict=True):
         (curve,) = Training.of(tmp_path / "run", asked).curves
         assert (curve.method, curve.name) == wanted
+    # Where a round that goes on is missing, so is whoever needs it, and nobody else.
+    going_on = [
+        path
+        for path, spec in stored(tmp_path / "run").items()
+        if spec["parent"] is not None and spec["recipe"]["epochs"] == 8
+    ]
+    going_on[0].unlink()
+    ended = dynsnap("run", tmp_path / "rolling.toml", "--out", tmp_path / "run", "--no-training")
+    told = " ".join(ended.stdout.split())
+    assert ended.exit_code == 0, ended.stderr
+    assert "Left out: onward. 1 round is missing" in told and "from a member)" in told
 
 
 def test_rounds_that_nobody_can_count_yet_are_named(tmp_path):
@@ -494,6 +514,14 @@ def test_a_study_lets_answers_stand_at_no_further_training(tmp_path):
     assert points["0"] == rows["dynsnap-cyc", "consistency"]
     assert points["0.3"] == rows["standing", "consistency"]
     assert points["0"] < points["0.3"] <= points["1"]
+    # Where the first generation is gone, nobody knows what the second stands on.
+    for path, spec in stored(tmp_path / "run").items():
+        if spec["generation"] == 1 and spec["recipe"]["schedule"]["kind"] == "cyclic":
+            path.unlink()
+    ended = dynsnap("run", tmp_path / "study.toml", "--out", tmp_path / "run", "--no-training")
+    assert "Left out: dynsnap-cyc, standing." in ended.stdout
+    assert (held / "dynsnap-cyc-average-g2.parquet").exists()
+    assert not (held / "standing-average-g2.parquet").exists()
 
 
 def test_a_margin_out_of_range_is_refused_by_name(tmp_path):
