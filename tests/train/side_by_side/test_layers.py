@@ -100,8 +100,22 @@ def test_a_grouped_linear_layer_is_its_members_one_behind_the_other():
     torch.testing.assert_close(layer(rows.flatten(0, 1)), alone)
 
 
+def test_what_is_dropped_looks_random_and_is_another_in_every_step_and_round():
+    layer = GroupedDropout(3)
+    layer.rates.fill_(0.3)
+    layer.salts.copy_(torch.tensor([1.0, 2.0, 2.0]))
+    masks = torch.stack([layer(torch.ones(3 * 64, 50)).view(3, 64, 50) == 0 for _ in range(40)])
+    shares = masks.double()
+    assert (shares.mean(dim=(0, 2, 3)) - 0.3).abs().max() < 0.005
+    assert (shares.mean(dim=(0, 1, 2)) - 0.3).abs().max() < 0.03  # no unit is favoured
+    assert (shares.mean(dim=(0, 1, 3)) - 0.3).abs().max() < 0.03  # nor an input
+    assert torch.equal(masks[:, 1], masks[:, 2]) and not torch.equal(masks[:, 0], masks[:, 1])
+    flat = shares[:, :2].reshape(80, -1)
+    apart = torch.corrcoef(flat) - torch.eye(80)
+    assert apart.abs().max() < 0.08  # 3,200 units: four deviations and a half
+
+
 def test_every_round_has_a_dropout_rate_of_its_own():
-    torch.manual_seed(0)
     layer = GroupedDropout(2)
     layer.get_buffer("rates").copy_(torch.tensor([0.0, 0.5]))
     dropped = (layer(torch.ones(2 * 400, 50)).view(2, 400, 50) == 0).float().mean(dim=(1, 2))

@@ -101,9 +101,12 @@ def test_a_round_side_by_side_is_the_round_alone(workshop, grouped, teacher):
                     torch.testing.assert_close(other.kept[epoch][name], value, rtol=2e-4, atol=2e-6)
 
 
-def test_who_else_is_there_does_not_matter(workshop):
-    (first, *_) = specs()
-    crowd = trained(workshop, beside(workshop, grouped=True, width=3), specs())[first]
+@pytest.mark.parametrize("dropout", [0.0, 0.5])
+def test_who_else_is_there_does_not_matter(workshop, dropout):
+    (first, *others) = specs()
+    first = dataclasses.replace(first, recipe=dataclasses.replace(first.recipe, dropout=dropout))
+    rounds = [*others, first] if dropout else [first, *others]  # in another place
+    crowd = trained(workshop, beside(workshop, grouped=True, width=4), rounds)[first]
     pair = trained(workshop, beside(workshop, grouped=True, width=3), [first])[first]
     assert crowd.curve == pair.curve
     for epoch, weights in pair.kept.items():

@@ -70,20 +70,33 @@ class GroupedLinear(nn.Module):
 
 
 class GroupedDropout(nn.Module):
-    """Dropout with a rate of its own for each round, (rounds · batch, units)."""
+    """Dropout with a rate of its own for each round, (rounds · batch, units).
+
+    What is dropped follows from a round's salt and the steps that it has taken: not from a
+    generator that all rounds share, and that networks beside each other would have to take turns
+    with.
+    """
+
+    rates: Tensor
+    salts: Tensor
+    steps: Tensor
 
     def __init__(self, rounds: int) -> None:
         super().__init__()
-        self.register_buffer("rates", torch.zeros(rounds), persistent=False)
+        for name in ("rates", "salts", "steps"):
+            self.register_buffer(name, torch.zeros(rounds), persistent=False)
 
     def forward(self, x: Tensor) -> Tensor:
         if not self.training:
             return x
-        rates = self.get_buffer("rates")
-        rates = rates.view(-1, *([1] * x.ndim))
-        rows = _apart(x, len(rates))
-        kept = torch.rand(rows.shape, device=x.device) >= rates
-        return (rows * kept / (1 - rates)).flatten(0, 1).to(x.dtype)
+        rows = _apart(x, len(self.rates))
+        wide = -1, *([1] * x.ndim)
+        with torch.no_grad():
+            self.steps.add_(1)
+        unit = torch.arange(rows[0].numel(), device=x.device).view(rows.shape[1:])
+        turn = _mixed(self.salts.long() * 0x9E3779B1 + self.steps.long())
+        kept = _shares(_mixed(turn.view(wide) + unit * 0x85EBCA6B)) >= self.rates.view(wide)
+        return (rows * kept / (1 - self.rates.view(wide))).flatten(0, 1).to(x.dtype)
 
 
 class GroupedBatchNorm(nn.Module):
@@ -136,6 +149,19 @@ class GroupedBatchNorm(nn.Module):
 
     def _wide(self, channels: Tensor) -> Tensor:
         return channels.view(self.rounds, 1, -1, 1, 1)
+
+
+def _mixed(numbers: Tensor) -> Tensor:
+    """Whole numbers below 2³² that look random, from others that do not."""
+    bits = numbers & 0xFFFFFFFF
+    for _ in range(2):
+        bits = ((bits ^ (bits >> 16)) * 0x45D9F3B) & 0xFFFFFFFF
+    return bits ^ (bits >> 16)
+
+
+def _shares(bits: Tensor) -> Tensor:
+    """Such numbers as shares of one."""
+    return (bits >> 8).float() / 2**24
 
 
 def _zeros_before(plain: nn.Conv2d) -> int:

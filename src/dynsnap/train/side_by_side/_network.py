@@ -5,6 +5,7 @@ or changes with time (which rows, which augmentation, learning rate, step count)
 with a place for each round.
 """
 
+import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -179,9 +180,17 @@ class Network:
         statistics = dict(zip(self.program.statistics, buffers, strict=True))
         return {**self._at(self.vector.detach(), place), **statistics}
 
-    def rates(self) -> list[str]:
-        """Names of the dropout rates among the statistics."""
-        return [name for name in self.program.statistics if name.endswith(".rates")]
+    def dropout(self, rate: float, salt: int) -> dict[str, Tensor]:
+        """What the dropout layers of a new round start from, each with a salt of its own."""
+        found = {}
+        for name in self.program.statistics:
+            layer, _, kind = name.rpartition(".")
+            if kind in ("rates", "salts", "steps"):
+                # A float knows whole numbers up to 2²⁴.
+                own = (salt + zlib.crc32(layer.encode())) % 2**24
+                start = {"rates": rate, "salts": own, "steps": 0}[kind]
+                found[name] = torch.tensor(float(start))
+        return found
 
     def moments(self, place: int) -> dict[str, Tensor]:
         """What one round's optimiser remembers, as views."""

@@ -99,9 +99,9 @@ class SideBySideStepper:
             moments = {name: torch.zeros(()) for name in net.moments(place)}
         else:
             module, moments = _part(state, "module"), _part(state, "moments")
-        rates = {name: torch.tensor(lane.spec.recipe.dropout) for name in net.rates()}
+        dropout = net.dropout(lane.spec.recipe.dropout, lane.seed("dropout"))
         with torch.no_grad():
-            _copy(net.views(place), {**module, **rates})
+            _copy(net.views(place), {**dropout, **module})
             _copy(net.moments(place), moments)
             net.fitted[place].copy_(self._settings.feed.fitted(self._shop.bind(lane)))
         self._validation[lane] = torch.from_numpy(lane.validation).to(self._shop.device)
