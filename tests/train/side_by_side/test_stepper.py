@@ -178,6 +178,7 @@ def test_rounds_may_be_parted_into_several_networks(workshop, width):
     one = trained(workshop, beside(workshop, grouped=True, width=width), specs())
     stepper = beside(workshop, grouped=True, width=width, networks=2)
     assert len(stepper._nets) == 2 and len(stepper._free) >= width
+    assert len(beside(workshop, grouped=True, width=5, networks=4)._nets) == 3
     two = trained(workshop, stepper, specs())
     for spec, usual in one.items():
         assert two[spec].curve == usual.curve

@@ -71,6 +71,7 @@ class SideBySideStepper:
         start = time.perf_counter()
         count = min(self._networks, self.width) if self._grouped else self.width
         wide = math.ceil(self.width / count)
+        count = math.ceil(self.width / wide)  # five rounds in pairs are three networks, not four
         self._grouping = Grouping(self._plain, wide) if self._grouped else None
         module = self._grouping.module if self._grouping else copy.deepcopy(self._alone)
         module = _on_device(module, self._shop.device)
