@@ -27,7 +27,7 @@ from dynsnap.ensemble import (
 )
 from dynsnap.errors import InputError, PlanError
 from dynsnap.study import Ensemble, Ledger, open_stream, read_study
-from dynsnap.study._views import views
+from dynsnap.study._views import Answers
 from tests.cli.studies import TINY, contents, dynsnap
 from tests.study.test_waves import Memory
 
@@ -458,11 +458,12 @@ def test_answers_stand_from_generation_to_generation(rolling, how):
     ]
     ledger.grow([*both[0], *both[1]], engine=serial, seed=0)
     pools = {name: stream.evaluation[name] for name in ("test", "late")}
+    answers = Answers(ledger)
     said = [
         {
             (name, one.generation): made
             for one in line
-            for name, _, made in views(ledger, one, pools, [how])
+            for name, _, made in answers.views(one, pools, [how])
         }
         for line in both
     ]
@@ -473,6 +474,9 @@ def test_answers_stand_from_generation_to_generation(rolling, how):
             deployed = predictions.stand(deployed, said[0][name, number], margin=0.1)
             found = said[1][name, number]
             np.testing.assert_array_equal(found.scores, deployed.scores)
+    # Whoever asks for the last generation first hears the same.
+    for name, _, made in Answers(ledger).views(both[1][2], pools, [how]):
+        np.testing.assert_array_equal(made.scores, said[1][name, 3].scores)
     assert [ledger.specs(one) for one in both[0]] == [ledger.specs(one) for one in both[1]]
 
 

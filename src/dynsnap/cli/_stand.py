@@ -54,13 +54,12 @@ def stand(
 
 
 def _said(generations: Sequence[Predictions]) -> list[str]:
-    before, asked, after = (one.names_of(one.labels) for one in generations)
+    before, asked, after = (one.labels for one in generations)
     flips, left = np.sum(before != asked), np.sum(before != after)
     found = [f"{flips:,} of {len(before):,} answers were about to change, {left:,} do."]
     if (truth := generations[0].truth) is not None:
-        true = generations[0].names_of(truth)
-        lost = [np.sum((before == true) & (said != true)) for said in (asked, after)]
-        right = [np.mean(said == true) for said in (asked, after)]
+        lost = [np.sum((before == truth) & (said != truth)) for said in (asked, after)]
+        right = [np.mean(said == truth) for said in (asked, after)]
         found.append(
             f"Of those that were right, {lost[0]:,} were about to be lost, {lost[1]:,} are; "
             f"{right[0]:.2%} of all were about to be right, {right[1]:.2%} are."

@@ -69,7 +69,8 @@ class Ensemble:
     @property
     def goes_on(self) -> bool:
         """Whether its rounds start from members of the generation before."""
-        return self.previous is not None and self.method.rolling.onward  # type: ignore[union-attr]
+        rolling = self.method.rolling
+        return rolling is not None and rolling.onward and self.generation > 1
 
     def spec(self, index: int, *, seed: int, parent: str | None = None) -> RoundSpec:
         """The ensemble's round of this index, and the member that it starts from, if any."""

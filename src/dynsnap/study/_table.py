@@ -16,7 +16,7 @@ from dynsnap.ensemble import Combination
 from dynsnap.predictions import Predictions
 from dynsnap.study._ensemble import Ensemble
 from dynsnap.study._plan import StudyPlan
-from dynsnap.study._views import Price, Shelf, generations_of, noise_floor, price, views
+from dynsnap.study._views import Answers, Price, Shelf, generations_of, noise_floor, price
 from dynsnap.study._waves import Ledger
 
 NOISE_FLOOR = "noise-floor"
@@ -112,6 +112,7 @@ def table(
 def sweep_rows(plan: StudyPlan, ledger: Ledger, stream: Stream) -> Iterator[SweepRow]:
     """Every point of every sweep, replicates averaged."""
     test = {"test": stream.evaluation["test"]}
+    answers = Answers(ledger)
     for sweep in plan.sweeps:
         how = sweep.combination
         for point, method in sweep.points:
@@ -120,7 +121,7 @@ def sweep_rows(plan: StudyPlan, ledger: Ledger, stream: Stream) -> Iterator[Swee
                 line = generations_of(plan, method, len(stream.generations), replicate)
                 if not ledger.has(line):
                     continue
-                said = [next(views(ledger, one, test, [how]))[2] for one in line]
+                said = [next(answers.views(one, test, [how]))[2] for one in line]
                 found = _measured(plan, said, how)
                 runs.append(_rows(method.name, how, found, price(plan, ledger, line)))
             for row in averaged(runs):

@@ -1,6 +1,6 @@
 """Methods beyond the six: a setting varied, or an idea taken away."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from dynsnap.ensemble import (
@@ -159,7 +159,7 @@ def read_sweep(section: Section, defaults: Defaults) -> Sweep:
     settings_of = ["epochs", "members", "snapshots", "beta", "window", "margin"]
     settings_of += ["tolerance", "most_rounds"]
     if base == "rolling":
-        settings_of += ["carry", "lag", "refresh", "onward", "agreement", "class_aware"]
+        settings_of += [setting.name for setting in fields(Rolling)]
     fixed = {key: section.take_any(key) for key in settings_of if key != over}
     section.finish()
     points = []

@@ -1,14 +1,14 @@
 """Ensembles as views of stored rounds: any method, any combination, at no further training."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from dynsnap import predictions
-from dynsnap._types import Scores
+from dynsnap._types import Labels, Scores
 from dynsnap.data import Pool, Stream
 from dynsnap.ensemble import Combination, Method, combine, cost
 from dynsnap.errors import FileError
@@ -88,52 +88,53 @@ def noise_floor(plan: StudyPlan, replicate: int) -> tuple[Ensemble, Ensemble]:
     return first, twin
 
 
-def views(
-    ledger: Ledger,
-    ensemble: Ensemble,
-    pools: Mapping[str, Pool],
-    combinations: Iterable[Combination],
-) -> Iterator[tuple[str, Combination, Predictions]]:
-    """What an ensemble says about each evaluation set, combined in each way.
+class Answers:
+    """What ensembles say. With a margin, on top of what their earlier generations have answered.
 
-    With a margin, on top of what the generations before it have answered.
+    Those answers are kept, so that a long line of generations is gone through once.
     """
-    line = [*ensemble.earlier, ensemble] if ensemble.method.margin else [ensemble]
-    for name, pool in pools.items():
-        voices = [_Voices(ledger, one, name) for one in line]
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._deployed: dict[tuple[Ensemble, str, Combination], Labels] = {}
+
+    def views(
+        self, ensemble: Ensemble, pools: Mapping[str, Pool], combinations: Iterable[Combination]
+    ) -> Iterator[tuple[str, Combination, Predictions]]:
+        """What an ensemble says about each evaluation set, combined in each way."""
+        for name, pool in pools.items():
+            for how, scores in self._said(ensemble, name, combinations):
+                made = Predictions(
+                    ids=pool.ids,
+                    classes=pool.classes,
+                    scores=scores,
+                    truth=np.asarray(pool.labels),
+                    slices=pool.slices,
+                )
+                yield name, how, made
+
+    def _said(
+        self, ensemble: Ensemble, name: str, combinations: Iterable[Combination]
+    ) -> Iterator[tuple[Combination, Scores]]:
+        casting, margin = self._ledger.casting, ensemble.method.margin
+        cast, known = casting.of(ensemble), casting.heeded(ensemble)
+        members = casting.scores(cast, name)
         for how in combinations:
-            made = Predictions(
-                ids=pool.ids,
-                classes=pool.classes,
-                scores=_said(voices, how),
-                truth=np.asarray(pool.labels),
-                slices=pool.slices,
-            )
-            yield name, how, made
+            scores = combine(members, how=how, weights=cast.accuracy, known=known)
+            # Single precision is what the members were stored with, and half the file.
+            scores = scores.astype(np.float32)
+            if margin and ensemble.earlier:
+                deployed = self._answered(ensemble.earlier[-1], name, how)
+                scores = standing(scores, deployed, margin=margin).astype(np.float32)
+            if margin:
+                self._deployed[ensemble, name, how] = scores.argmax(axis=1)
+            yield how, scores
 
-
-class _Voices:
-    """What the members of an ensemble say about one evaluation set."""
-
-    def __init__(self, ledger: Ledger, ensemble: Ensemble, name: str) -> None:
-        cast = ledger.casting.of(ensemble)
-        self._scores, self._weights = ledger.casting.scores(cast, name), cast.accuracy
-        self._known = ledger.casting.heeded(ensemble)
-        self.margin = ensemble.method.margin
-
-    def together(self, how: Combination) -> Scores:
-        scores = combine(self._scores, how=how, weights=self._weights, known=self._known)
-        # Single precision is what the members were stored with, and half the file.
-        return scores.astype(np.float32)
-
-
-def _said(voices: Sequence[_Voices], how: Combination) -> Scores:
-    """What is answered in the last of these generations, in each of which old answers stand."""
-    scores = voices[0].together(how)
-    for one in voices[1:]:
-        deployed = scores.argmax(axis=1)
-        scores = standing(one.together(how), deployed, margin=one.margin).astype(np.float32)
-    return scores
+    def _answered(self, ensemble: Ensemble, name: str, how: Combination) -> Labels:
+        asked = ensemble, name, how
+        if asked not in self._deployed:
+            list(self._said(ensemble, name, [how]))
+        return self._deployed[asked]
 
 
 def write_predictions(
@@ -146,13 +147,14 @@ def write_predictions(
     except OSError as error:
         raise FileError(f"Cannot make the folder {shelf.folder}: {error.strerror}.") from error
     pools = {name: pool for name, pool in stream.evaluation.items() if name != UNTOUCHED}
+    answers = Answers(ledger)
     for ensemble in ledger.grown:
         if ensemble.method != plan.baseline and ensemble.method not in plan.methods:
             continue  # a point of a sweep
         if ensemble.method.margin and not ledger.has(ensemble.earlier):
             continue  # what it stands on is not there
         asked = {"test": pools["test"]} if ensemble.twin else pools
-        for name, how, made in views(ledger, ensemble, asked, plan.combinations):
+        for name, how, made in answers.views(ensemble, asked, plan.combinations):
             path = shelf.path(ensemble, how, late=name == "late")
             predictions.write(made, path)
             yield path

@@ -8,6 +8,9 @@ from dynsnap.ensemble import Recipe, RoundSpec, Schedule
 from dynsnap.train._drive import Saver, drive
 from dynsnap.train._lane import Lane
 from dynsnap.train._lockstep import Lockstep
+from dynsnap.train.side_by_side._feed import feed_of
+from dynsnap.train.side_by_side._network import Settings
+from dynsnap.train.side_by_side._stepper import SideBySideStepper
 
 
 def lane(workshop, spec):
@@ -35,3 +38,24 @@ def trained(workshop, stepper, rounds):
     lockstep = Lockstep(rounds, functools.partial(lane, workshop), width=stepper.width)
     saver = Saver(checkpoints=None, every=1e9, owner="")
     return {done.spec: done for done in drive(lockstep, stepper, saver=saver, monitor=None)}
+
+
+def beside(workshop, *, grouped, width=2, networks=1):
+    """A stepper for rounds of a workshop, uncompiled."""
+    settings = Settings(
+        batch_size=16,
+        optimizer=workshop.optimizer,
+        feed=feed_of(workshop),
+        precision=workshop.precision,
+        compiled=False,
+        teaching=workshop.teaching,
+    )
+    return SideBySideStepper(
+        workshop,
+        workshop.blueprint.build(),
+        settings,
+        width=width,
+        rows=64,
+        grouped=grouped,
+        networks=networks,
+    )

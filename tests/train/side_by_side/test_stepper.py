@@ -15,11 +15,8 @@ from dynsnap.train._optimizers import Adam
 from dynsnap.train._prepare import Pixels
 from dynsnap.train._teaching import Teaching
 from dynsnap.train._workshop import Workshop
-from dynsnap.train.side_by_side._feed import feed_of
 from dynsnap.train.side_by_side._images import augmented_images, plain_images
-from dynsnap.train.side_by_side._network import Settings
-from dynsnap.train.side_by_side._stepper import SideBySideStepper
-from tests.train.side_by_side.made import lane, specs, trained
+from tests.train.side_by_side.made import beside, lane, specs, trained
 
 ADAM = Adam(eps=1e-7, kernel_penalty=1e-4)
 AUGMENT = ShiftsAndFlips()
@@ -58,26 +55,6 @@ def workshop():
         learning_rate=1e-2,
         augment=AUGMENT,
         parents=None,
-    )
-
-
-def beside(workshop, *, grouped, width=2, networks=1):
-    settings = Settings(
-        batch_size=16,
-        optimizer=ADAM,
-        feed=feed_of(workshop),
-        precision=torch.float32,
-        compiled=False,
-        teaching=workshop.teaching,
-    )
-    return SideBySideStepper(
-        workshop,
-        workshop.blueprint.build(),
-        settings,
-        width=width,
-        rows=64,
-        grouped=grouped,
-        networks=networks,
     )
 
 

@@ -22,11 +22,9 @@ from dynsnap.train.models import FastText, fasttext
 from dynsnap.train.side_by_side._choice import side_by_side
 from dynsnap.train.side_by_side._feed import feed_of
 from dynsnap.train.side_by_side._group import can_be_grouped
-from dynsnap.train.side_by_side._network import Settings
-from dynsnap.train.side_by_side._stepper import SideBySideStepper
 from dynsnap.train.side_by_side._tokens import TokenFeed
 from tests.train.made import recipe, stream_of
-from tests.train.side_by_side.made import lane, specs, trained
+from tests.train.side_by_side.made import beside, lane, specs, trained
 
 ADAM = Adam(betas=(0.8, 0.95), eps=1e-6, kernel_penalty=1e-4)
 PAIRS = Words(size=8, ngrams=2, buckets=20)
@@ -104,24 +102,6 @@ def made(factory=SMALL, prepare=None, **more):
         augment=None,
         parents=None,
         **more,
-    )
-
-
-def settings(workshop):
-    return Settings(
-        batch_size=16,
-        optimizer=ADAM,
-        feed=feed_of(workshop),
-        precision=workshop.precision,
-        compiled=False,
-        teaching=workshop.teaching,
-    )
-
-
-def beside(workshop, *, grouped, width=2):
-    plain = workshop.blueprint.build()
-    return SideBySideStepper(
-        workshop, plain, settings(workshop), width=width, rows=64, grouped=grouped
     )
 
 

@@ -86,6 +86,12 @@ class GroupedDropout(nn.Module):
         for name in ("rates", "salts", "steps"):
             self.register_buffer(name, torch.zeros(rounds), persistent=False)
 
+    @staticmethod
+    def start(rate: float, salt: int) -> dict[str, Tensor]:
+        """What the buffers of a round begin with; a float knows whole numbers up to 2²⁴."""
+        numbers = {"rates": rate, "salts": salt % 2**24, "steps": 0}
+        return {name: torch.tensor(float(number)) for name, number in numbers.items()}
+
     def forward(self, x: Tensor) -> Tensor:
         if not self.training:
             return x

@@ -19,6 +19,7 @@ from dynsnap.train._optimizers import Adam
 from dynsnap.train._teaching import Teaching
 from dynsnap.train.side_by_side._feed import Feed
 from dynsnap.train.side_by_side._flat import Layout
+from dynsnap.train.side_by_side._layers import GroupedDropout
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,14 +183,11 @@ class Network:
 
     def dropout(self, rate: float, salt: int) -> dict[str, Tensor]:
         """What the dropout layers of a new round start from, each with a salt of its own."""
-        found = {}
-        for name in self.program.statistics:
-            layer, _, kind = name.rpartition(".")
-            if kind in ("rates", "salts", "steps"):
-                # A float knows whole numbers up to 2²⁴.
-                own = (salt + zlib.crc32(layer.encode())) % 2**24
-                start = {"rates": rate, "salts": own, "steps": 0}[kind]
-                found[name] = torch.tensor(float(start))
+        found: dict[str, Tensor] = {}
+        for name, layer in self.program.module.named_modules():
+            if isinstance(layer, GroupedDropout):
+                own = layer.start(rate, salt + zlib.crc32(name.encode()))
+                found |= {f"{name}.{kind}": value for kind, value in own.items()}
         return found
 
     def moments(self, place: int) -> dict[str, Tensor]:

@@ -182,8 +182,8 @@ class SideBySideStepper:
 
     def _busy(self, lanes: Sequence[Lane]) -> list[int]:
         """Which of the teams these lanes are in."""
-        live = {id(self._seat[lane][0]) for lane in lanes}
-        return [at for at, team in enumerate(self._teams) if any(id(net) in live for net in team)]
+        live = {self._seat[lane][0] for lane in lanes}
+        return [at for at, team in enumerate(self._teams) if not live.isdisjoint(team)]
 
     def _pays(self, lanes: Sequence[Lane]) -> bool:
         """Whether networks for these lanes alone would gain more time than building them takes."""
