@@ -101,7 +101,8 @@ class GroupedDropout(nn.Module):
             self.steps.add_(1)
         unit = torch.arange(rows[0].numel(), device=x.device).view(rows.shape[1:])
         turn = _mixed(self.salts.long() * 0x9E3779B1 + self.steps.long())
-        kept = _shares(_mixed(turn.view(wide) + unit * 0x85EBCA6B)) >= self.rates.view(wide)
+        # A unit is only added: compiled for a GPU, a factor of a place must be below 2³¹.
+        kept = _shares(_mixed(turn.view(wide) + unit)) >= self.rates.view(wide)
         return (rows * kept / (1 - self.rates.view(wide))).flatten(0, 1).to(x.dtype)
 
 
