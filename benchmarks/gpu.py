@@ -51,15 +51,14 @@ TASKS = {"resnet56": CIFAR_100, "fasttext": NEWSGROUPS}
 class Clock:
     """Takes the times apart that a study adds up."""
 
-    def __init__(self, way: str, networks: int = 1) -> None:
-        self.way, self.networks = way, networks
+    def __init__(self, way: str) -> None:
+        self.way = way
         self.built = self.steps = 0.0
         self.inputs = 0
 
     def stepper(self, *arguments, **settings):
         """What the trainer would build, with clocks on it."""
         settings["grouped"] &= self.way != "streams"
-        settings["networks"] = self.networks
         start = time.perf_counter()
         if self.way == "alone":
             stepper = trainer_module.AloneStepper(arguments[0], loss=functional.cross_entropy)
@@ -144,9 +143,7 @@ def trainer_of(arguments: argparse.Namespace, clock: Clock, **more) -> TorchTrai
 def check(arguments: argparse.Namespace, rounds: int) -> None:
     asked, found = specs(rounds, arguments.epochs), []
     for way in (arguments.way, "alone"):
-        trainer = trainer_of(
-            arguments, Clock(way, arguments.networks), augment=None, precision="float32"
-        )
+        trainer = trainer_of(arguments, Clock(way), augment=None, precision="float32")
         done = {one.spec: one for one in trainer.train(list(asked))}
         found.append([done[spec] for spec in asked])
     apart = [
@@ -158,7 +155,7 @@ def check(arguments: argparse.Namespace, rounds: int) -> None:
 
 
 def measure(arguments: argparse.Namespace, rounds: int) -> None:
-    clock = Clock(arguments.way, arguments.networks)
+    clock = Clock(arguments.way)
     trainer = trainer_of(arguments, clock)
     start = time.perf_counter()
     for _ in trainer.train(specs(rounds, arguments.epochs)):
@@ -181,9 +178,6 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--share", type=float, default=1.0, help="of the training inputs")
     parser.add_argument("--way", choices=["grouped", "streams", "alone"], default="grouped")
-    parser.add_argument(
-        "--networks", type=int, default=1, help="that grouped rounds are parted into"
-    )
     parser.add_argument("--check", action="store_true", help="compare with rounds trained alone")
     arguments = parser.parse_args()
     if not torch.cuda.is_available():

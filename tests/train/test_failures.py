@@ -90,7 +90,7 @@ class Narrow:
 
     most = 3
 
-    def __init__(self, workshop, module, settings, *, width, rows, grouped, networks):
+    def __init__(self, workshop, module, settings, *, width, rows, grouped):
         if width > self.most:
             raise torch.OutOfMemoryError("CUDA out of memory.")
         self.width = width

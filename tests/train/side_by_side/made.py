@@ -40,7 +40,7 @@ def trained(workshop, stepper, rounds):
     return {done.spec: done for done in drive(lockstep, stepper, saver=saver, monitor=None)}
 
 
-def beside(workshop, *, grouped, width=2, networks=1):
+def beside(workshop, *, grouped, width=2):
     """A stepper for rounds of a workshop, uncompiled."""
     settings = Settings(
         batch_size=16,
@@ -51,11 +51,5 @@ def beside(workshop, *, grouped, width=2, networks=1):
         teaching=workshop.teaching,
     )
     return SideBySideStepper(
-        workshop,
-        workshop.blueprint.build(),
-        settings,
-        width=width,
-        rows=64,
-        grouped=grouped,
-        networks=networks,
+        workshop, workshop.blueprint.build(), settings, width=width, rows=64, grouped=grouped
     )

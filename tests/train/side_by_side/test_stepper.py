@@ -150,44 +150,14 @@ def test_the_gathered_batch_is_what_preparation_and_augmentation_give(workshop):
         torch.testing.assert_close(gathered[place], alone, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("width", [3, 4])
-def test_rounds_may_be_parted_into_several_networks(workshop, width):
-    one = trained(workshop, beside(workshop, grouped=True, width=width), specs())
-    stepper = beside(workshop, grouped=True, width=width, networks=2)
-    assert len(stepper._nets) == 2 and len(stepper._free) >= width
-    assert len(beside(workshop, grouped=True, width=5, networks=4)._nets) == 3
-    two = trained(workshop, stepper, specs())
-    for spec, usual in one.items():
-        assert two[spec].curve == usual.curve
-        for epoch, weights in usual.kept.items():
-            for name, value in weights.items():
-                torch.testing.assert_close(two[spec].kept[epoch][name], value, rtol=1e-5, atol=1e-7)
-
-
-def test_a_network_rests_when_its_rounds_have_ended(workshop, monkeypatch):
-    stepper = beside(workshop, grouped=True, width=4, networks=2)
-    monkeypatch.setattr(stepper, "_pays", lambda lanes: False)
-    asked, run = [], stepper._replays.run
-    monkeypatch.setattr(
-        stepper._replays, "run", lambda which, times: (asked.append(which), run(which, times))
-    )
-    ordered = sorted(specs(), key=lambda spec: (-spec.recipe.epochs, -spec.generation))
-    trained(workshop, stepper, ordered)
-    assert asked[0] == [0, 1]  # the two longest are in the first network
-    assert asked[-1] == [0]
-    assert asked == sorted(asked, key=len, reverse=True)
-
-
-@pytest.mark.parametrize("networks", [1, 2])
-def test_the_last_rounds_move_into_a_narrower_network_and_do_not_notice(
-    workshop, monkeypatch, networks
-):
+@pytest.mark.parametrize("grouped", [True, False])
+def test_the_last_rounds_move_closer_together_and_do_not_notice(workshop, monkeypatch, grouped):
     first = specs()[1]
-    usual = trained(workshop, beside(workshop, grouped=True, width=4), specs())[first]
-    stepper = beside(workshop, grouped=True, width=4, networks=networks)
+    usual = trained(workshop, beside(workshop, grouped=grouped, width=4), specs())[first]
+    stepper = beside(workshop, grouped=grouped, width=4)
     monkeypatch.setattr(stepper, "_pays", lambda lanes: True)  # as if building took no time at all
     moved = trained(workshop, stepper, specs())[first]
-    assert stepper.width == 1
+    assert stepper.width == len(stepper._nets) == 1
     assert moved.curve == usual.curve
     for epoch, weights in usual.kept.items():
         for name, value in weights.items():

@@ -26,8 +26,7 @@ def captured(step: Step, state: list[Tensor]) -> Step:
             step()
     torch.cuda.current_stream(device).wait_stream(side)
     graph: Any = torch.cuda.CUDAGraph()
-    # On a stream of its own: graphs that are replayed beside each other must share no workspace.
-    with torch.cuda.graph(graph, stream=side):
+    with torch.cuda.graph(graph):
         step()
     with torch.no_grad():
         torch._foreach_copy_([value.detach() for value in state], before)
@@ -49,28 +48,3 @@ def beside(steps: Sequence[Step]) -> None:
             step()
     for stream in streams:
         main.wait_stream(stream)
-
-
-class Replays:
-    """Captured steps that know nothing of each other: each goes ahead on a stream of its own."""
-
-    def __init__(self, steps: Sequence[Step], device: torch.device) -> None:
-        self.steps, self._device = steps, device
-        several = device.type == "cuda" and len(steps) > 1
-        self._streams: list[Any] = [
-            torch.cuda.Stream(device) if several else None  # type: ignore[no-untyped-call]
-            for _ in steps
-        ]
-
-    def run(self, which: Sequence[int], times: int) -> None:
-        """Replay some of the steps so often."""
-        streams = [self._streams[place] for place in which]
-        used = [stream for stream in streams if stream is not None]
-        for stream in used:
-            stream.wait_stream(torch.cuda.current_stream(self._device))
-        for _ in range(times):
-            for place, stream in zip(which, streams, strict=True):
-                with torch.cuda.stream(stream):  # None: where we are
-                    self.steps[place]()
-        for stream in used:
-            torch.cuda.current_stream(self._device).wait_stream(stream)

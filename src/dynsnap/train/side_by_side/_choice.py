@@ -41,7 +41,6 @@ def side_by_side(
     rows: int,
     wanted: int,
     grouped: bool,
-    networks: int = 1,
 ) -> SideBySideStepper | None:
     """A stepper for as many of the wanted rounds as the device holds.
 
@@ -69,13 +68,7 @@ def side_by_side(
     while True:
         try:
             stepper = SideBySideStepper(
-                workshop,
-                module(),
-                settings,
-                width=width,
-                rows=rows,
-                grouped=grouped,
-                networks=networks,
+                workshop, module(), settings, width=width, rows=rows, grouped=grouped
             )
         except torch.OutOfMemoryError as error:
             if width == 1:

@@ -13,7 +13,7 @@ from dynsnap.train._devices import log
 from dynsnap.train._lane import Lane
 from dynsnap.train._prepare import State
 from dynsnap.train._workshop import Workshop
-from dynsnap.train.side_by_side._capture import Replays, Step, beside, captured
+from dynsnap.train.side_by_side._capture import beside, captured
 from dynsnap.train.side_by_side._evaluation import Evaluation, padded, parts
 from dynsnap.train.side_by_side._fast_layers import with_fast_layers
 from dynsnap.train.side_by_side._group import Grouping
@@ -26,8 +26,8 @@ MOST_EVALUATED_TOGETHER = 16
 class SideBySideStepper:
     """Many rounds at once, each in a place of its own.
 
-    Rounds of an architecture that can be grouped are one network or a few; rounds of any other are
-    a network each. The steps of several networks run beside each other on streams of their own.
+    Rounds of an architecture that can be grouped are one network; rounds of any other are a network
+    each, whose steps run beside each other on streams of their own.
 
     Args:
         workshop: Data, model and settings that all rounds share.
@@ -36,8 +36,6 @@ class SideBySideStepper:
         width: How many rounds to hold.
         rows: Rows of the longest epoch, topped up to full batches.
         grouped: Whether the architecture can be grouped.
-        networks: Into how many networks grouped rounds are parted: kernels of one fill the gaps
-            that those of another leave.
     """
 
     def __init__(
@@ -49,10 +47,8 @@ class SideBySideStepper:
         width: int,
         rows: int,
         grouped: bool,
-        networks: int = 1,
     ) -> None:
         self.width = width
-        self._networks = networks
         self._shop, self._plain, self._settings = workshop, plain, settings
         self._rows, self._grouped = rows, grouped
         self._seat: dict[Lane, tuple[Network, int]] = {}
@@ -69,19 +65,14 @@ class SideBySideStepper:
     def _build(self) -> None:
         """Make and capture networks with as many empty places as the stepper is wide."""
         start = time.perf_counter()
-        count = min(self._networks, self.width) if self._grouped else self.width
-        wide = math.ceil(self.width / count)
-        count = math.ceil(self.width / wide)  # five rounds in pairs are three networks, not four
+        count, wide = (1, self.width) if self._grouped else (self.width, 1)
         self._grouping = Grouping(self._plain, wide) if self._grouped else None
         module = self._grouping.module if self._grouping else copy.deepcopy(self._alone)
         module = _on_device(module, self._shop.device)
         program = Program(module.train(), wide, self._settings, grouped=self._grouped)
         nets = [Network(program, module, self._shop.labels, rows=self._rows) for _ in range(count)]
-        # One graph for all single rounds, which are many; one for each network of several rounds,
-        # since it can rest when they have ended. Rounds come longest first, and those of one
-        # network end together.
-        self._teams = [[net] for net in nets] if self._grouped else [nets]
-        self._replays = Replays([_capture(team) for team in self._teams], self._shop.device)
+        changing = [value for net in nets for value in net.changing()]
+        self._replay = captured(lambda: beside([net.step for net in nets]), changing)
         self._nets = nets
         self._free = [(net, place) for net in nets for place in range(wide)][::-1]
         self._building = time.perf_counter() - start
@@ -118,7 +109,8 @@ class SideBySideStepper:
             net.rate[place] = self._shop.learning_rate * lane.multipliers[lane.epoch]
             net.position[place] = lane.step * lane.batch
         start = time.perf_counter()
-        self._replays.run(self._busy(lanes), steps)
+        for _ in range(steps):
+            self._replay()
         self._took = steps, start
 
     def validate(self, lanes: Sequence[Lane], /) -> list[float]:
@@ -180,18 +172,12 @@ class SideBySideStepper:
         for lane, state in states.items():
             self.admit(lane, state)
 
-    def _busy(self, lanes: Sequence[Lane]) -> list[int]:
-        """Which of the teams these lanes are in."""
-        live = {self._seat[lane][0] for lane in lanes}
-        return [at for at, team in enumerate(self._teams) if not live.isdisjoint(team)]
-
     def _pays(self, lanes: Sequence[Lane]) -> bool:
         """Whether networks for these lanes alone would gain more time than building them takes."""
-        teams = [self._teams[at] for at in self._busy(lanes)]
         left = [(lane.spec.recipe.epochs - lane.epoch) * lane.steps - lane.step for lane in lanes]
         return worth_narrowing(
             left,
-            width=sum(net.program.rounds for team in teams for net in team),
+            width=self.width,
             step_seconds=self._step_took,
             building_seconds=self._building,
         )
@@ -201,12 +187,6 @@ class SideBySideStepper:
         net, place = self._seat[lane]
         net.order[place, : len(order)].copy_(order)
         net.draws[place, : len(order)].copy_(draws)
-
-
-def _capture(nets: Sequence[Network]) -> Step:
-    """A step of all of these networks."""
-    changing = [value for net in nets for value in net.changing()]
-    return captured(lambda: beside([net.step for net in nets]), changing)
 
 
 def _drawn(lane: Lane) -> tuple[Tensor, Tensor]:
