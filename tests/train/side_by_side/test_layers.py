@@ -91,6 +91,32 @@ def test_a_grouped_batch_norm_is_its_members_one_behind_the_other():
         torch.testing.assert_close(getattr(layer, name), expected)
 
 
+class NormAndDropout(nn.Module):
+    """Everything that a step moves besides weights: statistics, and what is dropped next."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm = GroupedBatchNorm(nn.BatchNorm2d(4), 2)
+        self.dropout = GroupedDropout(2)
+        self.dropout.rates.fill_(0.3)
+
+    def forward(self, images):
+        return self.dropout(self.norm(images).flatten(1))
+
+
+def test_a_compiled_step_goes_back_by_what_it_saw_not_by_what_it_left():
+    images = 3 + torch.randn(8, 4, 5, 5, generator=torch.Generator().manual_seed(0))
+    slopes = torch.randn(8, 100, generator=torch.Generator().manual_seed(1))
+    found = []
+    for backend in ("eager", "aot_eager"):
+        module = NormAndDropout().train()
+        torch._dynamo.reset()
+        step = torch.compile(module, backend=backend)
+        given = images.clone().requires_grad_()
+        found.append(torch.autograd.grad((step(given) * slopes).sum(), given)[0])
+    torch.testing.assert_close(found[1], found[0])
+
+
 def test_a_grouped_linear_layer_is_its_members_one_behind_the_other():
     torch.manual_seed(0)
     plains = [nn.Linear(5, 4) for _ in range(ROUNDS)]

@@ -12,6 +12,7 @@ Sizes of blocks were measured on one H200 with the paper's ResNets.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 import triton
@@ -32,7 +33,7 @@ def convolve(
     result = images.new_empty(len(images), *size, filters)
     step_filter, _, step_tap, step_channel = kernels.stride()
     steps = filters * step_filter, step_filter, step_tap, step_channel
-    if _in_pairs(images, result, window, most=16):
+    if in_pairs(images, result, window, most=16):
         _pairs(images, kernels, result, rounds, steps, flipped=False)
     else:
         _taps(
@@ -52,7 +53,7 @@ def back_to_images(
     result = gradient.new_empty(len(gradient), *size, kernels.shape[3])
     step_filter, _, step_tap, step_channel = kernels.stride()
     steps = len(kernels) // rounds * step_filter, step_channel, step_tap, step_filter
-    if _in_pairs(gradient, result, window, most=16):
+    if in_pairs(gradient, result, window, most=16):
         _pairs(gradient, kernels, result, rounds, steps, flipped=True)
     else:
         _taps(
@@ -74,7 +75,7 @@ def back_to_kernels(gradient: Tensor, images: Tensor, rounds: int, window: Windo
         programs.weigh_pairs[len(parts), rounds](
             images, gradient, parts, len(images) // rounds, len(parts),
             HEIGHT=height, WIDTH=width, CHANNELS=channels, FILTERS=filters,
-            BLOCK=block, STAGES=stages, PRECISION=_precision(images),
+            BLOCK=block, STAGES=stages, PRECISION=precision(images),
             num_warps=4, num_stages=stages,
         )  # fmt: skip
         return parts
@@ -88,7 +89,7 @@ def back_to_kernels(gradient: Tensor, images: Tensor, rounds: int, window: Windo
         ROWS=rows, COLUMNS=columns, FILTERS=filters,
         SIDE=window.side, STRIDE=window.stride, BEFORE=window.before, DOWN=down, ACROSS=across,
         BLOCK=block, CHANNEL_BLOCK=joined, FILTER_BLOCK=wide,
-        STAGES=stages, PRECISION=_precision(images), num_warps=4, num_stages=stages,
+        STAGES=stages, PRECISION=precision(images), num_warps=4, num_stages=stages,
     )  # fmt: skip
     return parts
 
@@ -97,7 +98,7 @@ def parts_shape(gradient: Tensor, images: Tensor, rounds: int, window: Window) -
     """The shape of what `back_to_kernels` gives: see `_convolution.summed`."""
     _, rows, columns, filters = gradient.shape
     channels, places = images.shape[3], len(images) // rounds * rows * columns
-    pairs = _in_pairs(images, gradient, window, most=32)
+    pairs = in_pairs(images, gradient, window, most=32)
     down, across = (3, 3) if pairs else _rows_and_taps(window.side, channels, filters)
     tiles = rounds * (window.side // down) * (window.side // across)
     # Many programs keep a GPU busy; many parts are much to add up.
@@ -118,12 +119,12 @@ def _pairs(
 ) -> None:
     images = len(source) // rounds
     _, height, width, channels = source.shape
-    block = 128
-    programs.pairs[triton.cdiv(images * height * width // 2, block), rounds](
+    size = pair_size(channels)
+    programs.pairs[triton.cdiv(images * height * width // 2, size.block), rounds](
         source, kernels, result, images, *steps,
         HEIGHT=height, WIDTH=width, CHANNELS=channels, FILTERS=result.shape[3],
-        FLIPPED=flipped, BLOCK=block, PRECISION=_precision(source),
-        num_warps=4 if channels < 16 else 8, num_stages=1,
+        FLIPPED=flipped, BLOCK=size.block, PRECISION=precision(source),
+        num_warps=size.warps, num_stages=size.stages,
     )  # fmt: skip
 
 
@@ -141,21 +142,43 @@ def _taps(
     images, apart = len(source) // rounds, window["APART"]
     _, height, width, channels = source.shape
     _, rows, columns, filters = result.shape
-    many = max(channels, filters) > 32
-    block = 128 if many else 256
+    size = tap_size(source, filters, apart)
     places = images * triton.cdiv(rows, apart) * triton.cdiv(columns, apart)
-    held = block * _block(channels) + _block(channels) * _block(filters)
-    stages = _stages(source, held, most=3) if apart == 1 else 1
-    programs.taps[triton.cdiv(places, block), rounds, apart * apart](
+    programs.taps[triton.cdiv(places, size.block), rounds, apart * apart](
         source, kernels, result, images, *steps,
         HEIGHT=height, WIDTH=width, CHANNELS=channels,
         ROWS=rows, COLUMNS=columns, FILTERS=filters, SIDE=side, **window, FLIPPED=flipped,
-        BLOCK=block, CHANNEL_BLOCK=_block(channels), FILTER_BLOCK=_block(filters),
-        STAGES=stages, PRECISION=_precision(source), num_warps=8 if many else 4, num_stages=stages,
+        BLOCK=size.block, CHANNEL_BLOCK=_block(channels), FILTER_BLOCK=_block(filters),
+        STAGES=size.stages, PRECISION=precision(source),
+        num_warps=size.warps, num_stages=size.stages,
     )  # fmt: skip
 
 
-def _in_pairs(source: Tensor, result: Tensor, window: Window, *, most: int) -> bool:
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How much one program computes at once, and by how many threads."""
+
+    block: int
+    warps: int
+    stages: int
+
+
+def pair_size(channels: int) -> Size:
+    """Of a program that computes pairs of neighbours."""
+    return Size(block=128, warps=4 if channels < 16 else 8, stages=1)
+
+
+def tap_size(source: Tensor, filters: int, apart: int = 1) -> Size:
+    """Of a program that computes a convolution tap by tap."""
+    channels = source.shape[3]
+    many = max(channels, filters) > 32
+    block = 128 if many else 256
+    held = block * _block(channels) + _block(channels) * _block(filters)
+    stages = _stages(source, held, most=3) if apart == 1 else 1
+    return Size(block=block, warps=8 if many else 4, stages=stages)
+
+
+def in_pairs(source: Tensor, result: Tensor, window: Window, *, most: int) -> bool:
     """Whether neighbours are computed together: few channels, in powers of two, an even width."""
     widths = source.shape[3], result.shape[3]
     return (
@@ -199,5 +222,6 @@ def _block(size: int) -> int:
     return block
 
 
-def _precision(tensor: Tensor) -> str:
+def precision(tensor: Tensor) -> str:
+    """What a matrix product may round its factors to."""
     return "ieee" if tensor.dtype == torch.float32 else "tf32"

@@ -9,16 +9,12 @@ import triton.language as tl
 
 
 @triton.jit
-def pairs(
-    source, kernel, result, images,
-    kernel_round, kernel_filter, kernel_tap, kernel_channel,
+def pair_sums(
+    source, kernel, pair, exists, kernel_filter, kernel_tap, kernel_channel,
     HEIGHT: tl.constexpr, WIDTH: tl.constexpr, CHANNELS: tl.constexpr, FILTERS: tl.constexpr,
     FLIPPED: tl.constexpr, BLOCK: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """A 3×3 convolution in which a row of the matrix product is two neighbours."""
-    of_round = tl.program_id(1).to(tl.int64)
-    pair = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    exists = pair < images * (HEIGHT * WIDTH // 2)
+    """A 3×3 convolution of one round in which a row of the product is two neighbours."""
     row = pair // (WIDTH // 2) % HEIGHT
     seen = tl.arange(0, 4 * CHANNELS)  # (column, channel)
     wanted = tl.arange(0, 2 * FILTERS)  # (neighbour, filter)
@@ -27,14 +23,12 @@ def pairs(
     tap = 8 - tap if FLIPPED else tap
     weights_at = (
         kernel
-        + of_round * kernel_round
         + tap * kernel_tap
         + (seen % CHANNELS * kernel_channel)[:, None]
         + (wanted % FILTERS * kernel_filter)[None, :]
     )
     column = (pair % (WIDTH // 2) * 2 - 1)[:, None] + (seen // CHANNELS)[None, :]
     across = exists[:, None] & (column >= 0) & (column < WIDTH)
-    source += of_round * images * (HEIGHT * WIDTH * CHANNELS)
     values_at = source + (pair * 2 - 1)[:, None] * CHANNELS + seen[None, :]
     sums = tl.zeros((BLOCK, 2 * FILTERS), dtype=tl.float32)
     for down in tl.static_range(3):
@@ -43,9 +37,56 @@ def pairs(
         further = -3 * down if FLIPPED else 3 * down
         weights = tl.load(weights_at + further * kernel_tap, mask=real, other=0.0)
         sums = tl.dot(values, weights, sums, input_precision=PRECISION)
+    return sums
+
+
+@triton.jit
+def pairs(
+    source, kernel, result, images,
+    kernel_round, kernel_filter, kernel_tap, kernel_channel,
+    HEIGHT: tl.constexpr, WIDTH: tl.constexpr, CHANNELS: tl.constexpr, FILTERS: tl.constexpr,
+    FLIPPED: tl.constexpr, BLOCK: tl.constexpr, PRECISION: tl.constexpr,
+):  # fmt: skip
+    """A 3×3 convolution, two neighbours at once."""
+    of_round = tl.program_id(1).to(tl.int64)
+    pair = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    exists = pair < images * (HEIGHT * WIDTH // 2)
+    sums = pair_sums(
+        source + of_round * images * (HEIGHT * WIDTH * CHANNELS), kernel + of_round * kernel_round,
+        pair, exists, kernel_filter, kernel_tap, kernel_channel,
+        HEIGHT, WIDTH, CHANNELS, FILTERS, FLIPPED, BLOCK, PRECISION,
+    )  # fmt: skip
     result += of_round * images * (HEIGHT * WIDTH * FILTERS)
-    result_at = result + pair[:, None] * (2 * FILTERS) + wanted[None, :]
+    result_at = result + pair[:, None] * (2 * FILTERS) + tl.arange(0, 2 * FILTERS)[None, :]
     tl.store(result_at, sums.to(result.dtype.element_ty), mask=exists[:, None])
+
+
+@triton.jit
+def tap_sums(
+    source, weights_at, image, row, column, exists, real, channel, kernel_tap,
+    HEIGHT: tl.constexpr, WIDTH: tl.constexpr, CHANNELS: tl.constexpr,
+    SIDE: tl.constexpr, STRIDE: tl.constexpr, BEFORE: tl.constexpr, FLIPPED: tl.constexpr,
+    BLOCK: tl.constexpr, FILTER_BLOCK: tl.constexpr, STAGES: tl.constexpr, PRECISION: tl.constexpr,
+):  # fmt: skip
+    """A convolution of one round, tap by tap."""
+    top = row * STRIDE - BEFORE
+    left = column * STRIDE - BEFORE
+    first = (image * HEIGHT + top) * WIDTH + left
+    values_at = source + first[:, None] * CHANNELS + channel[None, :]
+    sums = tl.zeros((BLOCK, FILTER_BLOCK), dtype=tl.float32)
+    for at in tl.range(SIDE * SIDE, num_stages=STAGES):
+        y = top + at // SIDE
+        x = left + at % SIDE
+        inside = exists & (y >= 0) & (y < HEIGHT) & (x >= 0) & (x < WIDTH)
+        values = tl.load(
+            values_at + (at // SIDE * WIDTH + at % SIDE) * CHANNELS,
+            mask=inside[:, None] & (channel < CHANNELS)[None, :],
+            other=0.0,
+        )
+        tap = SIDE * SIDE - 1 - at if FLIPPED else at
+        weights = tl.load(weights_at + tap * kernel_tap, mask=real, other=0.0)
+        sums = tl.dot(values, weights, sums, input_precision=PRECISION)
+    return sums
 
 
 @triton.jit
@@ -84,25 +125,14 @@ def taps(
     )
     real = (channel < CHANNELS)[:, None] & (filters < FILTERS)[None, :]
     source += of_round * images * (HEIGHT * WIDTH * CHANNELS)
-    sums = tl.zeros((BLOCK, FILTER_BLOCK), dtype=tl.float32)
     if APART == 1:
-        top = row * STRIDE - BEFORE
-        left = column * STRIDE - BEFORE
-        first = (image * HEIGHT + top) * WIDTH + left
-        values_at = source + first[:, None] * CHANNELS + channel[None, :]
-        for at in tl.range(SIDE * SIDE, num_stages=STAGES):
-            y = top + at // SIDE
-            x = left + at % SIDE
-            inside = exists & (y >= 0) & (y < HEIGHT) & (x >= 0) & (x < WIDTH)
-            values = tl.load(
-                values_at + (at // SIDE * WIDTH + at % SIDE) * CHANNELS,
-                mask=inside[:, None] & (channel < CHANNELS)[None, :],
-                other=0.0,
-            )
-            tap = SIDE * SIDE - 1 - at if FLIPPED else at
-            weights = tl.load(weights_at + tap * kernel_tap, mask=real, other=0.0)
-            sums = tl.dot(values, weights, sums, input_precision=PRECISION)
+        sums = tap_sums(
+            source, weights_at, image, row, column, exists, real, channel, kernel_tap,
+            HEIGHT, WIDTH, CHANNELS, SIDE, STRIDE, BEFORE, FLIPPED,
+            BLOCK, FILTER_BLOCK, STAGES, PRECISION,
+        )  # fmt: skip
     else:
+        sums = tl.zeros((BLOCK, FILTER_BLOCK), dtype=tl.float32)
         for at in tl.static_range(SIDE * SIDE):
             y = row + at // SIDE - BEFORE
             x = column + at % SIDE - BEFORE

@@ -6,6 +6,8 @@ import torch
 from torch import Tensor, fx, nn
 
 from dynsnap.train.models import FastText
+from dynsnap.train.models._residual import Block
+from dynsnap.train.side_by_side._block import GroupedBlock
 from dynsnap.train.side_by_side._exchange import exchanged, trial
 from dynsnap.train.side_by_side._layers import (
     GroupedBatchNorm,
@@ -41,6 +43,10 @@ class Grouping:
         graph = _Tracer().trace(plain)
         # Batch norms by the convolution that feeds them and nothing else: its bias is left out.
         self._norm_of = _convolutions_before_norm(graph, dict(plain.named_modules()))
+        for name, layer in plain.named_modules():
+            if type(layer) is Block:
+                for half in ("first", "second"):
+                    self._norm_of[f"{name}.{half}"] = f"{name}.{half}_norm"
         root = exchanged(
             plain,
             lambda name, layer: _replacement(layer, rounds, biased=name not in self._norm_of),
@@ -91,7 +97,7 @@ class _Tracer(fx.Tracer):
 
     def is_leaf_module(self, module: nn.Module, name: str) -> bool:
         layers = nn.Conv2d | nn.BatchNorm2d | nn.Linear | nn.Dropout | nn.Embedding
-        whole = isinstance(module, layers) or type(module) is FastText
+        whole = isinstance(module, layers) or type(module) in (Block, FastText)
         return whole or super().is_leaf_module(module, name)
 
 
@@ -123,6 +129,8 @@ def _replacement(layer: nn.Module, rounds: int, *, biased: bool) -> nn.Module | 
         return GroupedLinear(layer, rounds)
     if isinstance(layer, nn.Dropout):
         return GroupedDropout(rounds)
+    if type(layer) is Block:  # its own layers come after it
+        return GroupedBlock(layer)
     if type(layer) is FastText:
         return GroupedFastText(layer, rounds)
     if isinstance(layer, nn.Embedding) and GroupedEmbedding.suits(layer):

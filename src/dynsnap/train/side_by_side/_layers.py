@@ -73,8 +73,7 @@ class GroupedDropout(nn.Module):
     """Dropout with a rate of its own for each round, (rounds · batch, units).
 
     What is dropped follows from a round's salt and the steps that it has taken: not from a
-    generator that all rounds share, and that networks beside each other would have to take turns
-    with.
+    generator that all rounds share.
     """
 
     rates: Tensor
@@ -131,25 +130,17 @@ class GroupedBatchNorm(nn.Module):
         values = rows if x.dtype == torch.float64 else rows.float()
         mean, variance = self.running_mean, self.running_var
         if self.training:
-            mean, variance = self._statistics(values)
-            self._follow(mean, variance, values[0, :, 0].numel())
+            # Not around the running mean, which would be cheaper: where a step is compiled, the way
+            # back would find it moved.
+            variance, mean = torch.var_mean(values, dim=(1, 3, 4), correction=0)
+            variance, mean = variance.flatten(), mean.flatten()
+            self.follow(mean, variance, values[0, :, 0].numel())
         scale = self.weight * torch.rsqrt(variance + self.eps)
         shift = self.bias - mean * scale
         return (values * self._wide(scale) + self._wide(shift)).to(x.dtype).flatten(0, 1)
 
-    def _statistics(self, values: Tensor) -> tuple[Tensor, Tensor]:
-        """Mean and variance of each channel, from two sums that one pass over the values gives.
-
-        The sums are of what lies around the running mean, so that their difference stays exact.
-        """
-        middle = self.running_mean.clone()
-        around = values - self._wide(middle)
-        off = around.mean(dim=(1, 3, 4)).flatten()
-        variance = around.square().mean(dim=(1, 3, 4)).flatten() - off.square()
-        return middle + off, variance.clamp(min=0)
-
     @torch.no_grad()
-    def _follow(self, mean: Tensor, variance: Tensor, count: int) -> None:
+    def follow(self, mean: Tensor, variance: Tensor, count: int) -> None:
         """Running statistics; of the variance they hold the unbiased estimate."""
         self.running_mean.lerp_(mean, self.momentum)
         self.running_var.lerp_(variance * (count / (count - 1)), self.momentum)

@@ -1,0 +1,151 @@
+"""The residual block of the paper's ResNets for many rounds at once, as one operation on a GPU."""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from dynsnap.train.models._residual import Block
+from dynsnap.train.side_by_side._layers import GroupedBatchNorm, GroupedConvolution
+from dynsnap.train.side_by_side._triton import has_kernels
+
+
+class GroupedBlock(nn.Module):
+    """A block whose layers are those of several rounds, or will be: see `exchanged`.
+
+    Where it keeps the shape of images, kernels of our own train it; elsewhere its layers do, which
+    compute the same.
+    """
+
+    first: nn.Module
+    first_norm: nn.Module
+    second: nn.Module
+    second_norm: nn.Module
+    projection: nn.Module
+
+    def __init__(self, plain: Block) -> None:
+        super().__init__()
+        for name, layer in plain.named_children():
+            self.add_module(name, layer)
+
+    def forward(self, images: Tensor) -> Tensor:
+        if self._is_fast(images):
+            return self._at_once(images)
+        inner = functional.relu(self.first_norm(self.first(images)))
+        inner = self.second_norm(self.second(inner))
+        shown: Tensor = functional.relu(self.projection(images) + inner)
+        return shown
+
+    def _is_fast(self, images: Tensor) -> bool:
+        if not self.training or not isinstance(self.projection, nn.Identity):
+            return False
+        if not has_kernels(images):
+            return False
+        from dynsnap.train.side_by_side import _block_fast as fast
+
+        return fast.suits(images.permute(0, 2, 3, 1))
+
+    def _at_once(self, images: Tensor) -> Tensor:
+        halves: list[Tensor] = []
+        norms: list[GroupedBatchNorm] = []
+        for layers in ((self.first, self.first_norm), (self.second, self.second_norm)):
+            convolution, norm = layers
+            assert isinstance(convolution, GroupedConvolution)
+            assert isinstance(norm, GroupedBatchNorm)
+            kernels = convolution.weight.to(images.dtype).permute(0, 2, 3, 1).contiguous()
+            halves += [kernels, norm.weight, norm.bias]
+            norms.append(norm)
+        rounds, eps = norms[0].rounds, norms[0].eps
+        images = images.permute(0, 2, 3, 1).contiguous()
+        shown, *_, first, second = _block(images, *halves, rounds, eps)
+        count = images[..., 0].numel() // rounds
+        for norm, (mean, variance, _) in zip(norms, (first, second), strict=True):
+            norm.follow(mean, variance, count)
+        result: Tensor = shown.permute(0, 3, 1, 2)
+        return result
+
+
+@torch.library.custom_op("dynsnap::residual_block", mutates_args=())
+def _block(
+    images: Tensor,
+    first: Tensor,
+    first_weight: Tensor,
+    first_bias: Tensor,
+    second: Tensor,
+    second_weight: Tensor,
+    second_bias: Tensor,
+    rounds: int,
+    eps: float,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """What is shown in the end; what is kept of both halves for the way back."""
+    from dynsnap.train.side_by_side import _block_fast as fast
+
+    found, statistics, inner = fast.forward(
+        images, first, first_weight, first_bias, None, rounds, eps
+    )
+    found_then, statistics_then, shown = fast.forward(
+        inner, second, second_weight, second_bias, images, rounds, eps
+    )
+    return shown, inner, found, found_then, statistics, statistics_then
+
+
+@_block.register_fake
+def _(images: Tensor, first: Tensor, first_weight: Tensor, *_: Any) -> tuple[Tensor, ...]:
+    statistics = first_weight.new_empty(3, len(first), dtype=torch.float32)
+    alike = [torch.empty_like(images) for _ in range(4)]
+    return (*alike, statistics, torch.empty_like(statistics))
+
+
+@torch.library.custom_op("dynsnap::residual_block_back", mutates_args=())
+def _block_back(
+    gradient: Tensor,
+    images: Tensor,
+    first: Tensor,
+    first_weight: Tensor,
+    second: Tensor,
+    second_weight: Tensor,
+    shown: Tensor,
+    inner: Tensor,
+    found: Tensor,
+    found_then: Tensor,
+    statistics: Tensor,
+    statistics_then: Tensor,
+    rounds: int,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    from dynsnap.train.side_by_side import _block_fast as fast
+
+    one = fast.Half(first, first_weight, images, found, statistics, inner)
+    two = fast.Half(second, second_weight, inner, found_then, statistics_then, shown)
+    return fast.backward(gradient, one, two, rounds)
+
+
+@_block_back.register_fake
+def _(
+    gradient: Tensor,
+    images: Tensor,
+    first: Tensor,
+    first_weight: Tensor,
+    second: Tensor,
+    *_: Any,
+) -> tuple[Tensor, ...]:
+    sums = first_weight.new_empty(2, len(first), dtype=torch.float32)
+    kernels = torch.empty_like(first), torch.empty_like(second)
+    return torch.empty_like(images), kernels[0], sums, kernels[1], torch.empty_like(sums)
+
+
+def _remember(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+    images, first, first_weight, _, second, second_weight, _, ctx.rounds, _ = inputs
+    ctx.save_for_backward(images, first, first_weight, second, second_weight, *output)
+    ctx.set_materialize_grads(False)  # nobody asks for the gradient of what is kept
+
+
+def _back(ctx: Any, gradient: Tensor, *_: Any) -> tuple[Any, ...]:
+    images, first, (first_bias, first_weight), second, (second_bias, second_weight) = _block_back(
+        gradient.contiguous(), *ctx.saved_tensors, ctx.rounds
+    )
+    of_first, of_second = (first, first_weight, first_bias), (second, second_weight, second_bias)
+    return (images, *of_first, *of_second, None, None)
+
+
+_block.register_autograd(_back, setup_context=_remember)

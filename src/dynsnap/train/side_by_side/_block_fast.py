@@ -1,0 +1,192 @@
+"""Residual blocks of many rounds on a GPU: few kernels in place of many.
+
+A block is two convolutions, each with a batch norm. As layers of a compiled network that is some 27
+kernels for a step, most of which read and write whole images for little arithmetic. Here a
+convolution sums up what its batch norm has to know while its values are at hand, and on the way
+back what the next gradient needs: 17 kernels, and fewer passes over the images.
+"""
+
+from typing import Any, NamedTuple
+
+import torch
+import triton
+from torch import Tensor
+
+from dynsnap.train.side_by_side import _block_kernels as programs
+from dynsnap.train.side_by_side._convolution_fast import (
+    Size,
+    back_to_kernels,
+    in_pairs,
+    pair_size,
+    precision,
+    tap_size,
+)
+from dynsnap.train.side_by_side._window import Window
+
+WINDOW = Window(side=3, stride=1, before=1)
+VALUES = 4096  # of a program that treats each on its own
+ROWS = 64  # that are added up at a time
+
+
+class Half(NamedTuple):
+    """One convolution of a block, and what was kept of it."""
+
+    kernels: Tensor
+    weight: Tensor
+    given: Tensor
+    found: Tensor
+    statistics: Tensor  # (3, rounds · channels): mean, variance, one over the deviation
+    shown: Tensor
+
+
+def forward(
+    given: Tensor,
+    kernels: Tensor,
+    weight: Tensor,
+    bias: Tensor,
+    carried: Tensor | None,
+    rounds: int,
+    eps: float,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """One convolution with batch norm, the carried images added, rectified.
+
+    Returns:
+        What the convolution found, its statistics, and what is shown to the next.
+    """
+    found, rows = _convolved(given, kernels, rounds, "measured")
+    channels = given.shape[3]
+    statistics = weight.new_empty(3, rounds * channels, dtype=torch.float32)
+    together, size = _together(given)
+    programs.settle_moments[rounds,](
+        rows, statistics, rows.shape[1], _lines(given, rounds) // together, eps,
+        CHANNELS=channels, TOGETHER=together, BLOCK=size.block, CHUNK=ROWS, num_warps=4,
+    )  # fmt: skip
+    shown = torch.empty_like(found)
+    _each(programs.normalised, given, rounds)(
+        found, found if carried is None else carried, shown, statistics, weight, bias,
+        _lines(given, rounds), CHANNELS=channels, ADDED=carried is not None, BLOCK=_block(channels),
+    )  # fmt: skip
+    return found, statistics, shown
+
+
+def backward(
+    gradient: Tensor, first: Half, second: Half, rounds: int
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """The way back.
+
+    Returns:
+        The gradient of the images that the block was given; for each half that of its kernels, and
+        those of its batch norm's bias and weight as (2, rounds · channels).
+    """
+    images, channels = gradient, gradient.shape[3]
+    block, lines = _block(channels), _lines(images, rounds)
+    rows = gradient.new_empty(
+        rounds, triton.cdiv(lines, block), 2, 1, channels, dtype=torch.float32
+    )
+    _each(programs.summed_slopes, images, rounds)(
+        gradient, second.shown, second.found, second.statistics, rows, lines,
+        CHANNELS=channels, BLOCK=block,
+    )  # fmt: skip
+    second_sums = _settled(rows)
+    slopes = _through_norm(gradient, second, second_sums, rounds, masked=True)
+    to_second = _to_kernels(slopes, second, rounds)
+    inner, rows = _convolved(
+        slopes, second.kernels, rounds, "masked", first.shown, first.found, first.statistics
+    )
+    first_sums = _settled(rows)
+    slopes = _through_norm(inner, first, first_sums, rounds, masked=False)
+    to_first = _to_kernels(slopes, first, rounds)
+    to_images, _ = _convolved(slopes, first.kernels, rounds, "added", second.shown, gradient)
+    return to_images, to_first, first_sums, to_second, second_sums
+
+
+def suits(images: Tensor) -> bool:
+    """Whether blocks of such images are known here: their channels fill a matrix product."""
+    channels = images.shape[3]
+    return 16 <= channels <= 64 and channels & (channels - 1) == 0
+
+
+def _convolved(
+    source: Tensor,
+    kernels: Tensor,
+    rounds: int,
+    ending: str,
+    shown: Tensor | None = None,
+    other: Tensor | None = None,
+    statistics: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
+    """A convolution, mirrored unless its result is measured, and the rows that it leaves."""
+    _, height, width, channels = source.shape
+    flipped = ending != "measured"
+    step_filter, _, step_tap, step_channel = kernels.stride()
+    steps = (
+        (step_channel, step_tap, step_filter) if flipped else (step_filter, step_tap, step_channel)
+    )
+    together, size = _together(source)
+    result = torch.empty_like(source)
+    entries = triton.cdiv(_lines(source, rounds) // together, size.block)
+    rows = source.new_empty(rounds, entries, 2, together, channels, dtype=torch.float32)
+    programs.convolved[entries, rounds](
+        source, kernels, result, rows,
+        result if shown is None else shown, result if other is None else other,
+        rows if statistics is None else statistics,
+        len(source) // rounds, rounds, channels * step_filter, *steps,
+        HEIGHT=height, WIDTH=width, CHANNELS=channels, PAIRED=together == 2,
+        FLIPPED=flipped, ENDING=ending,
+        BLOCK=size.block, STAGES=size.stages, PRECISION=precision(source),
+        num_warps=size.warps, num_stages=size.stages,
+    )  # fmt: skip
+    return result, rows
+
+
+def _through_norm(
+    gradient: Tensor, half: Half, sums: Tensor, rounds: int, *, masked: bool
+) -> Tensor:
+    result = torch.empty_like(gradient)
+    channels = gradient.shape[3]
+    _each(programs.through_norm, gradient, rounds)(
+        gradient, half.shown, half.found, half.statistics, sums, half.weight, result,
+        _lines(gradient, rounds), CHANNELS=channels, MASKED=masked, BLOCK=_block(channels),
+    )  # fmt: skip
+    return result
+
+
+def _settled(rows: Tensor) -> Tensor:
+    """(rounds, entries, 2, together, channels) added up: (2, rounds · channels)."""
+    rounds, entries, _, together, channels = rows.shape
+    sums = rows.new_empty(2, rounds * channels)
+    programs.settle_sums[rounds,](
+        rows, sums, entries, CHANNELS=channels, TOGETHER=together, CHUNK=ROWS, num_warps=4
+    )
+    return sums
+
+
+def _to_kernels(slopes: Tensor, half: Half, rounds: int) -> Tensor:
+    parts = back_to_kernels(slopes, half.given, rounds, WINDOW)
+    result = torch.empty_like(half.kernels)
+    channels = slopes.shape[3]
+    programs.added_up[9, rounds](
+        parts, result, len(parts), CHANNELS=channels, PAIRED=parts.ndim > 5, num_warps=4
+    )
+    return result
+
+
+def _each(program: Any, images: Tensor, rounds: int) -> Any:
+    """A program over blocks of lines of each round."""
+    return program[triton.cdiv(_lines(images, rounds), _block(images.shape[3])), rounds]
+
+
+def _together(images: Tensor) -> tuple[int, Size]:
+    """How many neighbours a convolution computes at once, and how much a program of it does."""
+    if in_pairs(images, images, WINDOW, most=16):
+        return 2, pair_size(images.shape[3])
+    return 1, tap_size(images, images.shape[3])
+
+
+def _lines(images: Tensor, rounds: int) -> int:
+    """Places of one round."""
+    return images[..., 0].numel() // rounds
+
+
+def _block(channels: int) -> int:
+    return VALUES // channels

@@ -1,0 +1,242 @@
+"""Triton kernels for residual blocks of many rounds: see `_block_fast`, which launches them.
+
+Images are (rounds · images, height, width, channels). A line is what lies in one row of a tile: the
+channels of a place, or of two neighbours where a convolution computes them at once. What a kernel
+sums up over lines it leaves as one row for each of its programs; `settle_moments` and `settle_sums`
+add the rows up in their order, so that the result is the same every time.
+"""
+
+import triton
+import triton.language as tl
+
+from dynsnap.train.side_by_side._convolution_kernels import pair_sums, tap_sums
+
+
+@triton.jit
+def convolved(
+    source, kernel, result, rows, shown, other, statistics, images, rounds,
+    kernel_round, kernel_filter, kernel_tap, kernel_channel,
+    HEIGHT: tl.constexpr, WIDTH: tl.constexpr, CHANNELS: tl.constexpr, PAIRED: tl.constexpr,
+    FLIPPED: tl.constexpr, ENDING: tl.constexpr,
+    BLOCK: tl.constexpr, STAGES: tl.constexpr, PRECISION: tl.constexpr,
+):  # fmt: skip
+    """A 3×3 convolution that keeps the shape, and what follows it while its values are at hand.
+
+    ENDING says what that is. "measured": rows get the mean of each column and the squares around
+    it. "masked": the result is left where `shown` is positive; rows get its sum and its sum times
+    `other` as batch norm has normalised it. "added": `other` is added where `shown` is positive.
+    """
+    together: tl.constexpr = 2 if PAIRED else 1
+    wide: tl.constexpr = together * CHANNELS
+    program = tl.program_id(0)
+    of_round = tl.program_id(1).to(tl.int64)
+    lines = images * (HEIGHT * WIDTH // together)
+    line = program * BLOCK + tl.arange(0, BLOCK)
+    exists = line < lines
+    column = tl.arange(0, wide)
+    start = of_round * images * (HEIGHT * WIDTH * CHANNELS)
+    kernel += of_round * kernel_round
+    if PAIRED:
+        sums = pair_sums(
+            source + start, kernel, line, exists, kernel_filter, kernel_tap, kernel_channel,
+            HEIGHT, WIDTH, CHANNELS, CHANNELS, FLIPPED, BLOCK, PRECISION,
+        )  # fmt: skip
+    else:
+        weights_at = kernel + (column * kernel_channel)[:, None] + (column * kernel_filter)[None, :]
+        real = (column < CHANNELS)[:, None] & (column < CHANNELS)[None, :]
+        sums = tap_sums(
+            source + start, weights_at, line // (HEIGHT * WIDTH), line // WIDTH % HEIGHT,
+            line % WIDTH, exists, real, column, kernel_tap,
+            HEIGHT, WIDTH, CHANNELS, 3, 1, 1, FLIPPED, BLOCK, CHANNELS, STAGES, PRECISION,
+        )  # fmt: skip
+    at = start + line[:, None] * wide + column[None, :]
+    there = exists[:, None]
+    if ENDING == "measured":
+        rounded = sums.to(result.dtype.element_ty)
+        tl.store(result + at, rounded, mask=there)
+        values = tl.where(there, rounded.to(tl.float32), 0.0)
+        one = tl.sum(values, axis=0) / tl.minimum(lines - program * BLOCK, BLOCK)
+        around = tl.where(there, values - one[None, :], 0.0)
+        two = tl.sum(around * around, axis=0)
+    elif ENDING == "masked":
+        kept = tl.load(shown + at, mask=there, other=0.0) > 0
+        rounded = tl.where(kept, sums, 0.0).to(result.dtype.element_ty)
+        tl.store(result + at, rounded, mask=there)
+        own = of_round * CHANNELS + column % CHANNELS
+        mean = tl.load(statistics + own)
+        spread = tl.load(statistics + 2 * rounds * CHANNELS + own)
+        values = tl.load(other + at, mask=there, other=0.0).to(tl.float32)
+        slopes = rounded.to(tl.float32)
+        one = tl.sum(slopes, axis=0)
+        two = tl.sum(slopes * (values - mean[None, :]) * spread[None, :], axis=0)
+    else:
+        kept = tl.load(shown + at, mask=there, other=0.0) > 0
+        values = tl.load(other + at, mask=there, other=0.0).to(tl.float32)
+        sums += tl.where(kept, values, 0.0)
+        tl.store(result + at, sums.to(result.dtype.element_ty), mask=there)
+    if ENDING != "added":
+        rows += (of_round * tl.num_programs(0) + program) * (2 * wide)
+        tl.store(rows + column, one)
+        tl.store(rows + wide + column, two)
+
+
+@triton.jit
+def settle_moments(
+    rows, statistics, entries, lines, eps,
+    CHANNELS: tl.constexpr, TOGETHER: tl.constexpr, BLOCK: tl.constexpr, CHUNK: tl.constexpr,
+):  # fmt: skip
+    """Mean, variance and one over the deviation of each channel, from those of parts."""
+    of_round = tl.program_id(0)
+    channel = tl.arange(0, CHANNELS)
+    rows += of_round.to(tl.int64) * entries * (2 * TOGETHER * CHANNELS)
+    total = tl.zeros((CHANNELS,), dtype=tl.float32)
+    for begin in range(0, entries * TOGETHER, CHUNK):
+        entry = begin + tl.arange(0, CHUNK)
+        count = tl.minimum(tl.maximum(lines - entry // TOGETHER * BLOCK, 0), BLOCK)
+        at = _row(rows, entry, channel, CHANNELS, TOGETHER)
+        means = tl.load(at, mask=(count > 0)[:, None], other=0.0)
+        total += tl.sum(means * count[:, None], axis=0)
+    mean = total / (lines * TOGETHER)
+    squares = tl.zeros((CHANNELS,), dtype=tl.float32)
+    for begin in range(0, entries * TOGETHER, CHUNK):
+        entry = begin + tl.arange(0, CHUNK)
+        count = tl.minimum(tl.maximum(lines - entry // TOGETHER * BLOCK, 0), BLOCK)
+        at = _row(rows, entry, channel, CHANNELS, TOGETHER)
+        means = tl.load(at, mask=(count > 0)[:, None], other=0.0)
+        inside = tl.load(at + TOGETHER * CHANNELS, mask=(count > 0)[:, None], other=0.0)
+        off = means - mean[None, :]
+        squares += tl.sum(inside + off * off * count[:, None], axis=0)
+    variance = squares / (lines * TOGETHER)
+    all_channels = tl.num_programs(0) * CHANNELS
+    statistics += of_round * CHANNELS + channel
+    tl.store(statistics, mean)
+    tl.store(statistics + all_channels, variance)
+    tl.store(statistics + 2 * all_channels, 1 / tl.sqrt(variance + eps))
+
+
+@triton.jit
+def settle_sums(
+    rows, result, entries,
+    CHANNELS: tl.constexpr, TOGETHER: tl.constexpr, CHUNK: tl.constexpr,
+):  # fmt: skip
+    """The two sums of each channel, from those of parts."""
+    of_round = tl.program_id(0)
+    channel = tl.arange(0, CHANNELS)
+    rows += of_round.to(tl.int64) * entries * (2 * TOGETHER * CHANNELS)
+    one = tl.zeros((CHANNELS,), dtype=tl.float32)
+    two = tl.zeros((CHANNELS,), dtype=tl.float32)
+    for begin in range(0, entries * TOGETHER, CHUNK):
+        entry = begin + tl.arange(0, CHUNK)
+        real = (entry < entries * TOGETHER)[:, None]
+        at = _row(rows, entry, channel, CHANNELS, TOGETHER)
+        one += tl.sum(tl.load(at, mask=real, other=0.0), axis=0)
+        two += tl.sum(tl.load(at + TOGETHER * CHANNELS, mask=real, other=0.0), axis=0)
+    result += of_round * CHANNELS + channel
+    tl.store(result, one)
+    tl.store(result + tl.num_programs(0) * CHANNELS, two)
+
+
+@triton.jit
+def _row(rows, entry, channel, CHANNELS: tl.constexpr, TOGETHER: tl.constexpr):
+    """Where the first of the two numbers of entries lies; neighbours are entries of their own."""
+    place = entry // TOGETHER * (2 * TOGETHER) + entry % TOGETHER
+    return rows + place[:, None] * CHANNELS + channel[None, :]
+
+
+@triton.jit
+def normalised(
+    source, carried, result, statistics, weight, bias, lines,
+    CHANNELS: tl.constexpr, ADDED: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """Batch norm, what is carried around it added, and rectified."""
+    at, there, own, rounds = _lines(lines, CHANNELS, BLOCK)
+    spread = tl.load(statistics + 2 * rounds * CHANNELS + own)
+    scale = tl.load(weight + own) * spread
+    shift = tl.load(bias + own) - tl.load(statistics + own) * scale
+    values = tl.load(source + at, mask=there, other=0.0).to(tl.float32)
+    values = values * scale[None, :] + shift[None, :]
+    if ADDED:
+        values += tl.load(carried + at, mask=there, other=0.0).to(tl.float32)
+    tl.store(result + at, tl.maximum(values, 0.0).to(result.dtype.element_ty), mask=there)
+
+
+@triton.jit
+def summed_slopes(
+    gradient, shown, source, statistics, rows, lines,
+    CHANNELS: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """Rows of the gradient where `shown` is positive: its sum, and times what was normalised."""
+    at, there, own, rounds = _lines(lines, CHANNELS, BLOCK)
+    mean = tl.load(statistics + own)
+    spread = tl.load(statistics + 2 * rounds * CHANNELS + own)
+    kept = tl.load(shown + at, mask=there, other=0.0) > 0
+    slopes = tl.load(gradient + at, mask=there, other=0.0).to(tl.float32)
+    slopes = tl.where(kept, slopes, 0.0)
+    values = tl.load(source + at, mask=there, other=0.0).to(tl.float32)
+    channel = tl.arange(0, CHANNELS)
+    program = tl.program_id(1).to(tl.int64) * tl.num_programs(0) + tl.program_id(0)
+    rows += program * (2 * CHANNELS)
+    tl.store(rows + channel, tl.sum(slopes, axis=0))
+    normal = (values - mean[None, :]) * spread[None, :]
+    tl.store(rows + CHANNELS + channel, tl.sum(slopes * normal, axis=0))
+
+
+@triton.jit
+def through_norm(
+    gradient, shown, source, statistics, sums, weight, result, lines,
+    CHANNELS: tl.constexpr, MASKED: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """The gradient of what batch norm was given, where MASKED if `shown` is positive."""
+    at, there, own, rounds = _lines(lines, CHANNELS, BLOCK)
+    mean = tl.load(statistics + own)
+    spread = tl.load(statistics + 2 * rounds * CHANNELS + own)
+    level = tl.load(sums + own) / lines
+    tilt = tl.load(sums + rounds * CHANNELS + own) / lines
+    slopes = tl.load(gradient + at, mask=there, other=0.0).to(tl.float32)
+    if MASKED:
+        kept = tl.load(shown + at, mask=there, other=0.0) > 0
+        slopes = tl.where(kept, slopes, 0.0)
+    values = tl.load(source + at, mask=there, other=0.0).to(tl.float32)
+    normal = (values - mean[None, :]) * spread[None, :]
+    scale = tl.load(weight + own) * spread
+    slopes = scale[None, :] * (slopes - level[None, :] - normal * tilt[None, :])
+    tl.store(result + at, slopes.to(result.dtype.element_ty), mask=there)
+
+
+@triton.jit
+def _lines(lines, CHANNELS: tl.constexpr, BLOCK: tl.constexpr):
+    """A block of one round's lines: where they lie, which there are, whose channels they have."""
+    of_round = tl.program_id(1).to(tl.int64)
+    line = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    channel = tl.arange(0, CHANNELS)
+    at = (of_round * lines + line)[:, None] * CHANNELS + channel[None, :]
+    return at, (line < lines)[:, None], of_round * CHANNELS + channel, tl.num_programs(1)
+
+
+@triton.jit
+def added_up(
+    parts, result, count,
+    CHANNELS: tl.constexpr, PAIRED: tl.constexpr,
+):  # fmt: skip
+    """The gradient of 3×3 kernels for one tap, from sums over parts of the places."""
+    tap = tl.program_id(0)
+    of_round = tl.program_id(1).to(tl.int64)
+    rounds = tl.num_programs(1)
+    channel = tl.arange(0, CHANNELS)[:, None]
+    filters = tl.arange(0, CHANNELS)[None, :]
+    square: tl.constexpr = CHANNELS * CHANNELS
+    sums = tl.zeros((CHANNELS, CHANNELS), dtype=tl.float32)
+    if PAIRED:  # (part, round, row, column seen, channel, neighbour, filter)
+        place = tap // 3 * 4 + tap % 3
+        at = parts + (of_round * 12 + place) * (2 * square)
+        at += channel * (2 * CHANNELS) + filters
+        for _ in range(count):
+            sums += tl.load(at) + tl.load(at + 2 * square + CHANNELS)
+            at += rounds * (24 * square)
+    else:  # (part, round, filter, tap, channel)
+        at = parts + of_round * (9 * square) + filters * (9 * CHANNELS) + tap * CHANNELS + channel
+        for _ in range(count):
+            sums += tl.load(at)
+            at += rounds * (9 * square)
+    result += of_round * (9 * square) + filters * (9 * CHANNELS) + tap * CHANNELS + channel
+    tl.store(result, sums.to(result.dtype.element_ty))

@@ -1,0 +1,81 @@
+"""Compile every kernel for an H100 or H200 as the paper's ResNets launch it, without such a GPU.
+
+    python -m tests.train.side_by_side.compile_kernels
+
+Triton's interpreter computes with them, but takes what the compiler refuses. Prints a line for each
+kernel that was compiled: its name, and the bytes that it shares between threads.
+"""
+
+import inspect
+
+import torch
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+from triton.runtime.jit import JITFunction
+
+from dynsnap.train.side_by_side import _block_fast as block
+from dynsnap.train.side_by_side import _convolution_fast as fast
+from dynsnap.train.side_by_side._window import Window
+
+TARGET = GPUTarget("cuda", 90, 32)
+POINTERS = {torch.bfloat16: "*bf16", torch.float32: "*fp32"}
+ROUNDS, BATCH = 2, 32
+# image side, channels, filters, kernel side, stride, before
+CONVOLUTIONS = ((32, 4, 16, 3, 1, 1), (32, 16, 32, 3, 2, 0))
+BLOCKS = ((32, 16), (16, 32))
+
+
+def compiled(kernel, arguments, options):
+    """A kernel for these arguments, which are looked at as a launch looks at them."""
+    bound = inspect.signature(kernel.fn).bind(*arguments, **options)
+    signature, constants, divisible = {}, {}, {}
+    for place, (name, value) in enumerate(bound.arguments.items()):
+        if kernel.params[place].is_constexpr or (isinstance(value, int) and value == 1):
+            signature[name], constants[place,] = "constexpr", value
+            continue
+        pointer = isinstance(value, torch.Tensor)
+        whole = "fp32" if isinstance(value, float) else "i32"
+        signature[name] = POINTERS[value.dtype] if pointer else whole
+        if pointer or (whole == "i32" and value % 16 == 0):
+            divisible[place,] = [["tt.divisibility", 16]]
+    return ASTSource(kernel, signature, constexprs=constants, attrs=divisible)
+
+
+def launched():
+    """All launches of a training step, each once: kernel, arguments, warps and stages."""
+    launches = {}
+
+    def note(self, *arguments, grid, warmup, num_warps=4, num_stages=3, **options):
+        source = compiled(self, arguments, options)
+        kind = repr((self.fn.__name__, source.signature, source.constants, num_warps, num_stages))
+        launches.setdefault(kind, (source, {"num_warps": num_warps, "num_stages": num_stages}))
+
+    JITFunction.run = note
+    half = {"dtype": torch.bfloat16}
+    for side, channels, filters, kernel, stride, before in CONVOLUTIONS:
+        window = Window(side=kernel, stride=stride, before=before)
+        images = torch.empty(ROUNDS * BATCH, side, side, channels, **half)
+        kernels = torch.empty(ROUNDS * filters, kernel, kernel, channels, **half)
+        found = fast.convolve(images, kernels, ROUNDS, window, (side // stride,) * 2)
+        fast.back_to_images(found, kernels, ROUNDS, window, (side, side))
+        fast.back_to_kernels(found, images, ROUNDS, window)
+    for side, channels in BLOCKS:
+        images = torch.empty(ROUNDS * BATCH, side, side, channels, **half)
+        kernels = torch.empty(ROUNDS * channels, 3, 3, channels, **half)
+        weight = torch.empty(ROUNDS * channels)
+        for carried in (None, images):
+            block.forward(images, kernels, weight, weight, carried, ROUNDS, 1e-3)
+        kept = block.Half(kernels, weight, images, images, torch.empty(3, len(weight)), images)
+        block.backward(images, kept, kept, ROUNDS)
+    return list(launches.values())
+
+
+def main():
+    for source, options in launched():
+        found = triton.compile(source, target=TARGET, options=options)
+        print(source.fn.fn.__name__, found.metadata.shared)
+
+
+if __name__ == "__main__":
+    main()

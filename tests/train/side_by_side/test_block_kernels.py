@@ -1,0 +1,115 @@
+"""A residual block of the GPU's kernels is what its layers are: in Triton's interpreter."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+# Read when Triton is imported. No other test needs a GPU.
+os.environ["TRITON_INTERPRET"] = "1"
+pytest.importorskip("triton", reason="Triton is only needed for GPUs.")
+
+from dynsnap.train.models._residual import Block
+from dynsnap.train.side_by_side import _block
+from dynsnap.train.side_by_side import _block_fast as block_fast
+from dynsnap.train.side_by_side import _convolution_fast as fast
+from dynsnap.train.side_by_side._group import Grouping
+
+ROUNDS = 3
+
+# channels, images of a round, their height and width
+SHAPES = {
+    "in pairs": (16, 3, (6, 8)),
+    "an odd width": (16, 2, (4, 5)),
+    "tap by tap": (32, 3, (4, 6)),
+    "64 channels": (64, 2, (4, 4)),
+}
+
+
+def made(channels):
+    """A grouped block in training, every parameter and statistic of every round its own."""
+    torch.manual_seed(0)
+    block = Grouping(
+        nn.Sequential(Block(channels, channels, stride=1)), ROUNDS
+    ).module.get_submodule("0")
+    with torch.no_grad():
+        for value in [*block.parameters(), *block.buffers()]:
+            value.add_(torch.rand_like(value) * 0.5)
+    return block.train()
+
+
+def stepped(block, images, slopes):
+    """What it shows, all gradients, and the statistics that it remembers after."""
+    images = images.clone().requires_grad_()
+    shown = block(images)
+    wanted = [images, *block.parameters()]
+    gradients = torch.autograd.grad((shown * slopes).sum(), wanted)
+    statistics = [value.clone() for value in block.buffers()]
+    return [shown.detach(), *gradients, *statistics]
+
+
+@pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
+def test_kernels_compute_a_block_its_gradients_and_its_statistics(shape, monkeypatch):
+    channels, count, (height, width) = shape
+    images = torch.randn(ROUNDS * count, channels, height, width)
+    slopes = torch.randn_like(images)
+    expected = stepped(made(channels), images, slopes)
+    monkeypatch.setattr(_block, "has_kernels", lambda _: True)
+    monkeypatch.setattr(fast, "PLACES", 20)  # several parts, the last not full
+    monkeypatch.setattr(block_fast, "VALUES", 8 * channels)  # several blocks of lines
+    monkeypatch.setattr(block_fast, "ROWS", 2)
+    small = fast.Size(block=16, warps=4, stages=1)
+    monkeypatch.setattr(block_fast, "pair_size", lambda _: small)
+    monkeypatch.setattr(block_fast, "tap_size", lambda *_: small)
+    found = stepped(made(channels), images, slopes)
+    assert len(found) == len(expected) == 2 + 6 + 4
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one, other, rtol=2e-4, atol=2e-4)
+
+
+def test_a_compiled_block_has_the_same_gradients(monkeypatch):
+    images, slopes = torch.randn(ROUNDS * 2, 16, 4, 4), torch.randn(ROUNDS * 2, 16, 4, 4)
+    expected = stepped(made(16), images, slopes)
+    monkeypatch.setattr(_block, "has_kernels", lambda _: True)
+    torch._dynamo.reset()
+    block = made(16)
+    block.compile(backend="aot_eager", fullgraph=True)
+    for one, other in zip(stepped(block, images, slopes), expected, strict=True):
+        torch.testing.assert_close(one, other, rtol=2e-4, atol=2e-4)
+
+
+def test_a_block_that_changes_the_shape_or_is_only_looked_at_is_left_to_its_layers(monkeypatch):
+    def never(*_):
+        raise AssertionError("not asked for")
+
+    monkeypatch.setattr(_block, "has_kernels", lambda _: True)
+    monkeypatch.setattr(_block, "_block", never)
+    images = torch.randn(ROUNDS * 2, 16, 4, 4)
+    looked_at = made(16).eval()
+    assert looked_at(images).shape == images.shape
+    halving = (
+        Grouping(nn.Sequential(Block(16, 32, stride=2)), ROUNDS).module.get_submodule("0").train()
+    )
+    assert halving(images).shape == (ROUNDS * 2, 32, 2, 2)
+    few = Grouping(nn.Sequential(Block(8, 8, stride=1)), ROUNDS).module.get_submodule("0").train()
+    assert few(images[:, :8]).shape == (ROUNDS * 2, 8, 4, 4)
+
+
+def test_kernels_can_be_compiled_for_a_gpu(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.train.side_by_side.compile_kernels"],
+        env={**os.environ, "TRITON_INTERPRET": "0", "TRITON_CACHE_DIR": str(tmp_path)},
+        cwd=Path(__file__).parents[3],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    names = {line.split()[0] for line in done.stdout.splitlines()}
+    of_convolutions = {"pairs", "taps", "weigh_pairs", "weigh_taps"}
+    of_norms = {"settle_moments", "settle_sums", "normalised", "summed_slopes", "through_norm"}
+    assert names == of_convolutions | of_norms | {"convolved", "added_up"}
