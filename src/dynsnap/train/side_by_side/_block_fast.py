@@ -100,12 +100,6 @@ def backward(
     return to_images, to_first, first_sums, to_second, second_sums
 
 
-def suits(images: Tensor) -> bool:
-    """Whether blocks of such images are known here: their channels fill a matrix product."""
-    channels = images.shape[3]
-    return 16 <= channels <= 64 and channels & (channels - 1) == 0
-
-
 def _convolved(
     source: Tensor,
     kernels: Tensor,
