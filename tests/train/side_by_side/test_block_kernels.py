@@ -101,7 +101,7 @@ def test_a_block_that_changes_the_shape_or_is_only_looked_at_is_left_to_its_laye
 
 def test_kernels_can_be_compiled_for_a_gpu(tmp_path):
     done = subprocess.run(
-        [sys.executable, "-m", "tests.train.side_by_side.compile_kernels"],
+        [sys.executable, "benchmarks/compile_kernels.py"],
         env={**os.environ, "TRITON_INTERPRET": "0", "TRITON_CACHE_DIR": str(tmp_path)},
         cwd=Path(__file__).parents[3],
         capture_output=True,

@@ -1,6 +1,6 @@
 """Compile every kernel for an H100 or H200 as the paper's ResNets launch it, without such a GPU.
 
-    python -m tests.train.side_by_side.compile_kernels
+    python benchmarks/compile_kernels.py
 
 Triton's interpreter computes with them, but takes what the compiler refuses. Prints a line for each
 kernel that was compiled: its name, and the bytes that it shares between threads.
