@@ -53,7 +53,7 @@ def stepped(block, images, slopes):
 
 
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
-def test_kernels_compute_a_block_its_gradients_and_its_statistics(shape, monkeypatch):
+def test_kernels_compute_a_block_and_its_gradients_in_training_and_after(shape, monkeypatch):
     channels, count, (height, width) = shape
     images = torch.randn(ROUNDS * count, channels, height, width)
     slopes = torch.randn_like(images)
@@ -67,36 +67,39 @@ def test_kernels_compute_a_block_its_gradients_and_its_statistics(shape, monkeyp
     monkeypatch.setattr(block_fast, "tap_size", lambda *_: small)
     found = stepped(made(channels), images, slopes)
     assert len(found) == len(expected) == 2 + 6 + 4
+    found.append(made(channels).eval()(images))
+    monkeypatch.setattr(_block, "has_kernels", lambda _: False)
+    expected.append(made(channels).eval()(images))
     for one, other in zip(found, expected, strict=True):
         torch.testing.assert_close(one, other, rtol=2e-4, atol=2e-4)
 
 
-def test_a_compiled_block_has_the_same_gradients(monkeypatch):
+def test_a_compiled_block_is_the_same(monkeypatch):
     images, slopes = torch.randn(ROUNDS * 2, 16, 4, 4), torch.randn(ROUNDS * 2, 16, 4, 4)
-    expected = stepped(made(16), images, slopes)
+    block = made(16)
+    expected = [*stepped(block, images, slopes), block.eval()(images)]
     monkeypatch.setattr(_block, "has_kernels", lambda _: True)
     torch._dynamo.reset()
     block = made(16)
     block.compile(backend="aot_eager", fullgraph=True)
-    for one, other in zip(stepped(block, images, slopes), expected, strict=True):
+    found = [*stepped(block, images, slopes), block.eval()(images)]
+    for one, other in zip(found, expected, strict=True):
         torch.testing.assert_close(one, other, rtol=2e-4, atol=2e-4)
 
 
-def test_a_block_that_changes_the_shape_or_is_only_looked_at_is_left_to_its_layers(monkeypatch):
+def test_a_block_that_changes_the_shape_or_has_other_channels_is_left_to_its_layers(monkeypatch):
     def never(*_):
         raise AssertionError("not asked for")
 
     monkeypatch.setattr(_block, "has_kernels", lambda _: True)
     monkeypatch.setattr(_block, "_block", never)
+    monkeypatch.setattr(_block, "_looked_at", never)
     images = torch.randn(ROUNDS * 2, 16, 4, 4)
-    looked_at = made(16).eval()
-    assert looked_at(images).shape == images.shape
-    halving = (
-        Grouping(nn.Sequential(Block(16, 32, stride=2)), ROUNDS).module.get_submodule("0").train()
-    )
-    assert halving(images).shape == (ROUNDS * 2, 32, 2, 2)
-    few = Grouping(nn.Sequential(Block(8, 8, stride=1)), ROUNDS).module.get_submodule("0").train()
-    assert few(images[:, :8]).shape == (ROUNDS * 2, 8, 4, 4)
+    for training in (True, False):
+        halving = Grouping(nn.Sequential(Block(16, 32, stride=2)), ROUNDS).module.train(training)
+        assert halving(images).shape == (ROUNDS * 2, 32, 2, 2)
+        few = Grouping(nn.Sequential(Block(8, 8, stride=1)), ROUNDS).module.train(training)
+        assert few(images[:, :8]).shape == (ROUNDS * 2, 8, 4, 4)
 
 
 def test_kernels_can_be_compiled_for_a_gpu(tmp_path):

@@ -14,8 +14,8 @@ from dynsnap.train.side_by_side._triton import has_kernels
 class GroupedBlock(nn.Module):
     """A block whose layers are those of several rounds, or will be: see `exchanged`.
 
-    Where it keeps the shape of images, kernels of our own train it; elsewhere its layers do, which
-    compute the same.
+    Where it keeps the shape of images, kernels of our own compute it; elsewhere its layers do the
+    same.
     """
 
     first: nn.Module
@@ -31,7 +31,7 @@ class GroupedBlock(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         if self._is_fast(images):
-            return self._at_once(images)
+            return self._trained(images) if self.training else self._looked_at(images)
         inner = functional.relu(self.first_norm(self.first(images)))
         inner = self.second_norm(self.second(inner))
         shown: Tensor = functional.relu(self.projection(images) + inner)
@@ -41,31 +41,45 @@ class GroupedBlock(nn.Module):
         """Whether kernels of our own do it: its channels must fill a matrix product."""
         channels = images.shape[1]
         return (
-            self.training
-            and isinstance(self.projection, nn.Identity)
+            isinstance(self.projection, nn.Identity)
             and 16 <= channels <= 64
             and channels & (channels - 1) == 0
             and has_kernels(images)
         )
 
-    def _at_once(self, images: Tensor) -> Tensor:
-        halves: list[Tensor] = []
-        norms: list[GroupedBatchNorm] = []
-        for layers in ((self.first, self.first_norm), (self.second, self.second_norm)):
-            convolution, norm = layers
-            assert isinstance(convolution, GroupedConvolution)
-            assert isinstance(norm, GroupedBatchNorm)
-            kernels = convolution.weight.to(images.dtype).permute(0, 2, 3, 1).contiguous()
-            halves += [kernels, norm.weight, norm.bias]
-            norms.append(norm)
-        rounds, eps = norms[0].rounds, norms[0].eps
+    def _trained(self, images: Tensor) -> Tensor:
         images = images.permute(0, 2, 3, 1).contiguous()
-        shown, *_, first, second = _block(images, *halves, rounds, eps)
+        kernels, norms = self._halves(images)
+        rounds, eps = norms[0].rounds, norms[0].eps
+        halves = [(one, norm.weight, norm.bias) for one, norm in zip(kernels, norms, strict=True)]
+        shown, *_, first, second = _block(images, *halves[0], *halves[1], rounds, eps)
         count = images[..., 0].numel() // rounds
         for norm, (mean, variance, _) in zip(norms, (first, second), strict=True):
             norm.follow(mean, variance, count)
         result: Tensor = shown.permute(0, 3, 1, 2)
         return result
+
+    def _looked_at(self, images: Tensor) -> Tensor:
+        images = images.permute(0, 2, 3, 1).contiguous()
+        kernels, norms = self._halves(images)
+        scales = [norm.weight * torch.rsqrt(norm.running_var + norm.eps) for norm in norms]
+        first, second = [
+            torch.stack([scale, norm.bias - norm.running_mean * scale])
+            for scale, norm in zip(scales, norms, strict=True)
+        ]
+        shown = _looked_at(images, kernels[0], first, kernels[1], second, norms[0].rounds)
+        result: Tensor = shown.permute(0, 3, 1, 2)
+        return result
+
+    def _halves(self, images: Tensor) -> tuple[list[Tensor], list[GroupedBatchNorm]]:
+        """Kernels of both convolutions, laid out as images are, and the batch norms behind them."""
+        kernels, norms = [], []
+        for convolution, norm in ((self.first, self.first_norm), (self.second, self.second_norm)):
+            assert isinstance(convolution, GroupedConvolution)
+            assert isinstance(norm, GroupedBatchNorm)
+            kernels.append(convolution.weight.to(images.dtype).permute(0, 2, 3, 1).contiguous())
+            norms.append(norm)
+        return kernels, norms
 
 
 @torch.library.custom_op("dynsnap::residual_block", mutates_args=())
@@ -151,3 +165,23 @@ def _back(ctx: Any, gradient: Tensor, *_: Any) -> tuple[Any, ...]:
 
 
 _block.register_autograd(_back, setup_context=_remember)
+
+
+@torch.library.custom_op("dynsnap::look_at_residual_block", mutates_args=())
+def _looked_at(
+    images: Tensor,
+    first: Tensor,
+    first_norm: Tensor,
+    second: Tensor,
+    second_norm: Tensor,
+    rounds: int,
+) -> Tensor:
+    from dynsnap.train.side_by_side import _block_fast as fast
+
+    inner = fast.look(images, first, first_norm, None, rounds)
+    return fast.look(inner, second, second_norm, images, rounds)
+
+
+@_looked_at.register_fake
+def _(images: Tensor, *_: Any) -> Tensor:
+    return torch.empty_like(images)

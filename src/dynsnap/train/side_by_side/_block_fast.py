@@ -69,6 +69,19 @@ def forward(
     return found, statistics, shown
 
 
+def look(
+    given: Tensor, kernels: Tensor, norm: Tensor, carried: Tensor | None, rounds: int
+) -> Tensor:
+    """The same of a member that is only looked at, in one kernel.
+
+    Args:
+        norm: What its batch norm multiplies by and adds, (2, rounds · channels).
+    """
+    ending = "rectified" if carried is None else "carried"
+    shown, _ = _convolved(given, kernels, rounds, ending, other=carried, statistics=norm)
+    return shown
+
+
 def backward(
     gradient: Tensor, first: Half, second: Half, rounds: int
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
@@ -109,9 +122,9 @@ def _convolved(
     other: Tensor | None = None,
     statistics: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """A convolution, mirrored unless its result is measured, and the rows that it leaves."""
+    """A convolution, mirrored on the way back, and the rows that it leaves where it does."""
     _, height, width, channels = source.shape
-    flipped = ending != "measured"
+    flipped = ending in ("masked", "added")
     step_filter, _, step_tap, step_channel = kernels.stride()
     steps = (
         (step_channel, step_tap, step_filter) if flipped else (step_filter, step_tap, step_channel)

@@ -25,6 +25,8 @@ def convolved(
     ENDING says what that is. "measured": rows get the mean of each column and the squares around
     it. "masked": the result is left where `shown` is positive; rows get its sum and its sum times
     `other` as batch norm has normalised it. "added": `other` is added where `shown` is positive.
+    "rectified": the result times the first of the statistics and more by the second, and "carried":
+    more by `other` too, where that is positive.
     """
     together: tl.constexpr = 2 if PAIRED else 1
     wide: tl.constexpr = together * CHANNELS
@@ -69,12 +71,21 @@ def convolved(
         slopes = rounded.to(tl.float32)
         one = tl.sum(slopes, axis=0)
         two = tl.sum(slopes * (values - mean[None, :]) * spread[None, :], axis=0)
-    else:
+    elif ENDING == "added":
         kept = tl.load(shown + at, mask=there, other=0.0) > 0
         values = tl.load(other + at, mask=there, other=0.0).to(tl.float32)
         sums += tl.where(kept, values, 0.0)
         tl.store(result + at, sums.to(result.dtype.element_ty), mask=there)
-    if ENDING != "added":
+    else:
+        own = of_round * CHANNELS + column % CHANNELS
+        scale = tl.load(statistics + own)
+        shift = tl.load(statistics + rounds * CHANNELS + own)
+        sums = sums * scale[None, :] + shift[None, :]
+        if ENDING == "carried":
+            sums += tl.load(other + at, mask=there, other=0.0).to(tl.float32)
+        sums = tl.maximum(sums, 0.0)
+        tl.store(result + at, sums.to(result.dtype.element_ty), mask=there)
+    if ENDING == "measured" or ENDING == "masked":
         rows += (of_round * tl.num_programs(0) + program) * (2 * wide)
         tl.store(rows + column, one)
         tl.store(rows + wide + column, two)
