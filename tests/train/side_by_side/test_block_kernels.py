@@ -52,6 +52,11 @@ def stepped(block, images, slopes):
     return [shown.detach(), *gradients, *statistics]
 
 
+@torch.no_grad()
+def looked_at(block, images):
+    return block.eval()(images)
+
+
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
 def test_kernels_compute_a_block_and_its_gradients_in_training_and_after(shape, monkeypatch):
     channels, count, (height, width) = shape
@@ -67,9 +72,9 @@ def test_kernels_compute_a_block_and_its_gradients_in_training_and_after(shape, 
     monkeypatch.setattr(block_fast, "tap_size", lambda *_: small)
     found = stepped(made(channels), images, slopes)
     assert len(found) == len(expected) == 2 + 6 + 4
-    found.append(made(channels).eval()(images))
+    found.append(looked_at(made(channels), images))
     monkeypatch.setattr(_block, "has_kernels", lambda _: False)
-    expected.append(made(channels).eval()(images))
+    expected.append(looked_at(made(channels), images))
     for one, other in zip(found, expected, strict=True):
         torch.testing.assert_close(one, other, rtol=2e-4, atol=2e-4)
 
@@ -77,12 +82,12 @@ def test_kernels_compute_a_block_and_its_gradients_in_training_and_after(shape, 
 def test_a_compiled_block_is_the_same(monkeypatch):
     images, slopes = torch.randn(ROUNDS * 2, 16, 4, 4), torch.randn(ROUNDS * 2, 16, 4, 4)
     block = made(16)
-    expected = [*stepped(block, images, slopes), block.eval()(images)]
+    expected = [*stepped(block, images, slopes), looked_at(block, images)]
     monkeypatch.setattr(_block, "has_kernels", lambda _: True)
     torch._dynamo.reset()
     block = made(16)
     block.compile(backend="aot_eager", fullgraph=True)
-    found = [*stepped(block, images, slopes), block.eval()(images)]
+    found = [*stepped(block, images, slopes), looked_at(block, images)]
     for one, other in zip(found, expected, strict=True):
         torch.testing.assert_close(one, other, rtol=2e-4, atol=2e-4)
 

@@ -38,10 +38,14 @@ class GroupedBlock(nn.Module):
         return shown
 
     def _is_fast(self, images: Tensor) -> bool:
-        """Whether kernels of our own do it: its channels must fill a matrix product."""
+        """Whether kernels of our own do it: its channels must fill a matrix product.
+
+        They know no way back through a block that is only looked at.
+        """
         channels = images.shape[1]
         return (
-            isinstance(self.projection, nn.Identity)
+            (self.training or not torch.is_grad_enabled())
+            and isinstance(self.projection, nn.Identity)
             and 16 <= channels <= 64
             and channels & (channels - 1) == 0
             and has_kernels(images)
