@@ -1,11 +1,13 @@
 """Compile every kernel for an H100 or H200 as the paper's ResNets launch it, without such a GPU.
 
     python benchmarks/compile_kernels.py
+    python benchmarks/compile_kernels.py --quick    each in one or two of its shapes
 
 Triton's interpreter computes with them, but takes what the compiler refuses. Prints a line for each
 kernel that was compiled: its name, and the bytes that it shares between threads.
 """
 
+import argparse
 import inspect
 
 import torch
@@ -22,8 +24,14 @@ TARGET = GPUTarget("cuda", 90, 32)
 POINTERS = {torch.bfloat16: "*bf16", torch.float32: "*fp32"}
 ROUNDS, BATCH = 2, 32
 # image side, channels, filters, kernel side, stride, before
-CONVOLUTIONS = ((32, 4, 16, 3, 1, 1), (32, 16, 32, 3, 2, 0))
-BLOCKS = ((32, 16), (16, 32))
+CONVOLUTIONS = (
+    (32, 4, 16, 3, 1, 1),
+    (32, 16, 32, 3, 2, 0),
+    (32, 16, 32, 1, 2, 0),
+    (16, 32, 64, 3, 2, 0),
+    (16, 32, 64, 1, 2, 0),
+)
+BLOCKS = ((32, 16), (16, 32), (8, 64))
 
 
 def compiled(kernel, arguments, options):
@@ -42,7 +50,7 @@ def compiled(kernel, arguments, options):
     return ASTSource(kernel, signature, constexprs=constants, attrs=divisible)
 
 
-def launched():
+def launched(convolutions, blocks):
     """All launches of a training step, each once: kernel, arguments, warps and stages."""
     launches = {}
 
@@ -53,14 +61,14 @@ def launched():
 
     JITFunction.run = note
     half = {"dtype": torch.bfloat16}
-    for side, channels, filters, kernel, stride, before in CONVOLUTIONS:
+    for side, channels, filters, kernel, stride, before in convolutions:
         window = Window(side=kernel, stride=stride, before=before)
         images = torch.empty(ROUNDS * BATCH, side, side, channels, **half)
         kernels = torch.empty(ROUNDS * filters, kernel, kernel, channels, **half)
         found = fast.convolve(images, kernels, ROUNDS, window, (side // stride,) * 2)
         fast.back_to_images(found, kernels, ROUNDS, window, (side, side))
         fast.back_to_kernels(found, images, ROUNDS, window)
-    for side, channels in BLOCKS:
+    for side, channels in blocks:
         images = torch.empty(ROUNDS * BATCH, side, side, channels, **half)
         kernels = torch.empty(ROUNDS * channels, 3, 3, channels, **half)
         weight = torch.empty(ROUNDS * channels)
@@ -73,7 +81,10 @@ def launched():
 
 
 def main():
-    for source, options in launched():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="each in one or two of its shapes")
+    some = slice(2) if parser.parse_args().quick else slice(None)
+    for source, options in launched(CONVOLUTIONS[some], BLOCKS[some]):
         found = triton.compile(source, target=TARGET, options=options)
         print(source.fn.fn.__name__, found.metadata.shared)
 

@@ -9,6 +9,7 @@ from torch.nn import functional
 from dynsnap.train.models._residual import Block
 from dynsnap.train.side_by_side._layers import GroupedBatchNorm, GroupedConvolution
 from dynsnap.train.side_by_side._triton import has_kernels
+from dynsnap.train.side_by_side._window import Window
 
 
 class GroupedBlock(nn.Module):
@@ -40,12 +41,14 @@ class GroupedBlock(nn.Module):
     def _is_fast(self, images: Tensor) -> bool:
         """Whether kernels of our own do it: its channels must fill a matrix product.
 
-        They know no way back through a block that is only looked at.
+        They know no way back through a block that is only looked at, and no layers but its own.
         """
         channels = images.shape[1]
         return (
             (self.training or not torch.is_grad_enabled())
             and isinstance(self.projection, nn.Identity)
+            and all(_is_plain(layer) for layer in (self.first, self.second))
+            and _eps(self.first_norm) == _eps(self.second_norm)
             and 16 <= channels <= 64
             and channels & (channels - 1) == 0
             and has_kernels(images)
@@ -56,7 +59,7 @@ class GroupedBlock(nn.Module):
         kernels, norms = self._halves(images)
         rounds, eps = norms[0].rounds, norms[0].eps
         halves = [(one, norm.weight, norm.bias) for one, norm in zip(kernels, norms, strict=True)]
-        shown, *_, first, second = _block(images, *halves[0], *halves[1], rounds, eps)
+        shown, *_, first, second = _train(images, *halves[0], *halves[1], rounds, eps)
         count = images[..., 0].numel() // rounds
         for norm, (mean, variance, _) in zip(norms, (first, second), strict=True):
             norm.follow(mean, variance, count)
@@ -71,7 +74,7 @@ class GroupedBlock(nn.Module):
             torch.stack([scale, norm.bias - norm.running_mean * scale])
             for scale, norm in zip(scales, norms, strict=True)
         ]
-        shown = _looked_at(images, kernels[0], first, kernels[1], second, norms[0].rounds)
+        shown = _look(images, kernels[0], first, kernels[1], second, norms[0].rounds)
         result: Tensor = shown.permute(0, 3, 1, 2)
         return result
 
@@ -86,8 +89,21 @@ class GroupedBlock(nn.Module):
         return kernels, norms
 
 
+def _eps(norm: nn.Module) -> float | None:
+    return norm.eps if isinstance(norm, GroupedBatchNorm) else None
+
+
+def _is_plain(layer: nn.Module) -> bool:
+    """Whether a convolution is one of 3×3 that keeps the shape, without a bias."""
+    return (
+        isinstance(layer, GroupedConvolution)
+        and layer.window == Window(side=3, stride=1, before=1)
+        and layer.bias is None
+    )
+
+
 @torch.library.custom_op("dynsnap::residual_block", mutates_args=())
-def _block(
+def _train(
     images: Tensor,
     first: Tensor,
     first_weight: Tensor,
@@ -110,7 +126,7 @@ def _block(
     return shown, inner, found, found_then, statistics, statistics_then
 
 
-@_block.register_fake
+@_train.register_fake
 def _(images: Tensor, first: Tensor, first_weight: Tensor, *_: Any) -> tuple[Tensor, ...]:
     statistics = first_weight.new_empty(3, len(first), dtype=torch.float32)
     alike = [torch.empty_like(images) for _ in range(4)]
@@ -118,7 +134,7 @@ def _(images: Tensor, first: Tensor, first_weight: Tensor, *_: Any) -> tuple[Ten
 
 
 @torch.library.custom_op("dynsnap::residual_block_back", mutates_args=())
-def _block_back(
+def _back_through(
     gradient: Tensor,
     images: Tensor,
     first: Tensor,
@@ -140,7 +156,7 @@ def _block_back(
     return fast.backward(gradient, one, two, rounds)
 
 
-@_block_back.register_fake
+@_back_through.register_fake
 def _(
     gradient: Tensor,
     images: Tensor,
@@ -161,18 +177,18 @@ def _remember(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> 
 
 
 def _back(ctx: Any, gradient: Tensor, *_: Any) -> tuple[Any, ...]:
-    images, first, (first_bias, first_weight), second, (second_bias, second_weight) = _block_back(
+    images, first, (first_bias, first_weight), second, (second_bias, second_weight) = _back_through(
         gradient.contiguous(), *ctx.saved_tensors, ctx.rounds
     )
     of_first, of_second = (first, first_weight, first_bias), (second, second_weight, second_bias)
     return (images, *of_first, *of_second, None, None)
 
 
-_block.register_autograd(_back, setup_context=_remember)
+_train.register_autograd(_back, setup_context=_remember)
 
 
 @torch.library.custom_op("dynsnap::look_at_residual_block", mutates_args=())
-def _looked_at(
+def _look(
     images: Tensor,
     first: Tensor,
     first_norm: Tensor,
@@ -186,6 +202,6 @@ def _looked_at(
     return fast.look(inner, second, second_norm, images, rounds)
 
 
-@_looked_at.register_fake
+@_look.register_fake
 def _(images: Tensor, *_: Any) -> Tensor:
     return torch.empty_like(images)

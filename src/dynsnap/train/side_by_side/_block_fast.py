@@ -58,13 +58,14 @@ def forward(
     statistics = weight.new_empty(3, rounds * channels, dtype=torch.float32)
     together, size = _together(given)
     programs.settle_moments[rounds,](
-        rows, statistics, rows.shape[1], _lines(given, rounds) // together, eps,
+        rows, statistics, rows.shape[1], _places(given, rounds) // together, eps,
         CHANNELS=channels, TOGETHER=together, BLOCK=size.block, CHUNK=ROWS, num_warps=4,
     )  # fmt: skip
     shown = torch.empty_like(found)
     _each(programs.normalised, given, rounds)(
         found, found if carried is None else carried, shown, statistics, weight, bias,
-        _lines(given, rounds), CHANNELS=channels, ADDED=carried is not None, BLOCK=_block(channels),
+        _places(given, rounds),
+        CHANNELS=channels, ADDED=carried is not None, BLOCK=_block(channels),
     )  # fmt: skip
     return found, statistics, shown
 
@@ -92,7 +93,7 @@ def backward(
         those of its batch norm's bias and weight as (2, rounds · channels).
     """
     images, channels = gradient, gradient.shape[3]
-    block, lines = _block(channels), _lines(images, rounds)
+    block, lines = _block(channels), _places(images, rounds)
     rows = gradient.new_empty(
         rounds, triton.cdiv(lines, block), 2, 1, channels, dtype=torch.float32
     )
@@ -122,7 +123,7 @@ def _convolved(
     other: Tensor | None = None,
     statistics: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """A convolution, mirrored on the way back, and the rows that it leaves where it does."""
+    """A convolution, mirrored on the way back; and rows, which not every ending fills."""
     _, height, width, channels = source.shape
     flipped = ending in ("masked", "added")
     step_filter, _, step_tap, step_channel = kernels.stride()
@@ -131,7 +132,7 @@ def _convolved(
     )
     together, size = _together(source)
     result = torch.empty_like(source)
-    entries = triton.cdiv(_lines(source, rounds) // together, size.block)
+    entries = triton.cdiv(_places(source, rounds) // together, size.block)
     rows = source.new_empty(rounds, entries, 2, together, channels, dtype=torch.float32)
     programs.convolved[entries, rounds](
         source, kernels, result, rows,
@@ -153,7 +154,7 @@ def _through_norm(
     channels = gradient.shape[3]
     _each(programs.through_norm, gradient, rounds)(
         gradient, half.shown, half.found, half.statistics, sums, half.weight, result,
-        _lines(gradient, rounds), CHANNELS=channels, MASKED=masked, BLOCK=_block(channels),
+        _places(gradient, rounds), CHANNELS=channels, MASKED=masked, BLOCK=_block(channels),
     )  # fmt: skip
     return result
 
@@ -180,7 +181,7 @@ def _to_kernels(slopes: Tensor, half: Half, rounds: int) -> Tensor:
 
 def _each(program: Any, images: Tensor, rounds: int) -> Any:
     """A program over blocks of lines of each round."""
-    return program[triton.cdiv(_lines(images, rounds), _block(images.shape[3])), rounds]
+    return program[triton.cdiv(_places(images, rounds), _block(images.shape[3])), rounds]
 
 
 def _together(images: Tensor) -> tuple[int, Size]:
@@ -190,7 +191,7 @@ def _together(images: Tensor) -> tuple[int, Size]:
     return 1, tap_size(images, images.shape[3])
 
 
-def _lines(images: Tensor, rounds: int) -> int:
+def _places(images: Tensor, rounds: int) -> int:
     """Places of one round."""
     return images[..., 0].numel() // rounds
 

@@ -83,7 +83,7 @@ def convolved(
         sums = sums * scale[None, :] + shift[None, :]
         if ENDING == "carried":
             sums += tl.load(other + at, mask=there, other=0.0).to(tl.float32)
-        sums = tl.maximum(sums, 0.0)
+        sums = _rectified(sums)
         tl.store(result + at, sums.to(result.dtype.element_ty), mask=there)
     if ENDING == "measured" or ENDING == "masked":
         rows += (of_round * tl.num_programs(0) + program) * (2 * wide)
@@ -168,7 +168,7 @@ def normalised(
     values = values * scale[None, :] + shift[None, :]
     if ADDED:
         values += tl.load(carried + at, mask=there, other=0.0).to(tl.float32)
-    tl.store(result + at, tl.maximum(values, 0.0).to(result.dtype.element_ty), mask=there)
+    tl.store(result + at, _rectified(values).to(result.dtype.element_ty), mask=there)
 
 
 @triton.jit
@@ -212,6 +212,12 @@ def through_norm(
     scale = tl.load(weight + own) * spread
     slopes = scale[None, :] * (slopes - level[None, :] - normal * tilt[None, :])
     tl.store(result + at, slopes.to(result.dtype.element_ty), mask=there)
+
+
+@triton.jit
+def _rectified(values):
+    """Not a maximum, which would make nothing of what is no number: who diverges is to be seen."""
+    return tl.where(values < 0, 0.0, values)
 
 
 @triton.jit

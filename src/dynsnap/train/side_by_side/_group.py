@@ -37,7 +37,7 @@ class Grouping:
         self.rounds = rounds
         self._norm_of: dict[str, str] = {}
         whole = _replacement(plain, rounds, biased=True)
-        if whole is not None:
+        if whole is not None and type(plain) is not Block:  # which has layers to replace
             self.module = whole
             return
         graph = _Tracer().trace(plain)
