@@ -71,7 +71,7 @@ def test_kernels_compute_a_block_and_its_gradients_in_training_and_after(shape, 
     monkeypatch.setattr(_block, "has_kernels", lambda _: True)
     monkeypatch.setattr(fast, "PLACES", 20)  # several parts, the last not full
     monkeypatch.setattr(block_fast, "VALUES", 8 * channels)  # several blocks of lines
-    monkeypatch.setattr(block_fast, "ROWS", 2)
+    monkeypatch.setattr(block_fast, "_ahead", lambda _: 2)
     small = fast.Size(block=16, warps=4, stages=1)
     monkeypatch.setattr(block_fast, "pair_size", lambda _: small)
     monkeypatch.setattr(block_fast, "tap_size", lambda *_: small)

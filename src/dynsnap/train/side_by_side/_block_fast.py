@@ -24,8 +24,7 @@ from dynsnap.train.side_by_side._convolution_fast import (
 from dynsnap.train.side_by_side._window import Window
 
 WINDOW = Window(side=3, stride=1, before=1)
-VALUES = 4096  # of a program that treats each on its own
-ROWS = 64  # that are added up at a time
+VALUES = 4096  # that a program holds at once
 
 
 class Half(NamedTuple):
@@ -59,7 +58,7 @@ def forward(
     together, size = _together(given)
     programs.settle_moments[rounds,](
         rows, statistics, rows.shape[1], _places(given, rounds) // together, eps,
-        CHANNELS=channels, TOGETHER=together, BLOCK=size.block, CHUNK=ROWS, num_warps=4,
+        CHANNELS=channels, TOGETHER=together, BLOCK=size.block, CHUNK=_block(channels), num_warps=4,
     )  # fmt: skip
     shown = torch.empty_like(found)
     _each(programs.normalised, given, rounds)(
@@ -164,7 +163,13 @@ def _settled(rows: Tensor) -> Tensor:
     rounds, entries, _, together, channels = rows.shape
     sums = rows.new_empty(2, rounds * channels)
     programs.settle_sums[rounds,](
-        rows, sums, entries, CHANNELS=channels, TOGETHER=together, CHUNK=ROWS, num_warps=4
+        rows,
+        sums,
+        entries,
+        CHANNELS=channels,
+        TOGETHER=together,
+        CHUNK=_block(channels),
+        num_warps=4,
     )
     return sums
 
@@ -174,8 +179,9 @@ def _to_kernels(slopes: Tensor, half: Half, rounds: int) -> Tensor:
     result = torch.empty_like(half.kernels)
     channels = slopes.shape[3]
     programs.added_up[9, rounds](
-        parts, result, len(parts), CHANNELS=channels, PAIRED=parts.ndim > 5, num_warps=4
-    )
+        parts, result, len(parts), CHANNELS=channels, PAIRED=parts.ndim > 5,
+        AHEAD=_ahead(channels), num_warps=4,
+    )  # fmt: skip
     return result
 
 
@@ -197,4 +203,10 @@ def _places(images: Tensor, rounds: int) -> int:
 
 
 def _block(channels: int) -> int:
+    """How many lines of so many channels a program holds."""
     return VALUES // channels
+
+
+def _ahead(channels: int) -> int:
+    """How many parts of a kernel's gradient a program loads ahead: as its registers hold."""
+    return max(1, min(16, 2 * VALUES // channels**2))

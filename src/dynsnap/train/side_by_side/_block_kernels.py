@@ -140,8 +140,10 @@ def settle_sums(
         entry = begin + tl.arange(0, CHUNK)
         real = (entry < entries * TOGETHER)[:, None]
         at = _row(rows, entry, channel, CHANNELS, TOGETHER)
-        one += tl.sum(tl.load(at, mask=real, other=0.0), axis=0)
-        two += tl.sum(tl.load(at + TOGETHER * CHANNELS, mask=real, other=0.0), axis=0)
+        first = tl.load(at, mask=real, other=0.0)
+        second = tl.load(at + TOGETHER * CHANNELS, mask=real, other=0.0)
+        one += tl.sum(first, axis=0)
+        two += tl.sum(second, axis=0)
     result += of_round * CHANNELS + channel
     tl.store(result, one)
     tl.store(result + tl.num_programs(0) * CHANNELS, two)
@@ -233,27 +235,34 @@ def _lines(lines, CHANNELS: tl.constexpr, BLOCK: tl.constexpr):
 @triton.jit
 def added_up(
     parts, result, count,
-    CHANNELS: tl.constexpr, PAIRED: tl.constexpr,
+    CHANNELS: tl.constexpr, PAIRED: tl.constexpr, AHEAD: tl.constexpr,
 ):  # fmt: skip
-    """The gradient of 3×3 kernels for one tap, from sums over parts of the places."""
+    """The gradient of 3×3 kernels for one tap, from sums over parts of the places.
+
+    AHEAD parts are loaded before the first is waited for.
+    """
     tap = tl.program_id(0)
     of_round = tl.program_id(1).to(tl.int64)
     rounds = tl.num_programs(1)
-    channel = tl.arange(0, CHANNELS)[:, None]
-    filters = tl.arange(0, CHANNELS)[None, :]
+    down = tl.arange(0, CHANNELS)[:, None]
+    across = tl.arange(0, CHANNELS)[None, :]
+    channel = down if PAIRED else across  # whichever lies innermost is across
+    filters = across if PAIRED else down
     square: tl.constexpr = CHANNELS * CHANNELS
     sums = tl.zeros((CHANNELS, CHANNELS), dtype=tl.float32)
     if PAIRED:  # (part, round, row, column seen, channel, neighbour, filter)
-        place = tap // 3 * 4 + tap % 3
-        at = parts + (of_round * 12 + place) * (2 * square)
+        at = parts + (of_round * 12 + tap // 3 * 4 + tap % 3) * (2 * square)
         at += channel * (2 * CHANNELS) + filters
-        for _ in range(count):
-            sums += tl.load(at) + tl.load(at + 2 * square + CHANNELS)
-            at += rounds * (24 * square)
+        step = rounds * (24 * square)
     else:  # (part, round, filter, tap, channel)
         at = parts + of_round * (9 * square) + filters * (9 * CHANNELS) + tap * CHANNELS + channel
-        for _ in range(count):
-            sums += tl.load(at)
-            at += rounds * (9 * square)
+        step = rounds * (9 * square)
+    for begin in range(0, count, AHEAD):
+        for ahead in tl.static_range(AHEAD):
+            there = down * 0 + (begin + ahead) < count
+            sums += tl.load(at, mask=there, other=0.0)
+            if PAIRED:
+                sums += tl.load(at + 2 * square + CHANNELS, mask=there, other=0.0)
+            at += step
     result += of_round * (9 * square) + filters * (9 * CHANNELS) + tap * CHANNELS + channel
     tl.store(result, sums.to(result.dtype.element_ty))
