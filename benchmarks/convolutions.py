@@ -17,10 +17,9 @@ from torch import Tensor
 from torch.nn import functional
 
 from dynsnap.train.side_by_side import _convolution_fast as fast
-from dynsnap.train.side_by_side._window import Window
+from dynsnap.train.side_by_side._window import KEEPING_SHAPE
 
 STAGES = ((32, 16), (16, 32), (8, 64))  # side of the image, channels
-WINDOW = Window(side=3, stride=1, before=1)
 
 
 def microseconds(step: Callable[[], object], repeats: int = 10) -> float:
@@ -48,9 +47,9 @@ def ours(rounds: int, batch: int, side: int, channels: int) -> list[float]:
     gradient = torch.randn_like(images)
     size = (side, side)
     return [
-        microseconds(lambda: fast.convolve(images, kernels, rounds, WINDOW, size)),
-        microseconds(lambda: fast.back_to_images(gradient, kernels, rounds, WINDOW, size)),
-        microseconds(lambda: fast.back_to_kernels(gradient, images, rounds, WINDOW)),
+        microseconds(lambda: fast.convolve(images, kernels, rounds, KEEPING_SHAPE, size)),
+        microseconds(lambda: fast.back_to_images(gradient, kernels, rounds, KEEPING_SHAPE, size)),
+        microseconds(lambda: fast.back_to_kernels(gradient, images, rounds, KEEPING_SHAPE)),
     ]
 
 

@@ -4,39 +4,29 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from dynsnap.train.models._residual import Block
 from dynsnap.train.side_by_side._layers import GroupedBatchNorm, GroupedConvolution
 from dynsnap.train.side_by_side._triton import has_kernels
-from dynsnap.train.side_by_side._window import Window
+from dynsnap.train.side_by_side._window import KEEPING_SHAPE
 
 
-class GroupedBlock(nn.Module):
+class GroupedBlock(Block):
     """A block whose layers are those of several rounds, or will be: see `exchanged`.
 
     Where it keeps the shape of images, kernels of our own compute it; elsewhere its layers do the
     same.
     """
 
-    first: nn.Module
-    first_norm: nn.Module
-    second: nn.Module
-    second_norm: nn.Module
-    projection: nn.Module
-
     def __init__(self, plain: Block) -> None:
-        super().__init__()
+        nn.Module.__init__(self)  # the layers are there already
         for name, layer in plain.named_children():
             self.add_module(name, layer)
 
     def forward(self, images: Tensor) -> Tensor:
-        if self._is_fast(images):
-            return self._trained(images) if self.training else self._looked_at(images)
-        inner = functional.relu(self.first_norm(self.first(images)))
-        inner = self.second_norm(self.second(inner))
-        shown: Tensor = functional.relu(self.projection(images) + inner)
-        return shown
+        if not self._is_fast(images):
+            return super().forward(images)
+        return self._trained(images) if self.training else self._looked_at(images)
 
     def _is_fast(self, images: Tensor) -> bool:
         """Whether kernels of our own do it: its channels must fill a matrix product.
@@ -69,10 +59,8 @@ class GroupedBlock(nn.Module):
     def _looked_at(self, images: Tensor) -> Tensor:
         images = images.permute(0, 2, 3, 1).contiguous()
         kernels, norms = self._halves(images)
-        scales = [norm.weight * torch.rsqrt(norm.running_var + norm.eps) for norm in norms]
         first, second = [
-            torch.stack([scale, norm.bias - norm.running_mean * scale])
-            for scale, norm in zip(scales, norms, strict=True)
+            torch.stack(norm.scale_and_shift(norm.running_mean, norm.running_var)) for norm in norms
         ]
         shown = _look(images, kernels[0], first, kernels[1], second, norms[0].rounds)
         result: Tensor = shown.permute(0, 3, 1, 2)
@@ -80,8 +68,13 @@ class GroupedBlock(nn.Module):
 
     def _halves(self, images: Tensor) -> tuple[list[Tensor], list[GroupedBatchNorm]]:
         """Kernels of both convolutions, laid out as images are, and the batch norms behind them."""
-        kernels, norms = [], []
-        for convolution, norm in ((self.first, self.first_norm), (self.second, self.second_norm)):
+        kernels: list[Tensor] = []
+        norms: list[GroupedBatchNorm] = []
+        layers: tuple[tuple[nn.Module, nn.Module], ...] = (
+            (self.first, self.first_norm),
+            (self.second, self.second_norm),
+        )
+        for convolution, norm in layers:
             assert isinstance(convolution, GroupedConvolution)
             assert isinstance(norm, GroupedBatchNorm)
             kernels.append(convolution.weight.to(images.dtype).permute(0, 2, 3, 1).contiguous())
@@ -97,7 +90,7 @@ def _is_plain(layer: nn.Module) -> bool:
     """Whether a convolution is one of 3×3 that keeps the shape, without a bias."""
     return (
         isinstance(layer, GroupedConvolution)
-        and layer.window == Window(side=3, stride=1, before=1)
+        and layer.window == KEEPING_SHAPE
         and layer.bias is None
     )
 

@@ -1,6 +1,6 @@
 """Residual blocks of many rounds on a GPU: few kernels in place of many.
 
-A block is two convolutions, each with a batch norm. As layers of a compiled network that is some 27
+A block is two convolutions, each with a batch norm. As layers of a compiled network that is many
 kernels for a step, most of which read and write whole images for little arithmetic. Here a
 convolution sums up what its batch norm has to know while its values are at hand, and on the way
 back what the next gradient needs: 17 kernels, and fewer passes over the images.
@@ -21,9 +21,8 @@ from dynsnap.train.side_by_side._convolution_fast import (
     precision,
     tap_size,
 )
-from dynsnap.train.side_by_side._window import Window
+from dynsnap.train.side_by_side._window import KEEPING_SHAPE
 
-WINDOW = Window(side=3, stride=1, before=1)
 VALUES = 4096  # that a program holds at once
 
 
@@ -91,16 +90,7 @@ def backward(
         The gradient of the images that the block was given; for each half that of its kernels, and
         those of its batch norm's bias and weight as (2, rounds · channels).
     """
-    images, channels = gradient, gradient.shape[3]
-    block, lines = _block(channels), _places(images, rounds)
-    rows = gradient.new_empty(
-        rounds, triton.cdiv(lines, block), 2, 1, channels, dtype=torch.float32
-    )
-    _each(programs.summed_slopes, images, rounds)(
-        gradient, second.shown, second.found, second.statistics, rows, lines,
-        CHANNELS=channels, BLOCK=block,
-    )  # fmt: skip
-    second_sums = _settled(rows)
+    second_sums = _summed_slopes(gradient, second, rounds)
     slopes = _through_norm(gradient, second, second_sums, rounds, masked=True)
     to_second = _to_kernels(slopes, second, rounds)
     inner, rows = _convolved(
@@ -146,6 +136,18 @@ def _convolved(
     return result, rows
 
 
+def _summed_slopes(gradient: Tensor, half: Half, rounds: int) -> Tensor:
+    channels, places = gradient.shape[3], _places(gradient, rounds)
+    block = _block(channels)
+    entries = triton.cdiv(places, block)
+    rows = gradient.new_empty(rounds, entries, 2, 1, channels, dtype=torch.float32)
+    _each(programs.summed_slopes, gradient, rounds)(
+        gradient, half.shown, half.found, half.statistics, rows, places,
+        CHANNELS=channels, BLOCK=block,
+    )  # fmt: skip
+    return _settled(rows)
+
+
 def _through_norm(
     gradient: Tensor, half: Half, sums: Tensor, rounds: int, *, masked: bool
 ) -> Tensor:
@@ -163,19 +165,14 @@ def _settled(rows: Tensor) -> Tensor:
     rounds, entries, _, together, channels = rows.shape
     sums = rows.new_empty(2, rounds * channels)
     programs.settle_sums[rounds,](
-        rows,
-        sums,
-        entries,
-        CHANNELS=channels,
-        TOGETHER=together,
-        CHUNK=_block(channels),
-        num_warps=4,
-    )
+        rows, sums, entries,
+        CHANNELS=channels, TOGETHER=together, CHUNK=_block(channels), num_warps=4,
+    )  # fmt: skip
     return sums
 
 
 def _to_kernels(slopes: Tensor, half: Half, rounds: int) -> Tensor:
-    parts = back_to_kernels(slopes, half.given, rounds, WINDOW)
+    parts = back_to_kernels(slopes, half.given, rounds, KEEPING_SHAPE)
     result = torch.empty_like(half.kernels)
     channels = slopes.shape[3]
     programs.added_up[9, rounds](
@@ -192,7 +189,7 @@ def _each(program: Any, images: Tensor, rounds: int) -> Any:
 
 def _together(images: Tensor) -> tuple[int, Size]:
     """How many neighbours a convolution computes at once, and how much a program of it does."""
-    if in_pairs(images, images, WINDOW, most=16):
+    if in_pairs(images, images, KEEPING_SHAPE, most=16):
         return 2, pair_size(images.shape[3])
     return 1, tap_size(images, images.shape[3])
 

@@ -102,21 +102,15 @@ def settle_moments(
     rows += of_round.to(tl.int64) * entries * (2 * TOGETHER * CHANNELS)
     total = tl.zeros((CHANNELS,), dtype=tl.float32)
     for begin in range(0, entries * TOGETHER, CHUNK):
-        entry = begin + tl.arange(0, CHUNK)
-        count = tl.minimum(tl.maximum(lines - entry // TOGETHER * BLOCK, 0), BLOCK)
-        at = _row(rows, entry, channel, CHANNELS, TOGETHER)
-        means = tl.load(at, mask=(count > 0)[:, None], other=0.0)
-        total += tl.sum(means * count[:, None], axis=0)
+        _, count, means = _means(rows, begin, lines, channel, CHANNELS, TOGETHER, BLOCK, CHUNK)
+        total += tl.sum(means * count, axis=0)
     mean = total / (lines * TOGETHER)
     squares = tl.zeros((CHANNELS,), dtype=tl.float32)
     for begin in range(0, entries * TOGETHER, CHUNK):
-        entry = begin + tl.arange(0, CHUNK)
-        count = tl.minimum(tl.maximum(lines - entry // TOGETHER * BLOCK, 0), BLOCK)
-        at = _row(rows, entry, channel, CHANNELS, TOGETHER)
-        means = tl.load(at, mask=(count > 0)[:, None], other=0.0)
-        inside = tl.load(at + TOGETHER * CHANNELS, mask=(count > 0)[:, None], other=0.0)
+        at, count, means = _means(rows, begin, lines, channel, CHANNELS, TOGETHER, BLOCK, CHUNK)
+        inside = tl.load(at + TOGETHER * CHANNELS, mask=count > 0, other=0.0)
         off = means - mean[None, :]
-        squares += tl.sum(inside + off * off * count[:, None], axis=0)
+        squares += tl.sum(inside + off * off * count, axis=0)
     variance = squares / (lines * TOGETHER)
     all_channels = tl.num_programs(0) * CHANNELS
     statistics += of_round * CHANNELS + channel
@@ -147,6 +141,18 @@ def settle_sums(
     result += of_round * CHANNELS + channel
     tl.store(result, one)
     tl.store(result + tl.num_programs(0) * CHANNELS, two)
+
+
+@triton.jit
+def _means(
+    rows, begin, lines, channel,
+    CHANNELS: tl.constexpr, TOGETHER: tl.constexpr, BLOCK: tl.constexpr, CHUNK: tl.constexpr,
+):  # fmt: skip
+    """Entries from one on: where they lie, how many lines are in each, and their means."""
+    entry = begin + tl.arange(0, CHUNK)
+    count = tl.minimum(tl.maximum(lines - entry // TOGETHER * BLOCK, 0), BLOCK)[:, None]
+    at = _row(rows, entry, channel, CHANNELS, TOGETHER)
+    return at, count, tl.load(at, mask=count > 0, other=0.0)
 
 
 @triton.jit

@@ -19,7 +19,7 @@ import triton
 from torch import Tensor
 
 from dynsnap.train.side_by_side import _convolution_kernels as programs
-from dynsnap.train.side_by_side._window import Window
+from dynsnap.train.side_by_side._window import KEEPING_SHAPE, Window
 
 PROGRAMS = 528  # four for each multiprocessor of an H100 or H200
 PLACES = 1024  # for a program to be worth its while
@@ -182,7 +182,7 @@ def in_pairs(source: Tensor, result: Tensor, window: Window, *, most: int) -> bo
     """Whether neighbours are computed together: few channels, in powers of two, an even width."""
     widths = source.shape[3], result.shape[3]
     return (
-        window == Window(side=3, stride=1, before=1)
+        window == KEEPING_SHAPE
         and source.shape[1:3] == result.shape[1:3]
         and source.shape[2] % 2 == 0
         and all(width & (width - 1) == 0 for width in widths)

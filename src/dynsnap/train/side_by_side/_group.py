@@ -40,18 +40,14 @@ class Grouping:
         if whole is not None and type(plain) is not Block:  # which has layers to replace
             self.module = whole
             return
-        graph = _Tracer().trace(plain)
         # Batch norms by the convolution that feeds them and nothing else: its bias is left out.
-        self._norm_of = _convolutions_before_norm(graph, dict(plain.named_modules()))
-        for name, layer in plain.named_modules():
-            if type(layer) is Block:
-                for half in ("first", "second"):
-                    self._norm_of[f"{name}.{half}"] = f"{name}.{half}_norm"
+        layers = _Tracer().trace(plain)
+        self._norm_of = _convolutions_before_norm(layers, dict(plain.named_modules()))
         root = exchanged(
             plain,
             lambda name, layer: _replacement(layer, rounds, biased=name not in self._norm_of),
         )
-        self.module = fx.GraphModule(root, graph)
+        self.module = fx.GraphModule(root, _BlockTracer().trace(plain))
 
     def fold(self, state: State) -> dict[str, Tensor]:
         """A plain module's state without the biases that are left out.
@@ -97,8 +93,15 @@ class _Tracer(fx.Tracer):
 
     def is_leaf_module(self, module: nn.Module, name: str) -> bool:
         layers = nn.Conv2d | nn.BatchNorm2d | nn.Linear | nn.Dropout | nn.Embedding
-        whole = isinstance(module, layers) or type(module) in (Block, FastText)
+        whole = isinstance(module, layers) or type(module) is FastText
         return whole or super().is_leaf_module(module, name)
+
+
+class _BlockTracer(_Tracer):
+    """Stops at residual blocks already."""
+
+    def is_leaf_module(self, module: nn.Module, name: str) -> bool:
+        return type(module) is Block or super().is_leaf_module(module, name)
 
 
 def _two_batches(batch: Tensor) -> list[Tensor]:

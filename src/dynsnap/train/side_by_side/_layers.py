@@ -135,9 +135,13 @@ class GroupedBatchNorm(nn.Module):
             variance, mean = torch.var_mean(values, dim=(1, 3, 4), correction=0)
             variance, mean = variance.flatten(), mean.flatten()
             self.follow(mean, variance, values[0, :, 0].numel())
-        scale = self.weight * torch.rsqrt(variance + self.eps)
-        shift = self.bias - mean * scale
+        scale, shift = self.scale_and_shift(mean, variance)
         return (values * self._wide(scale) + self._wide(shift)).to(x.dtype).flatten(0, 1)
+
+    def scale_and_shift(self, mean: Tensor, variance: Tensor) -> tuple[Tensor, Tensor]:
+        """What values of such a mean and variance are multiplied by, and what is added then."""
+        scale = self.weight * torch.rsqrt(variance + self.eps)
+        return scale, self.bias - mean * scale
 
     @torch.no_grad()
     def follow(self, mean: Tensor, variance: Tensor, count: int) -> None:

@@ -17,3 +17,7 @@ class Window:
     side: int
     stride: int
     before: int
+
+
+# The kernel that ResNets are made of: what it finds has the shape of what it was given.
+KEEPING_SHAPE = Window(side=3, stride=1, before=1)
