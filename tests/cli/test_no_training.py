@@ -1,5 +1,6 @@
 """A study measured from stored rounds alone, wherever they were trained."""
 
+import csv
 import json
 import shutil
 from types import SimpleNamespace
@@ -7,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from dynsnap.cli._run import _missing
-from dynsnap.store import RunFolder
+from dynsnap.store import RunFolder, _container
 from tests.cli.studies import TINY, dynsnap
 
 STUDY = TINY.replace('["singlebase", "dynsnap-cyc"]', '["singlebase", "snapshot", "dynsnap-cyc"]')
@@ -57,6 +58,13 @@ def test_rounds_from_elsewhere_give_the_same_tables_and_predictions(finished, br
     assert len(list((brought / "rounds").glob("*.npz"))) == about["rounds"]
 
 
+def without_seconds(table):
+    """A table but for how long trainings took, which is never the same."""
+    with table.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    return [{**row, "seconds": ""} for row in rows if row["metric"] != "seconds"]
+
+
 def remove(folder, **facts):
     """Take the rounds out that are so."""
     store = RunFolder(folder, weights=False)
@@ -100,14 +108,48 @@ def test_a_missing_twin_costs_the_noise_floor_alone(finished, brought):
     assert "twin" in ended.stdout
 
 
-def test_a_folder_without_any_whole_method_is_refused(finished, brought, tmp_path_factory):
+def test_a_folder_without_any_whole_method_is_refused(finished, brought):
     remove(brought, generation=1)
     ended = measure(finished, brought)
     assert ended.exit_code == 3
     assert "Not one method of tiny has all of its rounds" in ended.stderr
-    ended = measure(finished, tmp_path_factory.mktemp("nothing"))
+
+
+def test_a_run_goes_on_with_rounds_from_elsewhere_and_trains_what_is_missing(finished, brought):
+    remove(brought, kind="cyclic", epochs=16, generation=2)
+    kept = {path.name for path in (brought / "rounds").glob("*.npz")}
+    command = ["run", str(finished / "tiny.toml"), "--out", str(brought), "-q"]
+    ended = dynsnap(*command, "--from-anywhere")
+    assert ended.exit_code == 0, ended.stderr
+    assert "(1 trained now)" in ended.stdout
+    found, expected = (without_seconds(one / "table.csv") for one in (brought, finished / "run"))
+    assert found == expected and "seconds" in found[0]
+    after = {path.name for path in (brought / "rounds").glob("*.npz")}
+    assert len(after) == len(kept) + 1 and kept < after
+    # What was trained here is found again, by the same command and by one that only measures.
+    for option in ("--from-anywhere", "--no-training"):
+        assert "(0 trained now)" in dynsnap(*command, option).stdout
+
+
+def test_a_folder_of_several_machines_names_them_all(finished, brought):
+    path = next(iter(sorted((brought / "rounds").glob("*.npz"))))
+    container = _container.read(path)
+    facts = {**container.facts, "environment": {"torch": "2.9.9", "device": "CUDA, a GPU"}}
+    parts = {name: container.bytes_of(name) for name in container.spans}
+    _container.write(path, parts, facts)
+    assert measure(finished, brought).exit_code == 0
+    known = json.loads((brought / "about.json").read_text())["environment"]
+    assert known["device"] == "CPU, float32; CUDA, a GPU"
+    assert known["torch"].endswith("; 2.9.9")
+
+
+@pytest.mark.parametrize("option", ["--from-anywhere", "--no-training"])
+def test_rounds_from_anywhere_have_to_be_there(finished, tmp_path, option):
+    study = str(finished / "tiny.toml")
+    ended = dynsnap("run", study, "--out", str(tmp_path / "nothing"), option, "-q")
     assert ended.exit_code == 3
     assert "holds no rounds of training" in ended.stderr
+    assert not (tmp_path / "nothing").exists()
 
 
 ROLLING = """
@@ -130,3 +172,13 @@ def test_members_that_were_trained_on_elsewhere_are_found(tmp_path):
     assert ended.exit_code == 0, ended.stderr
     assert "missing" not in ended.stdout
     assert (tmp_path / "run/table.csv").read_text() == table
+    # Elsewhere they are trained on from the members that came along.
+    before = without_seconds(tmp_path / "run/table.csv")
+    store = RunFolder(tmp_path / "run", weights=False)
+    started = [one.key for one in store.entries() if one.facts["spec"]["parent"] is not None]
+    assert started
+    for key in started:
+        (tmp_path / f"run/rounds/{key}.npz").unlink()
+    ended = dynsnap(*command, "--from-anywhere")
+    assert f"({len(started)} trained now)" in ended.stdout, ended.stderr
+    assert without_seconds(tmp_path / "run/table.csv") == before

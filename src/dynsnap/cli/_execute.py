@@ -8,6 +8,7 @@ import re
 import shlex
 import sys
 import time
+from collections import Counter
 from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
@@ -105,11 +106,15 @@ def execute(
     engine: EngineChoice,
     watch: Watch,
     training: bool = True,
+    anywhere: bool = False,
 ) -> StudyResult:
-    """Run a study in its folder, and leave there what is needed to understand the results."""
+    """Run a study in its folder, and leave there what is needed to understand the results.
+
+    Rounds that another machine trained count where nothing is trained here, or if `anywhere`.
+    """
     start = time.monotonic()
     workers = engine.opened(plan)
-    if not training and not (folder / "rounds").is_dir():
+    if (anywhere or not training) and not (folder / "rounds").is_dir():
         raise FileError(f"{folder} holds no rounds of training. Name the folder that does: --out.")
     stream, notes = study.open_stream(plan.data)
     for note in notes:
@@ -122,11 +127,13 @@ def execute(
     with store, workers as spread:
         if training:  # whoever finds a run that was killed should see what it was
             _files.write_bytes(folder / "study.toml", file.read_bytes())
+        own = store if training else None
+        by_name = RoundsByName(folder, stream, own=own) if anywhere or not training else None
         result = study.run(
             plan,
             stream=stream,
             trainer=trainer,
-            store=store if training else RoundsByName(folder, stream),
+            store=by_name or store,
             folder=folder,
             engine=spread,
             monitor=watch,
@@ -137,7 +144,7 @@ def execute(
         about: dict[str, Any] = {
             "study": plan.name,
             "dynsnap": __version__,
-            "environment": environment(store.device) if training else _trained_with(store),
+            "environment": _trained_with(store) if by_name else environment(store.device),
             **({"hardware": _hardware(), "engine": engine.name} if training else {}),
             "generations": [len(rows) for rows in stream.generations],
             "training_rows": dict(
@@ -169,11 +176,13 @@ def _hardware() -> dict[str, Any]:
 
 
 def _trained_with(store: RunFolder) -> dict[str, str]:
-    """The versions and the device that a stored round names."""
+    """The versions and the device that stored rounds name; all of them, the most frequent first."""
+    found: dict[str, Counter[str]] = {}
     for entry in store.entries():
         if entry.damage is None:
-            return dict(entry.facts["environment"])
-    return {}
+            for name, value in entry.facts["environment"].items():
+                found.setdefault(name, Counter())[value] += 1
+    return {name: "; ".join(v for v, _ in many.most_common()) for name, many in found.items()}
 
 
 def save_trained(

@@ -27,6 +27,11 @@ _NAMED = 12  # missing rounds that are named
     is_flag=True,
     help="Measure what the rounds in the folder allow, wherever they were trained.",
 )
+@click.option(
+    "--from-anywhere",
+    is_flag=True,
+    help="Go on with rounds that another machine trained, and train the missing ones here.",
+)
 @_execute.quiet_option
 def run(
     study_file: str,
@@ -36,6 +41,7 @@ def run(
     budget: float | None,
     only_plan: bool,
     no_training: bool,
+    from_anywhere: bool,
     quiet: bool,
 ) -> None:
     """Train and compare what a STUDY file says: methods, generations, sweeps, ablations.
@@ -59,7 +65,13 @@ def run(
         watch.going_on(_execute.same_command(), f"What was done is in {folder}."),
     ):
         result = _execute.execute(
-            plan, file, folder, engine=engine, watch=watch, training=not no_training
+            plan,
+            file,
+            folder,
+            engine=engine,
+            watch=watch,
+            training=not no_training,
+            anywhere=from_anywhere,
         )
     notes = [
         f"{result.rounds} rounds ({result.trained} trained now), {result.seconds:.0f} s of "

@@ -68,16 +68,24 @@ class RoundsByName:
     """A store that has the rounds of a folder under any key: they may come from another machine.
 
     A key also tells where a round was trained (the device, the precision); a study that is only
-    measured takes what there is. But a round has no ids: one that was scored on other inputs than
-    the stream has would be taken for what its place says, so it is refused.
+    measured, or that goes on elsewhere, takes what there is. But a round has no ids: one that was
+    scored on other inputs than the stream has would be taken for what its place says, so it is
+    refused.
+
+    Args:
+        folder: Where the rounds lie.
+        stream: What they have to be scored on.
+        own: Keeps new rounds in the same folder; None where nothing is trained.
     """
 
-    def __init__(self, folder: Path, stream: Stream) -> None:
+    def __init__(self, folder: Path, stream: Stream, *, own: RunFolder | None = None) -> None:
         self._stored, self._stream, self._folder = StoredRounds(folder), stream, folder
+        self._own = own
 
     def get(self, key: str, spec: RoundSpec, /) -> Round | None:
-        """The round of this name."""
-        done = self._stored.get(spec)
+        """The round of this name, the one of this key before all others."""
+        done = self._own.get(key, spec) if self._own else None
+        done = done or self._stored.get(spec)
         if done is not None:
             self._check(done)
         return done
@@ -95,7 +103,9 @@ class RoundsByName:
                 )
 
     def put(self, key: str, done: Round, /) -> None:
-        raise AssertionError("nothing is trained, so nothing is stored")
+        """Keep a round that was trained here."""
+        assert self._own is not None, "nothing is trained, so nothing is stored"
+        self._own.put(key, done)
 
     def key_of(self, spec: RoundSpec, /) -> str | None:
         """What the round was called where it was trained: members that were trained on name it."""

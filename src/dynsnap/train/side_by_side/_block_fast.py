@@ -6,6 +6,7 @@ convolution sums up what its batch norm has to know while its values are at hand
 back what the next gradient needs: 17 kernels, and fewer passes over the images.
 """
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import torch
@@ -17,7 +18,6 @@ from dynsnap.train.side_by_side._convolution_fast import (
     Size,
     back_to_kernels,
     in_pairs,
-    pair_size,
     precision,
     tap_size,
 )
@@ -189,9 +189,13 @@ def _each(program: Any, images: Tensor, rounds: int) -> Any:
 
 def _together(images: Tensor) -> tuple[int, Size]:
     """How many neighbours a convolution computes at once, and how much a program of it does."""
+    channels = images.shape[3]
     if in_pairs(images, images, KEEPING_SHAPE, most=16):
-        return 2, pair_size(images.shape[3])
-    return 1, tap_size(images, images.shape[3])
+        return 2, Size(block=256, warps=4, stages=1)
+    size = tap_size(images, channels)
+    ahead = min(size.stages, 3 if channels > 32 else 2)
+    # What follows a convolution here wants registers: fewer threads, which have more of them.
+    return 1, replace(size, warps=4, stages=ahead)
 
 
 def _places(images: Tensor, rounds: int) -> int:
