@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from dynsnap.errors import Interrupted
-from dynsnap.train import ShiftsAndFlips, Standardised, TorchTrainer
+from dynsnap.train import Adam, ShiftsAndFlips, Standardised, TorchTrainer
 from dynsnap.train import _stacked as stacked
 from dynsnap.train.models import cnn, fasttext, mlp
 from tests.train.made import Memory, Watcher, blobs, pictures, same, sentences, spec, stream_of
@@ -30,6 +30,15 @@ WAYS = {
         PICTURES,
         model=functools.partial(cnn, width=4),
         augment=ShiftsAndFlips(),
+        batch_size=16,
+        device="cpu",
+        **more,
+    ),
+    "mixed precision": lambda **more: TorchTrainer(
+        PICTURES,
+        model=functools.partial(cnn, width=4),
+        optimizer=Adam(kernel_penalty=1e-4),
+        precision="bfloat16",
         batch_size=16,
         device="cpu",
         **more,

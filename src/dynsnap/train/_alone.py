@@ -46,6 +46,9 @@ class AloneStepper:
     def admit(self, lane: Lane, state: State | None, /) -> None:
         shop = self._shop
         module = shop.build(lane.spec).to(shop.device)
+        if shop.device.type == "cpu" and shop.precision == torch.bfloat16:
+            # The layout that a CPU's instructions for bfloat16 want of convolutions.
+            module = module.to(memory_format=torch.channels_last)
         optimizer = make_optimizer(shop.optimizer, module, shop.learning_rate)
         work = _Work(
             module=module,
@@ -168,17 +171,25 @@ def _restore(work: _Work, state: State) -> None:
     plain = json.loads(state["optimizer"].numpy().tobytes())
     slots: dict[int, dict[str, Any]] = {}
     module: State = {}
+    stepped = [value for group in work.optimizer.param_groups for value in group["params"]]
     for key, value in state.items():
         kind, _, rest = key.partition(".")
         if kind == "module":
             module[rest] = value
         elif kind == "slot":
             index, _, name = rest.partition(".")
-            slots.setdefault(int(index), {})[name] = value
-    for index, name, value in plain["values"]:
-        slots.setdefault(int(index), {})[name] = value
+            slots.setdefault(int(index), {})[name] = _laid_out(value, like=stepped[int(index)])
+    for place, name, value in plain["values"]:
+        slots.setdefault(int(place), {})[name] = value
     work.module.load_state_dict(module)
     work.optimizer.load_state_dict({"state": slots, "param_groups": plain["groups"]})
+
+
+def _laid_out(slot: Tensor, *, like: Tensor) -> Tensor:
+    """A slot in memory as its parameter is: fused optimisers take it that all lies alike."""
+    if slot.shape != like.shape:
+        return slot
+    return torch.empty_like(like, dtype=slot.dtype, device=slot.device).copy_(slot)
 
 
 def _own_random(device: torch.device) -> Any:
