@@ -48,7 +48,7 @@ class AloneStepper:
         module = shop.build(lane.spec).to(shop.device)
         if shop.device.type == "cpu" and shop.precision == torch.bfloat16:
             # The layout that a CPU's instructions for bfloat16 want of convolutions.
-            module = module.to(memory_format=torch.channels_last)
+            module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         optimizer = make_optimizer(shop.optimizer, module, shop.learning_rate)
         work = _Work(
             module=module,
