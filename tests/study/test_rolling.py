@@ -378,8 +378,10 @@ def test_rounds_that_nobody_can_count_yet_are_named(tmp_path):
     (tmp_path / "rolling.toml").write_text(ROLLING)
     told = " ".join(dynsnap("run", tmp_path / "rolling.toml", "--plan").stdout.split())
     assert "members of the generation before (refreshed, onward)." in told
+    assert "onward, stubborn the table shows the first generation. Later ones carry" in told
     (tmp_path / "tiny.toml").write_text(TINY)
-    assert "Not counted" not in dynsnap("run", tmp_path / "tiny.toml", "--plan").stdout
+    told = dynsnap("run", tmp_path / "tiny.toml", "--plan").stdout
+    assert "Not counted" not in told and "carry members over" not in told
 
 
 def test_worker_processes_give_the_same_and_find_the_members_to_train_on(tmp_path):

@@ -46,6 +46,7 @@ def _blocks(plan: StudyPlan) -> Iterator[Block]:
             "are certain: methods share rounds. "
             f"Generations: {generations}. Replicates: {plan.replicates}.",
             *_spared(ahead),
+            *_rolling(plan),
             *_not_counted(plan),
             *notes,
         ),
@@ -57,6 +58,15 @@ def _spared(ahead: Outlook) -> Iterator[str]:
         yield (
             f"{ahead.spared} more ({ahead.spared_cost:.1f} κ) need no training: they are the first "
             "windows of longer rounds. The κ of a method above is what it costs on its own."
+        )
+
+
+def _rolling(plan: StudyPlan) -> Iterator[str]:
+    names = ", ".join(one.name for one in plan.methods if one.rolling is not None)
+    if names:
+        yield (
+            f"Of {names} the table shows the first generation. Later ones carry members over, and "
+            "train for the rest alone."
         )
 
 
