@@ -273,7 +273,9 @@ def _percent(row: Row | None, *, spread: bool = True) -> str:
 
 
 def _cost(one: Standing) -> str:
-    return "" if one.retrain is None else f"{one.retrain.value:.1f}"
+    if one.retrain is None:
+        return ""
+    return re.sub(r"(\.\d)0$", r"\1", f"{one.retrain.value:.2f}")  # 1.45, but 3.0
 
 
 def _about(study: str) -> str:

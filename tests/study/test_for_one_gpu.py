@@ -146,14 +146,29 @@ def test_the_stream_of_cifar_10_is_one_wave_whether_members_fall_behind_or_not(c
         assert bool(old) != (change > 0 and method.rolling.lag < 1)
 
 
-def test_rolling_on_cifar_10_is_one_wave_and_refreshing_one_more_for_each_retrain():
-    _, stream, waves, ledger = waves_of("cifar10-rolling")
-    assert [len(wave) for wave in waves] == [22, 15, 15]
+@pytest.mark.parametrize(
+    ("study", "cyclic", "refreshed", "epochs"),
+    [
+        # In this made up second generation six of 18 members have fallen behind.
+        ("cifar10-rolling", 3, [12, 18], 5),
+        ("cifar10-distill", 4, [15, 15], 10),
+    ],
+)
+def test_rolling_on_cifar_10_is_one_wave_and_refreshing_one_more_for_each_retrain(
+    study, cyclic, refreshed, epochs
+):
+    _, stream, waves, ledger = waves_of(study)
+    assert len(waves) == 3
     # The first generation has a twin, and six trainings more that are bagged.
-    assert images(stream, waves[0]) == 200 * (5 * (24_400 + 30_500 + 32_500) + 7 * 24_400)
-    assert [images(stream, wave) for wave in waves[1:]] == [150 * 30_500, 150 * 32_500]
+    each = (1 + cyclic) * (24_400 + 30_500 + 32_500)
+    assert images(stream, waves[0]) == 200 * (each + 7 * 24_400)
+    assert not any(spec.parent for spec in waves[0])
+    begun = [[spec for spec in wave if spec.parent] for wave in waves[1:]]
+    assert [len(one) for one in begun] == refreshed
+    for generation, specs in enumerate(begun, 2):
+        assert {(spec.generation, spec.recipe.epochs) for spec in specs} == {(generation, epochs)}
     bagged = [one for one in ledger.grown if one.method.name == "rolling-bagging"]
-    assert [len(ledger.rounds(one)) for one in bagged] == [7, 1, 1]
+    assert len(ledger.rounds(bagged[0])) == 7
 
 
 def test_cifar_100_is_one_wave_of_25_trainings():

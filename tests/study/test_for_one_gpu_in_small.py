@@ -99,8 +99,8 @@ def test_balanced_cifar_10_is_run_published_and_shown(images, tmp_path):
 def test_rolling_on_cifar_10_refreshes_and_is_distilled(images, tmp_path, monkeypatch):
     few = {"epochs = 200": "epochs = 2", "refresh = 10": "refresh = 1"}
     few["[methods]"] = "[methods]\nmembers = 2\nsnapshots = 2"
-    file = in_small("cifar10-rolling", tmp_path, {**RESNET, **few}, ["rolling-refresh"])
-    run, target = tmp_path / "run", tmp_path / "results/cifar10-rolling"
+    file = in_small("cifar10-distill", tmp_path, {**RESNET, **few}, ["rolling-refresh"])
+    run, target = tmp_path / "run", tmp_path / "results/cifar10-distill"
     done("run", file, "--data", images, "--out", run, "-q")
     done("publish", run, target)
     home = tmp_path / "home"
@@ -119,11 +119,28 @@ def test_rolling_on_cifar_10_refreshes_and_is_distilled(images, tmp_path, monkey
     beyond = script("beyond")
     monkeypatch.setattr(beyond, "RESULTS", tmp_path / "results")
     page = beyond.filled(beyond.PAGE.read_text(encoding="utf-8"))
-    for start in (
-        "| rolling-refresh |",
-        "| distilled-dynsnap-cyc | 1 |",
-        "What was aimed at among",
-    ):
+    for start in ("| rolling-refresh |", "| distilled-dynsnap-cyc | 1 |"):
+        assert f"\n{start}" in page
+
+
+def test_rolling_on_cifar_10_is_held_against_what_was_aimed_at(images, tmp_path, monkeypatch):
+    few = {
+        "epochs = 200": "epochs = 2",
+        "untouched = 0.1": "untouched = 0.5",  # there are few rows
+        "refresh = 5": "refresh = 1",
+        "members = 19": "members = 2\nsnapshots = 2",
+        "members = 21": "members = 4",
+        "snapshots = 3": "snapshots = 2",
+    }
+    kept = ["rolling-bagging-refresh", "rolling-bagging-refresh-standing"]
+    file = in_small("cifar10-rolling", tmp_path, {**RESNET, **few}, kept)
+    run, target = tmp_path / "run", tmp_path / "results/cifar10-rolling"
+    done("run", file, "--data", images, "--out", run, "-q")
+    done("publish", run, target)
+    beyond = script("beyond")
+    monkeypatch.setattr(beyond, "RESULTS", tmp_path / "results")
+    page = beyond.filled(beyond.PAGE.read_text(encoding="utf-8"))
+    for start in ("| rolling-bagging-refresh |", "What was aimed at among"):
         assert f"\n{start}" in page
     assert "In `cifar10-rolling` the default loses" in page
 
