@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from dynsnap.comparison import compare
 from dynsnap.report.figures import Level, Point, Series, chart, png, svg, tones
-from dynsnap.report.figures._drawing import Dot
+from dynsnap.report.figures._drawing import Dot, Stroke, Text
 from dynsnap.report.figures._labels import beside, stacked
 from dynsnap.report.html import comparison_page
 from tests.cli.helpers import NEW, OLD, dynsnap, refused
@@ -85,6 +85,17 @@ def test_names_stay_in_the_picture_even_if_they_cross_an_interval():
     crossing = [(300.0, 50.0, 302.0, 250.0)]
     (name,) = beside(points, (0.0, 0.0, 400.0, 300.0), lines=crossing)
     assert (name.anchor, name.x) == ("end", 381.0)
+
+
+def test_a_line_leads_to_a_name_that_had_to_go_far():
+    points = [(f"point {number}", 200.0, 150.0 + number / 10) for number in range(12)]
+    shapes = list(beside(points, (100.0, 0.0, 300.0, 300.0)))
+    texts = [shape for shape in shapes if isinstance(shape, Text)]
+    lines = [shape for shape in shapes if isinstance(shape, Stroke)]
+    assert len(texts) == len(points) and 0 < len(lines) < len(points)
+    assert {line.points[0] for line in lines} <= {(x, y) for _, x, y in points}
+    far = [text for text in texts if abs(text.y - 4 - 150.6) > 26]
+    assert {line.points[1][1] for line in lines} >= {text.y - 4 for text in far}
 
 
 @given(st.lists(st.floats(0, 300), min_size=1, max_size=20))

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from statistics import fmean
 from typing import TypeAlias
 
-from dynsnap.report.figures._drawing import Anchor, Text, fitted, width_of
+from dynsnap.report.figures._drawing import Anchor, Stroke, Text, fitted, width_of
 
 Bounds: TypeAlias = tuple[float, float, float, float]  # left, top, right, bottom
 
@@ -19,14 +19,14 @@ def beside(
     bounds: Bounds,
     *,
     lines: Sequence[Bounds] = (),
-) -> Iterator[Text]:
-    """A text for each named point, within these bounds.
+) -> Iterator[Text | Stroke]:
+    """A text for each named point, within these bounds, and a line to those that had to go far.
 
     Lines are better not crossed, but no text goes far to avoid them.
 
     Example:
-        >>> [text.anchor for text in beside([("a", 50, 50), ("b", 54, 50)], (0, 0, 100, 100))]
-        ['end', 'start']
+        >>> [text.x for text in beside([("a", 50, 50), ("b", 54, 50)], (0, 0, 100, 100))]
+        [41, 63]
     """
     taken = [(x - _MARK, y - _MARK, x + _MARK, y + _MARK) for _, x, y in points]
     for name, x, y in sorted(points, key=lambda point: point[2]):
@@ -44,6 +44,11 @@ def beside(
         taken.append(box)
         at = {"start": box[0], "end": box[2], "middle": (box[0] + box[2]) / 2}[anchor]
         yield Text(x=at, y=box[3] - 3, text=word, anchor=anchor, size=_SIZE)
+        middle = (box[1] + box[3]) / 2
+        if abs(middle - y) > _NEAR:
+            yield Stroke(
+                points=((x, y), (max(box[0], min(x, box[2])), middle)), tone="muted", width=0.6
+            )
 
 
 def stacked(points: Sequence[tuple[str, float, float]], bounds: Bounds) -> Iterator[Text]:

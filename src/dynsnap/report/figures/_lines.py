@@ -256,17 +256,15 @@ def _names(frame: Frame, series: Sequence[Series]) -> list[Shape]:
     right = frame.left + frame.width + _beside(series) - 4
     bounds = (frame.left, 0.0, right, frame.top + frame.height)
     names = [(one.name, *end) for one, end in zip(series, ends, strict=True)]
-    texts = (
-        stacked(names, bounds) if lines else beside(names, bounds, lines=_intervals(frame, series))
-    )
+    if not lines:
+        return list(beside(names, bounds, lines=_intervals(frame, series)))
     shapes: list[Shape] = []
     # Names come from the top down.
     ordered = sorted(zip(ends, series, _shapes(series), strict=True), key=_height)
-    for text, (_, one, mark) in zip(texts, ordered, strict=True):
-        if lines:
-            first, last, y = text.x - dash + 1, text.x - 4, text.y - 4
-            shapes.append(Stroke(points=((first, y), (last, y)), tone=one.tone, width=1.8))
-            shapes.append(Dot(x=(first + last) / 2, y=y, tone=one.tone, shape=mark))
+    for text, (_, one, mark) in zip(stacked(names, bounds), ordered, strict=True):
+        first, last, y = text.x - dash + 1, text.x - 4, text.y - 4
+        shapes.append(Stroke(points=((first, y), (last, y)), tone=one.tone, width=1.8))
+        shapes.append(Dot(x=(first + last) / 2, y=y, tone=one.tone, shape=mark))
         shapes.append(text)
     return shapes
 

@@ -89,7 +89,7 @@ def _table(found: Sequence[Standing], how: str, judged: bool) -> Markup:
         line = [
             Entry(one.method, tone="quiet" if is_reference(one.method) else ""),
             *([_verdict(one)] if judged else []),
-            Entry(f"{one.cost:.1f}", key=one.cost),
+            Entry(f"{one.cost:.2f}", key=one.cost),
         ]
         for number in shown:
             value = value_of(each.get(number))
@@ -195,7 +195,7 @@ def _picture(
     for one, row in shown:
         name = _named(one)
         consistency = 100 * one.consistency.value
-        beside = f"{one.cost:.1f}κ" if costly else f"CON {consistency:.2f}"
+        beside = f"{one.cost:.2f}κ" if costly else f"CON {consistency:.2f}"
         said = f"{name}: {word} {percent(row.value)}, {beside}"
         if one.lacks:
             said += f" ({one.lacks})"
