@@ -189,13 +189,16 @@ def _each(program: Any, images: Tensor, rounds: int) -> Any:
 
 def _together(images: Tensor) -> tuple[int, Size]:
     """How many neighbours a convolution computes at once, and how much a program of it does."""
-    channels = images.shape[3]
-    if in_pairs(images, images, KEEPING_SHAPE, most=16):
-        return 2, Size(block=256, warps=4, stages=1)
-    size = tap_size(images, channels)
-    ahead = min(size.stages, 3 if channels > 32 else 2)
-    # What follows a convolution here wants registers: fewer threads, which have more of them.
-    return 1, replace(size, warps=4, stages=ahead)
+    paired = in_pairs(images, images, KEEPING_SHAPE, most=16)
+    return (2 if paired else 1), _size(images, paired=paired)
+
+
+def _size(images: Tensor, *, paired: bool) -> Size:
+    """What follows a convolution here wants registers: fewer threads, which have more of them."""
+    if paired:
+        return Size(block=256, warps=4, stages=1)
+    size = tap_size(images, images.shape[3])
+    return replace(size, warps=4, stages=min(size.stages, 3 if images.shape[3] > 32 else 2))
 
 
 def _places(images: Tensor, rounds: int) -> int:
