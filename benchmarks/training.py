@@ -212,9 +212,8 @@ def _by_hand(pool: Pool) -> Tensor:
 
 def precisions() -> None:
     print("## ResNet-20, batch 128: bfloat16 against float32\n")
-    stream = from_generations(
-        made := _pictures(640), [np.arange(640)], test=made.take(np.arange(64)), validation=0.2
-    )
+    made = _pictures(640)
+    stream = from_generations(made, [np.arange(640)], test=made.take(np.arange(64)), validation=0.2)
     recipe = Recipe(schedule=Schedule("constant"), epochs=2, snapshots=1)
     spec = RoundSpec(recipe=recipe, generation=1)
     trainers = [

@@ -28,6 +28,20 @@ def elsewhere(beyond, tmp_path, monkeypatch):
     return tmp_path
 
 
+def standings(study):
+    return {one.method: one for one in frontier(read_table(ROOT / "results" / study / "table.csv"))}
+
+
+def percent(*rows):
+    return tuple(f"{100 * row.value:.1f}" for row in rows)
+
+
+def gains(new, old):
+    """By how many points later generations of one method are above those of another."""
+    pairs = zip(new.accuracies[1:], old.accuracies[1:], strict=True)
+    return [100 * (one.value - other.value) for one, other in pairs]
+
+
 def test_the_tables_of_the_page_are_those_of_the_results(beyond):
     text = beyond.PAGE.read_text(encoding="utf-8")
     assert text.count("<!-- end -->") == 14
@@ -89,9 +103,7 @@ def test_the_target_is_held_against_methods_that_count(beyond, elsewhere):
 
 
 def test_what_the_page_claims_of_digits_is_in_the_table():
-    found = {
-        one.method: one for one in frontier(read_table(ROOT / "results/digits-rolling/table.csv"))
-    }
+    found = standings("digits-rolling")
     fresh, rolling = found["dynsnap-cyc"], found["rolling"]
     assert rolling.counts
     assert rolling.lost.value < 0.4 * fresh.lost.value
@@ -100,14 +112,6 @@ def test_what_the_page_claims_of_digits_is_in_the_table():
         assert new.value >= old.value
     assert not found["rolling-silence-counts"].counts
     assert abs(found["rolling-agreement"].consistency.value - rolling.consistency.value) < 0.002
-
-
-def standings(study):
-    return {one.method: one for one in frontier(read_table(ROOT / "results" / study / "table.csv"))}
-
-
-def percent(*rows):
-    return tuple(f"{100 * row.value:.1f}" for row in rows)
 
 
 def test_what_is_claimed_of_cifar_10_is_in_the_table(beyond):
@@ -169,12 +173,7 @@ def test_what_is_claimed_of_rolling_bagging_on_cifar_10_is_in_the_table(beyond):
             *percent(plain.accuracies[0], fresh.accuracies[0])
         ),
         "hardly better or worse ({}, {})".format(*percent(*plain.accuracies[1:])),
-        "generations are {:.1f} and {:.1f} points better for 0.45 κ".format(
-            *(
-                100 * (new.value - old.value)
-                for new, old in zip(best.accuracies[1:], plain.accuracies[1:], strict=True)
-            )
-        ),
+        "generations are {:.1f} and {:.1f} points better for 0.45 κ".format(*gains(best, plain)),
     ]
     page = " ".join(beyond.PAGE.read_text(encoding="utf-8").split())
     assert [words for words in claims if words not in page] == []
@@ -200,13 +199,9 @@ def test_what_is_claimed_of_refreshing_on_20_newsgroups_is_in_the_table(beyond):
     fresh, plain, best = (
         found[name] for name in (FRESH, "rolling-bagging", "rolling-bagging-refresh")
     )
-    gains = [
-        100 * (new.value - old.value)
-        for new, old in zip(best.accuracies[1:], plain.accuracies[1:], strict=True)
-    ]
     above = 100 * (best.accuracies[-1].value - fresh.accuracies[-1].value)
     claims = [
-        "makes them {:.1f} and {:.1f} points better: the last".format(*gains),
+        "makes them {:.1f} and {:.1f} points better: the last".format(*gains(best, plain)),
         f"last generation is {above:.1f} points *above* the fresh one's at half of its cost",
         "CON {} against {}".format(*percent(best.consistency, fresh.consistency)),
         "ACC-CON of all that count, {}.".format(*percent(best.correct_consistency)),
@@ -227,9 +222,11 @@ def test_what_is_claimed_of_refreshing_on_20_newsgroups_is_in_the_table(beyond):
     ],
 )
 def test_rolling_bagging_has_the_highest_acc_con_where_no_answers_stand(study, best):
+    found = standings(study)
+    assert not found["rolling-bagging"].counts
     learners = [
         one
-        for one in standings(study).values()
+        for one in found.values()
         if one.judged and "standing" not in one.method and not one.method.startswith("never")
     ]
     assert max(learners, key=lambda one: one.correct_consistency.value).method == best
@@ -251,9 +248,7 @@ def test_margins_are_told_apart_from_whatever_else_a_study_varies(beyond, elsewh
     "study", ["digits-rolling", "20news-rolling", "cifar10-rolling", "cifar10-distill"]
 )
 def test_standing_answers_count_and_are_no_less_accurate_in_every_study(study):
-    found = {
-        one.method: one for one in frontier(read_table(ROOT / "results" / study / "table.csv"))
-    }
+    found = standings(study)
     for name, plain in (("standing", "dynsnap-cyc"), ("singlebase-standing", "singlebase")):
         wary, usual = found[name], found[plain]
         assert wary.accuracy.value > usual.accuracy.value
@@ -265,14 +260,13 @@ def test_standing_answers_count_and_are_no_less_accurate_in_every_study(study):
     assert both.correct_consistency.value > rolling.correct_consistency.value
     standing, fresh = found["standing"], found["dynsnap-cyc"]
     assert standing.counts
-    assert 0.4 < standing.lost.value / fresh.lost.value < 0.61
+    most = 0.61 if study == "cifar10-rolling" else 0.55
+    assert 0.4 < standing.lost.value / fresh.lost.value < most
     assert standing.late.value > 0.95 * fresh.late.value
 
 
 def test_what_the_page_claims_of_20_newsgroups_is_in_the_table():
-    found = {
-        one.method: one for one in frontier(read_table(ROOT / "results/20news-rolling/table.csv"))
-    }
+    found = standings("20news-rolling")
     fresh, rolling = found["dynsnap-cyc"], found["rolling"]
     assert not rolling.counts and not found["rolling-0.5"].counts
     assert rolling.lost.value < 0.55 * fresh.lost.value

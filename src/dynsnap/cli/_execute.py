@@ -8,7 +8,6 @@ import re
 import shlex
 import sys
 import time
-from collections import Counter
 from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
@@ -114,7 +113,8 @@ def execute(
     """
     start = time.monotonic()
     workers = engine.opened(plan)
-    if (anywhere or not training) and not (folder / "rounds").is_dir():
+    anywhere = anywhere or not training
+    if anywhere and not (folder / "rounds").is_dir():
         raise FileError(f"{folder} holds no rounds of training. Name the folder that does: --out.")
     stream, notes = study.open_stream(plan.data)
     for note in notes:
@@ -128,7 +128,7 @@ def execute(
         if training:  # whoever finds a run that was killed should see what it was
             _files.write_bytes(folder / "study.toml", file.read_bytes())
         own = store if training else None
-        by_name = RoundsByName(folder, stream, own=own) if anywhere or not training else None
+        by_name = RoundsByName(folder, stream, own=own) if anywhere else None
         result = study.run(
             plan,
             stream=stream,
@@ -144,7 +144,7 @@ def execute(
         about: dict[str, Any] = {
             "study": plan.name,
             "dynsnap": __version__,
-            "environment": _trained_with(store) if by_name else environment(store.device),
+            "environment": by_name.environment() if by_name else environment(store.device),
             **({"hardware": _hardware(), "engine": engine.name} if training else {}),
             "generations": [len(rows) for rows in stream.generations],
             "training_rows": dict(
@@ -173,16 +173,6 @@ def _hardware() -> dict[str, Any]:
         names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
         found |= {"processor": names[0]} if names else {}
     return found
-
-
-def _trained_with(store: RunFolder) -> dict[str, str]:
-    """The versions and the device that stored rounds name; all of them, the most frequent first."""
-    found: dict[str, Counter[str]] = {}
-    for entry in store.entries():
-        if entry.damage is None:
-            for name, value in entry.facts["environment"].items():
-                found.setdefault(name, Counter())[value] += 1
-    return {name: "; ".join(v for v, _ in many.most_common()) for name, many in found.items()}
 
 
 def save_trained(

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from dynsnap._types import Labels
 from dynsnap.data import Stream
 from dynsnap.ensemble import Round, RoundSpec, beginning
 from dynsnap.errors import FileError
-from dynsnap.store import RunFolder
+from dynsnap.store import RunFolder, environment
 from dynsnap.study import Ensemble, TrainedAs
 
 
@@ -24,6 +25,7 @@ class StoredRounds:
     Attributes:
         sound: How many rounds can be used.
         damaged: How many cannot.
+        environments: The versions and the device that each usable round was trained with.
     """
 
     def __init__(self, folder: Path, trained_as: TrainedAs = lambda spec: spec) -> None:
@@ -32,12 +34,14 @@ class StoredRounds:
         self._keys: dict[str, str] = {}  # by all that names a round
         self._indices = 0
         self.sound = self.damaged = 0
+        self.environments: list[dict[str, str]] = []
         age: dict[str, float] = {}
         for entry in self._store.entries():
             if entry.damage is not None:
                 self.damaged += 1
                 continue
             self.sound += 1
+            self.environments.append(entry.facts["environment"])
             spec = entry.facts["spec"]
             name = json.dumps(spec, sort_keys=True)
             written = (folder / "rounds" / f"{entry.key}.npz").stat().st_mtime
@@ -106,10 +110,19 @@ class RoundsByName:
         """Keep a round that was trained here."""
         assert self._own is not None, "nothing is trained, so nothing is stored"
         self._own.put(key, done)
+        self._stored.environments.append(environment(self._own.device))
 
     def key_of(self, spec: RoundSpec, /) -> str | None:
         """What the round was called where it was trained: members that were trained on name it."""
         return self._stored.key_of(spec)
+
+    def environment(self) -> dict[str, str]:
+        """The versions and the device of all rounds, the most frequent first where they differ."""
+        found: dict[str, Counter[str]] = {}
+        for one in self._stored.environments:
+            for name, value in one.items():
+                found.setdefault(name, Counter())[value] += 1
+        return {name: "; ".join(v for v, _ in many.most_common()) for name, many in found.items()}
 
 
 def read_about(folder: Path) -> dict[str, Any]:
