@@ -108,6 +108,14 @@ def test_how_near_it_comes_is_said_of_those_that_were_asked_to(results):
     assert "points from the paper's" not in section(script.page(RESULTS), "20 Newsgroups, fastText")
 
 
+def test_what_is_not_as_in_the_paper_is_said_before_and_after_the_run(results):
+    said = "of the 50 validation images of each class 5 stay aside"
+    page = script.page(results)
+    assert page.count(said) == section(page, "CIFAR-100, ResNet-56").count(said) == 1
+    shutil.copytree(RESULTS / "20news", results / "cifar100-paper")
+    assert said in section(script.page(results), "CIFAR-100, ResNet-56")
+
+
 def test_what_was_not_trained_is_not_judged(results):
     """A study that is measured from the rounds there are may lack methods."""
     folder = results / "cifar100-paper"

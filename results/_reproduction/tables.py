@@ -37,6 +37,8 @@ def study_part(
 ) -> Iterator[str]:
     """What is said of one study of the paper, or of our own."""
     yield f"## {study.title}\n"
+    if study.unlike:
+        yield study.unlike
     yield from _provenance(folder, ours)
     if paper is not None and ours is not None:
         yield from _landing(study, paper, ours)

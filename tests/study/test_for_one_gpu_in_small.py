@@ -12,6 +12,7 @@ from torch import nn
 
 from dynsnap.cli._execute import shipped
 from dynsnap.data import cifar10_growth
+from dynsnap.store import RunFolder
 from dynsnap.train.models._residual import ResNet
 from tests.cli.studies import dynsnap
 
@@ -143,6 +144,39 @@ def test_rolling_on_cifar_10_is_held_against_what_was_aimed_at(images, tmp_path,
     for start in ("| rolling-bagging-refresh |", "What was aimed at among"):
         assert f"\n{start}" in page
     assert "In `cifar10-rolling` the default loses" in page
+
+
+def test_rolling_on_cifar_100_only_refreshes_in_the_folder_of_the_paper_s_study(tmp_path):
+    few = {
+        "seed = 2020": "seed = 2020\nresamples = 20",
+        'source = "cifar-100"': 'source = "digits"',
+        "untouched = 0.1": "untouched = 0.5",  # there are few rows
+        'name = "resnet56"': 'name = "mlp"\nhidden = [16]',
+        "epochs = 200": "epochs = 10",
+        "batch_size = 32": 'batch_size = 64\ndevice = "cpu"',
+        "learning_rate = 0.001": "learning_rate = 0.01",
+        "augment = true\n": "",
+    }
+    # So small a network may take more than three rounds, and one ahead would be one too many.
+    own = {"cifar100-paper": {"[methods]\n": '[methods]\ncombinations = ["average"]\n'}}
+    own["cifar100-rolling"] = {"ahead = 1": "ahead = 0"}
+    run = tmp_path / "run"
+    stored = []
+    for name, changes in own.items():
+        text = STUDIES[name].read_text().partition("[[sweep]]")[0]
+        for old, new in {**few, **changes}.items():
+            assert old in text
+            text = text.replace(old, new)
+        file = tmp_path / f"{name}.toml"
+        file.write_text(text)
+        done("run", file, "--out", run, "-q")
+        stored.append({path.stem: path.stat().st_mtime_ns for path in run.glob("rounds/*.npz")})
+    before, after = stored
+    assert {key: after[key] for key in before} == before  # nothing was trained again
+    entries = RunFolder(run).entries()
+    begun = [one.facts["spec"] for one in entries if one.key not in before]
+    assert begun and all(spec["parent"] and spec["recipe"]["epochs"] == 5 for spec in begun)
+    assert "\nrolling-refresh," in (run / "table.csv").read_text()
 
 
 def test_the_stream_of_cifar_10_is_shown_generation_by_generation(images, tmp_path, monkeypatch):

@@ -7,10 +7,12 @@ import pytest
 
 from dynsnap import study
 from dynsnap.cli._execute import shipped
-from dynsnap.data import SOURCES
+from dynsnap.data import SOURCES, grow
 from dynsnap.ensemble import METHODS
 from dynsnap.study import outlook, read_study
 from tests.cli.studies import dynsnap
+from tests.data.real import sizes
+from tests.data.test_growth import labelled
 
 ROOT = Path(__file__).parents[2]
 STUDIES = shipped()
@@ -79,9 +81,9 @@ def test_a_study_of_the_paper_counts_every_shared_round_once():
     # Where prefixes serve, the first short one is half of the long one.
     assert len(outlook(read_study(STUDIES["cifar100-full"])).rounds) == 3 * (20 + 1 + 1 + 1) + 1
     assert outlook(read_study(STUDIES["cifar100-full"])).cost == 3 * (20 + 1 + 2 + 1) + 1
-    # 2 step rounds, 1 with dropout, 1 long and 3 short cyclic ones, and the twin.
-    assert len(outlook(read_study(STUDIES["cifar100-paper"])).rounds) == 3 * (2 + 1 + 1 + 3) + 1
-    assert outlook(read_study(STUDIES["cifar100-paper"])).cost == 3 * (2 + 1 + 2 + 3) + 1
+    # 2 step rounds, 1 with dropout, 1 long and 2 short cyclic ones, and the twin.
+    assert len(outlook(read_study(STUDIES["cifar100-paper"])).rounds) == 3 * (2 + 1 + 1 + 2) + 1
+    assert outlook(read_study(STUDIES["cifar100-paper"])).cost == 3 * (2 + 1 + 2 + 2) + 1
     # Unpruned ensembles of 30 make a third short one certain.
     found = outlook(read_study(STUDIES["cifar10-paper"]))
     assert (len(found.rounds), found.cost) == (3 * (7 + 1 + 1 + 2) + 1, 37)
@@ -103,7 +105,7 @@ def test_the_sensitivity_study_trains_the_points_of_n_once():
         }
         for window in (5, 10, 20)
     }
-    assert epochs[5] == {0: {200}, 1: {50}, 2: {50}, 3: {50}}
+    assert epochs[5] == {0: {200}, 1: {50}, 2: {50}, 3: set()}
     assert epochs[10] == {0: {100}, 1: {100}, 2: set(), 3: set()}
     assert epochs[20] == {0: {400}, 1: {200}, 2: set(), 3: set()}  # Snapshot's, and DynSnap-cyc's
     # N = 1, 5, 10 and 20 of windows of 5 epochs, and the first 10 windows of 20.
@@ -171,12 +173,35 @@ def test_the_sensitivity_study_has_the_points_and_ablations_of_the_paper():
     assert {found[name].method.plan.size for name in names} == {20}
 
 
-def test_the_sensitivity_study_shares_its_rounds_with_the_paper_s():
-    paper = read_study(STUDIES["cifar100-paper"])
-    more = read_study(STUDIES["cifar100-sensitivity"])
-    assert (paper.seed, paper.model, paper.training) == (more.seed, more.model, more.training)
-    shared = set(outlook(paper).rounds) & set(outlook(more).rounds)
-    assert len(shared) == 3 * (1 + 1 + 1) + 1  # single, Snapshot's, the second cyclic; the twin
+@pytest.mark.parametrize(
+    ("name", "shared"),
+    [
+        # Single, Snapshot's, the second cyclic one; the twin.
+        ("cifar100-sensitivity", 3 * (1 + 1 + 1) + 1),
+        ("cifar100-rolling", 3 * (1 + 1 + 1) + 1),
+        ("cifar100-full", 3 * (2 + 1 + 1 + 1) + 1),
+    ],
+)
+def test_studies_of_cifar_100_share_their_rounds_with_the_paper_s(name, shared):
+    paper, more = read_study(STUDIES["cifar100-paper"]), read_study(STUDIES[name])
+    for one in ("seed", "data", "model", "training", "epochs", "prefixes"):
+        assert getattr(more, one) == getattr(paper, one), one
+    assert len(set(outlook(paper).rounds) & set(outlook(more).rounds)) == shared
+
+
+def test_five_of_fifty_validation_images_of_each_class_of_cifar_100_stay_aside():
+    """Which is not as in the paper; what is trained on has the paper's sizes."""
+    growth = study.growth_of(read_study(STUDIES["cifar100-paper"]).data)
+    classes = [*growth.shares, "bowl", *(f"other {i}" for i in range(90))]
+    train, test = (labelled(classes, rows, name) for rows, name in ((500, "train"), (100, "test")))
+    stream = grow(train, growth, test=test)
+    assert sizes(stream) == [37_500, 46_875, 47_375]
+    validated = [classes.index(name) for name in classes if name != "bowl"]
+    for counts in stream.validation:
+        assert counts[validated].tolist() == [45] * 99
+    assert stream.evaluation["untouched"].counts[validated].tolist() == [5] * 99
+    assert stream.evaluation["untouched"].count("bowl") == 0
+    assert len(stream.evaluation["test"]) == 99 * 50
 
 
 @pytest.mark.parametrize("data", SETS)
