@@ -105,8 +105,8 @@ def test_the_sensitivity_study_trains_the_points_of_n_once():
         }
         for window in (5, 10, 20)
     }
-    assert epochs[5] == {0: {200}, 1: {50}, 2: {50}, 3: set()}
-    assert epochs[10] == {0: {100}, 1: {100}, 2: set(), 3: set()}
+    assert epochs[5] == {0: {200}, 1: {50}, 2: set(), 3: set()}
+    assert epochs[10] == {0: {100}, 1: set(), 2: set(), 3: set()}
     assert epochs[20] == {0: {400}, 1: {200}, 2: set(), 3: set()}  # Snapshot's, and DynSnap-cyc's
     # N = 1, 5, 10 and 20 of windows of 5 epochs, and the first 10 windows of 20.
     assert found.spared == 3 * 5
@@ -162,14 +162,17 @@ def test_the_sensitivity_study_has_the_points_and_ablations_of_the_paper():
     found = {one.name: one for one in outlook(plan).methods}
     # All points of N have windows of 5 epochs, where the paper has 20.
     assert [found[f"snapshots={n}"].cost * 4 for n in (1, 5, 10, 20, 40)] == [0.1, 0.5, 1, 2, 4]
-    assert [found[f"window={w}"].cost for w in (5, 10, 20)] == [0.5, 1, 2]
-    names = ("no-schedule", "no-randomness", "dynsnap-cyc-short")
+    # Those of the window have one round, where the paper has two.
+    assert [found[f"window={w}"].cost for w in (5, 10, 20)] == [0.25, 0.5, 1]
+    assert {found[f"window={w}"].method.plan.snapshots for w in (5, 10, 20)} == {10}
+    names = ("dynsnap-cyc-short", "no-schedule", "no-randomness", "no-randomness-long")
     recipes = {name: found[name].method.recipe for name in names}
     assert recipes["no-schedule"].schedule.kind == "constant"
     assert recipes["no-schedule"].selection == "top"
     assert recipes["no-schedule"].epochs == recipes["dynsnap-cyc-short"].epochs == 50
-    assert recipes["no-randomness"] == found["snapshots=40"].method.recipe
-    assert found["no-randomness"].rounds == 1
+    assert recipes["no-randomness"] == found["snapshots=20"].method.recipe
+    assert recipes["no-randomness-long"] == found["snapshots=40"].method.recipe
+    assert [found[name].cost for name in names] == [0.5, 0.5, 0.5, 1]
     assert {found[name].method.plan.size for name in names} == {20}
 
 
