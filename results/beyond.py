@@ -12,6 +12,7 @@ import itertools
 import json
 import re
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 from dynsnap.study import Row, Standing, frontier, read_table
@@ -42,7 +43,8 @@ def filled(text: str) -> str:
         "frontier": frontier_lines,
         "says": says_lines,
         "target": target_lines,
-        "margins": margin_lines,
+        "margins": partial(swept_lines, "margin"),
+        "carries": partial(swept_lines, "carry", costs=True),
         "stream": stream_lines,
         "distilled": distilled_lines,
         "waiting": waiting_lines,
@@ -132,8 +134,8 @@ def _after_the_change(standings: Sequence[Standing]) -> Iterator[str]:
             yield f"| {method} | {' | '.join(gaps)} |"
 
 
-def margin_lines(studies: str) -> Iterator[str]:
-    """What a fresh ensemble says with old answers standing, for each margin and study."""
+def swept_lines(varied: str, studies: str, *, costs: bool = False) -> Iterator[str]:
+    """What comes of each value of a setting that studies have varied; and what it costs."""
     metrics = {
         "accuracy": "ACC",
         "consistency": "CON",
@@ -143,17 +145,19 @@ def margin_lines(studies: str) -> Iterator[str]:
     paths = {study: RESULTS / study / "sweeps.csv" for study in studies.split()}
     paths = {study: path for study, path in paths.items() if path.is_file()}
     if paths:
-        yield f"| study | margin | {' | '.join(metrics.values())} |"
-        yield "|---" * (len(metrics) + 2) + "|"
+        heads = ["study", varied, *metrics.values(), *(["κ"] if costs else [])]
+        yield f"| {' | '.join(heads)} |"
+        yield "|---" * len(heads) + "|"
     for study, path in paths.items():
         points: dict[str, dict[str, Row]] = {}
         with path.open(newline="") as file:
             places = [(row["over"], row["point"]) for row in csv.DictReader(file)]
         for (over, point), row in zip(places, read_table(path), strict=True):
-            if over == "margin":  # a study may vary more
+            if over == varied:  # a study may vary more
                 points.setdefault(point, {})[row.metric] = row
         for point, rows in points.items():
             cells = [_percent(rows[metric]) for metric in metrics]
+            cells += [f"{rows['accuracy'].cost:.1f}"] if costs else []
             yield f"| {study} | {point} | {' | '.join(cells)} |"
 
 

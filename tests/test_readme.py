@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dynsnap.study import read_table
+from dynsnap.study import frontier, read_table
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -36,28 +36,38 @@ def test_the_make_targets_of_the_front_page_exist():
 
 
 METRICS = ("accuracy", "consistency", "correct_consistency")
+ROLLING = ROOT / "results/cifar100-rolling/table.csv"
 
 
-def ours(method):
-    """Cost and the three metrics, as the shipped results of CIFAR-10 have them."""
+def ours(method, study="cifar10-paper"):
+    """Cost and the three metrics, as shipped results have them."""
     found = {
         row.metric: row
-        for row in read_table(ROOT / "results/cifar10-paper/table.csv")
+        for row in read_table(ROOT / "results" / study / "table.csv")
         if (row.method, row.combination) == (method, "average")
     }
     return [found["accuracy"].cost, *(100 * found[metric].value for metric in METRICS)]
 
 
-def the_paper_s(method):
+def the_paper_s(method, data):
     """The same, as the paper prints it."""
     with (ROOT / "results/paper.csv").open(newline="") as file:
         found = {
             line["metric"]: float(line["value"])
             for line in csv.DictReader(file)
-            if (line["data"], line["method"], line["pair"]) == ("cifar10", method, "")
+            if (line["data"], line["method"], line["pair"]) == (data, method, "")
             and line["combination"] in ("average", "")
         }
     return [found["cost"], *(100 * found[metric] for metric in METRICS)]
+
+
+def shown(data, row):
+    """The numbers of a row of the table about some data: ours, and the paper's where there are."""
+    _, _, about = README.partition(f"\n| {data}, ")
+    line = next(line for line in about.splitlines() if f"| {row} |" in line)
+    cells = line.partition(f"| {row} |")[2].strip(" |").split("|")
+    numbers = [cell.replace("κ", "").replace("*", "").split("/") for cell in cells]
+    return [[float(value) for value in cell] for cell in numbers]
 
 
 @pytest.mark.parametrize(
@@ -68,18 +78,34 @@ def the_paper_s(method):
         ("bagging, averaged", "extbagging"),
     ],
 )
-def test_the_numbers_on_the_front_page_are_those_of_cifar_10(row, method):
-    (line,) = (line for line in README.splitlines() if line.startswith(f"| {row} |"))
-    shown = [cell.replace("κ", "").replace("*", "").split("/") for cell in line.split("|")[2:-1]]
-    assert [[float(value) for value in cell] for cell in shown] == [
-        [round(mine, 1), round(theirs, 1)]
-        for mine, theirs in zip(ours(method), the_paper_s(method), strict=True)
-    ]
+@pytest.mark.parametrize("data", ["CIFAR-10", "CIFAR-100"])
+def test_the_numbers_on_the_front_page_were_measured(data, row, method):
+    name = data.lower().replace("-", "")
+    if (name, method) == ("cifar100", "extbagging"):
+        assert not any(
+            one.method == method for one in read_table(ROOT / "results/cifar100-paper/table.csv")
+        )
+        return
+    both = zip(ours(method, f"{name}-paper"), the_paper_s(method, name), strict=True)
+    assert shown(data, row) == [[round(mine, 1), round(theirs, 1)] for mine, theirs in both]
+
+
+def test_what_the_front_page_says_of_rolling_ensembles_was_measured():
+    known = ours("rolling", "cifar100-rolling")
+    assert shown("CIFAR-100", "rolling, averaged") == [[round(value, 1)] for value in known]
+    found = {one.method: one for one in frontier(read_table(ROLLING))}
+    fresh, rolling = found["dynsnap-cyc"], found["rolling"]
+    lost = (
+        f"{100 * rolling.lost.value:.1f} % of the answers instead of {100 * fresh.lost.value:.1f} %"
+    )
+    assert f"{lost} on CIFAR-100" in " ".join(README.split())
+    assert (rolling.cost, fresh.cost, rolling.counts) == (1, 3, True)
+    assert rolling.accuracies[-1].value >= fresh.accuracies[-1].value
 
 
 def test_what_the_front_page_says_of_chance_was_measured():
     floor, ensemble = 100 - ours("noise-floor")[2], 100 - ours("dynsnap-cyc")[2]
-    assert f"changes its mind on {floor:.0f} % of\nthe images" in README
+    assert f"changes its mind on {floor:.0f} % of\nthose that it is shown" in README
     assert ensemble <= floor / 2
 
 

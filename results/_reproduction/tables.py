@@ -193,7 +193,7 @@ def _table(
         for how in combinations[:1] if alike else combinations:
             for side, found in sides:
                 name = "all" if alike else COMBINATIONS[how]
-                if found is None:
+                if found is None or (side == "ours" and not found.has(method)):
                     if how == combinations[0]:
                         yield f"| {method} | | {side} | {NOT_RUN} |{' |' * (len(shown) - 1)}"
                     continue

@@ -88,7 +88,8 @@ def test_the_errors_of_the_laws_are_as_documented():
 
 @pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize(
-    ("name", "data"), [("digits-size", "digits"), ("20news-size", "20 Newsgroups")]
+    ("name", "data"),
+    [("digits-size", "digits"), ("20news-size", "20 Newsgroups"), ("cifar100-paper", "CIFAR-100")],
 )
 def test_the_laws_and_how_many_are_enough_are_as_documented(name, data, metric):
     curve = found(f"{name}/size")["curves"][METRICS[metric]]
