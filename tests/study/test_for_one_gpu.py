@@ -187,7 +187,7 @@ def test_the_sensitivity_study_adds_one_wave_to_the_rounds_of_the_paper_s():
     _, _, waves, _ = waves_of("cifar100-sensitivity", store=store)
     # For each generation N, the second round of windows of 5, one of 10, two without a schedule.
     assert [len(wave) for wave in waves] == [3 * (1 + 1 + 1 + 2)]
-    assert sum(spec.recipe.epochs for spec in waves[0]) == 6.75 * 200
+    assert sum(spec.recipe.epochs for spec in waves[0]) == 6 * 200
 
 
 def test_all_that_the_paper_trained_is_more_of_the_same_rounds():

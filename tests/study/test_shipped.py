@@ -106,10 +106,10 @@ def test_the_sensitivity_study_trains_the_points_of_n_once():
         for window in (5, 10, 20)
     }
     assert epochs[5] == {0: {200}, 1: {50}, 2: set(), 3: set()}
-    assert epochs[10] == {0: {100}, 1: set(), 2: set(), 3: set()}
+    assert epochs[10] == {0: {50}, 1: set(), 2: set(), 3: set()}
     assert epochs[20] == {0: {400}, 1: {200}, 2: set(), 3: set()}  # Snapshot's, and DynSnap-cyc's
-    # N = 1, 5, 10 and 20 of windows of 5 epochs, and the first 10 windows of 20.
-    assert found.spared == 3 * 5
+    # N = 1, 5, 10 and 20 of windows of 5 epochs, and the first 5 and 10 windows of 20.
+    assert found.spared == 3 * 6
     assert found.spared_cost == pytest.approx(3 * (0.025 + 0.125 + 0.25 + 0.5 + 1))
 
 
@@ -162,9 +162,9 @@ def test_the_sensitivity_study_has_the_points_and_ablations_of_the_paper():
     found = {one.name: one for one in outlook(plan).methods}
     # All points of N have windows of 5 epochs, where the paper has 20.
     assert [found[f"snapshots={n}"].cost * 4 for n in (1, 5, 10, 20, 40)] == [0.1, 0.5, 1, 2, 4]
-    # Those of the window have one round, where the paper has two.
-    assert [found[f"window={w}"].cost for w in (5, 10, 20)] == [0.25, 0.5, 1]
-    assert {found[f"window={w}"].method.plan.snapshots for w in (5, 10, 20)} == {10}
+    # Those of the window have one round of five, where the paper has two of ten.
+    assert [found[f"window={w}"].cost * 8 for w in (5, 10, 20)] == [1, 2, 4]
+    assert {found[f"window={w}"].method.plan.snapshots for w in (5, 10, 20)} == {5}
     names = ("dynsnap-cyc-short", "no-schedule", "no-randomness", "no-randomness-long")
     recipes = {name: found[name].method.recipe for name in names}
     assert recipes["no-schedule"].schedule.kind == "constant"
