@@ -159,4 +159,6 @@ def test_ablations_with_shorter_windows_are_held_against_the_same_windows(result
     assert (
         "**snapshots**, `cifar100-sensitivity`, DynSnap-cyc by average, windows of 5 epochs" in page
     )
-    assert "**window**, `cifar100-sensitivity`, DynSnap-cyc by average, in percent" in page
+    assert (
+        "**window**, `cifar100-sensitivity`, DynSnap-cyc by average, 5 windows a round, in" in page
+    )

@@ -15,7 +15,7 @@ FIGURES = (
 
 ABOUT_FIGURE_2 = """\
 The paper draws these for CIFAR-100 with ResNet-56, windows of 20 epochs and β* unless it varies. On 20 Newsgroups a window has 4 epochs and
-a training 40. On CIFAR-100 N and both ablations have windows of 5 epochs, all points alike. β changes the number of rounds, and so the cost: κ stands beside every point.
+a training 40. On CIFAR-100 N and both ablations have windows of 5 epochs, all points alike, and where the window varies a round has five. β changes the number of rounds, and so the cost: κ stands beside every point.
 """
 
 
@@ -60,18 +60,19 @@ def _table(about: str, lines: dict[str, list[Row]]) -> Iterator[str]:
 
 
 def _windows(folder: Path) -> dict[str, str]:
-    """By the name of a sweep, how long the windows of all of its points are, if alike."""
+    """By the name of a sweep, how long the windows of all of its points are, or how many."""
     plan = plan_of(folder)
     if plan is None:
         return {}
-    alike = {
-        sweep.name: {method.recipe.window for _, method in sweep.points} for sweep in plan.sweeps
-    }
-    return {
-        name: f", windows of {next(iter(found))} epochs"
-        for name, found in alike.items()
-        if len(found) == 1
-    }
+    said: dict[str, str] = {}
+    for sweep in plan.sweeps:
+        recipes = [method.recipe for _, method in sweep.points]
+        lengths, numbers = ({getattr(one, of) for one in recipes} for of in ("window", "snapshots"))
+        if len(lengths) == 1:
+            said[sweep.name] = f", windows of {lengths.pop()} epochs"
+        elif len(numbers) == 1:
+            said[sweep.name] = f", {numbers.pop()} windows a round"
+    return said
 
 
 def _best(points: dict[tuple[str, str], dict[str, Row]]) -> str:
