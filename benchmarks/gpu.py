@@ -23,8 +23,8 @@ from torch.nn import functional
 
 from dynsnap.data import Pool, Stream
 from dynsnap.ensemble import Recipe, RoundSpec, Schedule
-from dynsnap.train import Adam, ShiftsAndFlips, TorchTrainer
-from dynsnap.train import _trainer as trainer_module
+from dynsnap.train import Adam, ShiftsAndFlips, TorchTrainer, _teams
+from dynsnap.train._alone import AloneStepper
 from dynsnap.train.models import by_name
 
 
@@ -61,7 +61,7 @@ class Clock:
         settings["grouped"] &= self.way != "streams"
         start = time.perf_counter()
         if self.way == "alone":
-            stepper = trainer_module.AloneStepper(arguments[0], loss=functional.cross_entropy)
+            stepper = AloneStepper(arguments[0], loss=functional.cross_entropy)
         else:
             stepper = BUILD(*arguments, **settings)
         assert stepper is not None, "the steps could not be captured"
@@ -80,7 +80,7 @@ class Clock:
         return stepper
 
 
-BUILD = trainer_module.side_by_side
+BUILD = _teams.side_by_side
 
 
 def images(count: int, rng: np.random.Generator) -> np.ndarray:
@@ -128,7 +128,7 @@ def specs(rounds: int, epochs: int) -> list[RoundSpec]:
 
 
 def trainer_of(arguments: argparse.Namespace, clock: Clock, **more) -> TorchTrainer:
-    trainer_module.side_by_side = clock.stepper
+    _teams.side_by_side = clock.stepper
     settings = {"augment": None if arguments.model == "fasttext" else ShiftsAndFlips(), **more}
     return TorchTrainer(
         made_stream(arguments.model, arguments.share),

@@ -8,6 +8,7 @@ import torch
 from dynsnap.ensemble import train_rounds
 from dynsnap.errors import PlanError, TrainingError
 from dynsnap.train import TorchTrainer
+from dynsnap.train._teams import Teams
 from dynsnap.train.models import cnn, mlp
 from dynsnap.train.side_by_side import _choice as choice
 from tests.train.made import blobs, pictures, spec, stream_of
@@ -45,9 +46,9 @@ class Memory(dict):
 
 def failing(monkeypatch, error, *, after):
     trainer = TorchTrainer(stream_of(pictures()), model=cnn, batch_size=16, device="cpu")
-    usual = trainer._stepper
-    made = lambda *args: Failing(usual(*args), error, after)  # noqa: E731
-    monkeypatch.setattr(trainer, "_stepper", made)
+    usual = Teams.stepper
+    made = lambda *args, **more: Failing(usual(*args, **more), error, after)  # noqa: E731
+    monkeypatch.setattr(Teams, "stepper", made)
     return trainer
 
 

@@ -41,6 +41,10 @@ def scores_of(done):
     return done.scores["test"][0]
 
 
+def stepper_of(way, asked):
+    return way._teams.stepper(way._teams.of(asked), rounds=1)
+
+
 def taught(lesson, **settings):
     (done,) = trainer(**settings).taught(lesson).train([spec(**STUDENT)])
     return done
@@ -147,7 +151,7 @@ def test_a_student_on_bags_of_words_is_the_student_alone(settings):
         TorchTrainer(stream_of(pool), loss=loss, **base).taught(Lesson(scores=scores, **settings))
         for loss in (None, functional.cross_entropy)
     )
-    assert isinstance(bags._stepper(bags._team(one), [one]), BagsStepper)
+    assert isinstance(stepper_of(bags, one), BagsStepper)
     (a,), (b,) = bags.train([one]), alone.train([one])
     np.testing.assert_allclose(a.scores["test"], b.scores["test"], atol=1e-4)
 
@@ -171,7 +175,7 @@ def test_a_student_in_a_stack_is_the_student_alone(settings):
     lesson = Lesson(scores=contrary() * 0.7 + 0.1, **settings)
     stacked, alone = trainer().taught(lesson), trainer(loss=functional.cross_entropy).taught(lesson)
     one = spec(generation=2, epochs=3)
-    assert isinstance(stacked._stepper(stacked._team(one), [one]), StackedStepper)
-    assert isinstance(alone._stepper(alone._team(one), [one]), AloneStepper)
+    assert isinstance(stepper_of(stacked, one), StackedStepper)
+    assert isinstance(stepper_of(alone, one), AloneStepper)
     (a,), (b,) = stacked.train([one]), alone.train([one])
     np.testing.assert_allclose(a.scores["test"], b.scores["test"], atol=1e-4)

@@ -5,59 +5,34 @@ import dataclasses
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import torch
 from torch import nn
-from torch.nn import functional
 
 from dynsnap import seeds
 from dynsnap._types import AnyArray, MemberScores
 from dynsnap.data import Stream, split
 from dynsnap.ensemble import Checkpoints, Lesson, Monitor, Round, RoundSpec
 from dynsnap.errors import PlanError
-from dynsnap.train._alone import AloneStepper, Loss
+from dynsnap.train._alone import Loss
 from dynsnap.train._augment import Augmentation
-from dynsnap.train._bags import BagsStepper
-from dynsnap.train._bags import suits as suits_bags
-from dynsnap.train._chain import Chain
 from dynsnap.train._devices import Precision, choose_device, choose_precision, describe, log
 from dynsnap.train._drive import Saver, drive
 from dynsnap.train._factory import Blueprint
 from dynsnap.train._finish import finished
 from dynsnap.train._identity import identity
 from dynsnap.train._lane import Lane
-from dynsnap.train._lockstep import Lockstep, Stepper
+from dynsnap.train._lockstep import Lockstep
 from dynsnap.train._optimizers import Adam, OptimizerFactory
 from dynsnap.train._predict import Predictor
 from dynsnap.train._preparations import preparation
 from dynsnap.train._prepare import Encoded, Preparation
-from dynsnap.train._stacked import StackedStepper
 from dynsnap.train._teaching import Teaching
+from dynsnap.train._teams import Team, Teams
 from dynsnap.train._weights import FORMAT
 from dynsnap.train._workshop import Workshop
-from dynsnap.train.side_by_side import groups, is_suited, side_by_side
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Team:
-    """Rounds that may step together.
-
-    Attributes:
-        batch: Rows in a step.
-        layers: The stack that they are, None for any other module.
-        beside: Whether they may step side by side on a GPU.
-        bags: Whether they are fastText on bags of words.
-        dropout: What their modules are built with.
-    """
-
-    batch: int
-    layers: Chain | None = None
-    beside: bool = False
-    bags: bool = False
-    dropout: float = 0.0
 
 
 class TorchTrainer:
@@ -165,6 +140,7 @@ class TorchTrainer:
             augment=augment,
             parents=parents,
         )
+        self._teams = Teams(shop=self._shop, stream=stream, batch_size=batch_size, loss=loss)
         self.hardware = describe(self.device, chosen_precision)
         log.info("Training on %s.", self.hardware)
 
@@ -185,17 +161,16 @@ class TorchTrainer:
             shop.learning_rate,
             shop.device.type,
             str(shop.precision),
-            *(["bags"] if self._bags else []),
+            *(["bags"] if self._teams.bags else []),
             *([f"lesson {self._lesson.fingerprint}"] if self._lesson else []),
         ]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
     def train(self, specs: Sequence[RoundSpec], /) -> Iterator[Round]:
         """The rounds as they finish."""
-        teams: dict[_Team, list[RoundSpec]] = {}
-        for spec in specs:
-            teams.setdefault(self._team(spec), []).append(spec)
-        return self._train(teams)
+        for spec in specs:  # before anything is trained
+            self._check(spec)
+        return self._train(self._teams.formed(specs))
 
     def taught(self, lesson: Lesson, *, checkpoints: Checkpoints | None = None) -> "TorchTrainer":
         """The same trainer for students: its rounds learn from a lesson beside the labels.
@@ -214,6 +189,7 @@ class TorchTrainer:
         student._shop = dataclasses.replace(
             self._shop, teaching=Teaching.of(lesson, self._stream.pool, self.device)
         )
+        student._teams = dataclasses.replace(self._teams, shop=student._shop)
         return student
 
     def score(self, weights: Sequence[bytes], inputs: AnyArray, /) -> MemberScores:
@@ -229,12 +205,12 @@ class TorchTrainer:
             device=str(self.device),
         )
 
-    def _train(self, teams: dict[_Team, list[RoundSpec]]) -> Iterator[Round]:
+    def _train(self, teams: dict[Team, list[RoundSpec]]) -> Iterator[Round]:
         saver = Saver(
             checkpoints=self._checkpoints, every=self._checkpoint_every, owner=self.fingerprint
         )
         for team, specs in teams.items():
-            stepper = self._stepper(team, specs)
+            stepper = self._teams.stepper(team, rounds=len(specs))
             lockstep = Lockstep(specs, self._open, width=stepper.width)
             for lane in drive(lockstep, stepper, saver=saver, monitor=self._monitor):
                 yield finished(lane, self._shop, self._evaluation, keep_weights=self._keep_weights)
@@ -247,76 +223,21 @@ class TorchTrainer:
             for name, pool in self._stream.evaluation.items()
         }
 
-    def _team(self, spec: RoundSpec) -> "_Team":
-        """Rounds with which a round may step, and how.
-
-        Follows from the spec alone, and finds what is wrong with it before anything is trained.
-        """
-        shop, stream = self._shop, self._stream
+    def _check(self, spec: RoundSpec) -> None:
+        """Raise for a round that cannot be trained here."""
+        stream = self._stream
         if not 1 <= spec.generation <= len(stream.generations):
             raise PlanError(
                 f"{spec} asks for a generation that the stream does not have: it has "
                 f"{len(stream.generations)}."
             )
-        if spec.parent is not None and shop.parents is None:
+        if spec.parent is not None and self._shop.parents is None:
             raise PlanError(f"{spec} starts from a stored learner: hand in `parents` to find it.")
         spec.recipe.schedule.multipliers(spec.recipe.epochs, window=spec.recipe.window)
         if self._lesson is not None:
             untaught = ~self._lesson.taught[stream.generations[spec.generation - 1]]
             if untaught.any():
                 raise PlanError(f"{spec} trains on {untaught.sum()} rows that no teacher scored.")
-        held_out = int(np.sum(stream.validation[spec.generation - 1]))
-        rows = len(stream.generations[spec.generation - 1]) - held_out
-        layers = shop.blueprint.layers(spec.recipe.dropout)
-        batch = min(self._batch_size, rows)
-        if self._bags:
-            return _Team(batch=batch, bags=True)
-        plain = isinstance(shop.optimizer, Adam) and self._loss is None
-        if plain and is_suited(shop):
-            dropout = 0.0 if self._grouped else spec.recipe.dropout
-            return _Team(batch=batch, beside=True, dropout=dropout)
-        stackable = (
-            plain
-            and shop.prepare.elementwise
-            and shop.device.type == "cpu"
-            and shop.precision == torch.float32
-        )
-        return _Team(batch=batch, layers=layers if stackable else None)
-
-    @cached_property
-    def _bags(self) -> bool:
-        """Whether rounds are fastText that can be trained on bags of words."""
-        return self._loss is None and suits_bags(self._shop)
-
-    @cached_property
-    def _grouped(self) -> bool:
-        """Whether rounds side by side on a GPU can be one network."""
-        return groups(self._shop, self._shop.blueprint.build())
-
-    def _stepper(self, team: "_Team", specs: list[RoundSpec]) -> Stepper:
-        if team.layers is not None:
-            return StackedStepper(self._shop, layers=team.layers)
-        if team.bags:
-            return BagsStepper(self._shop)
-        if team.beside:
-            longest = max(len(rows) for rows in self._stream.generations)
-            # A long round that starts last would be alone in the end.
-            specs.sort(key=lambda spec: -spec.recipe.epochs * self._size(spec))
-            stepper = side_by_side(
-                self._shop,
-                lambda: self._shop.blueprint.build(dropout=team.dropout),
-                batch_size=team.batch,
-                rows=longest + team.batch,
-                wanted=len(specs),
-                grouped=self._grouped,
-            )
-            if stepper is not None:
-                return stepper
-        loss = self._loss() if isinstance(self._loss, type) else self._loss
-        return AloneStepper(self._shop, loss=loss or functional.cross_entropy)
-
-    def _size(self, spec: RoundSpec) -> int:
-        return len(self._stream.generations[spec.generation - 1])
 
     def _open(self, spec: RoundSpec) -> Lane:
         """A round at its start: its own rows, and what it learns from them before training."""

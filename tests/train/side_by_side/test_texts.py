@@ -12,8 +12,7 @@ from torch.nn import functional
 
 from dynsnap.data import Pool
 from dynsnap.ensemble import RoundSpec
-from dynsnap.train import Adam, TorchTrainer, Words
-from dynsnap.train import _trainer as trainer_module
+from dynsnap.train import Adam, TorchTrainer, Words, _teams
 from dynsnap.train._alone import AloneStepper
 from dynsnap.train._factory import Blueprint
 from dynsnap.train._teaching import Teaching
@@ -280,8 +279,8 @@ def test_a_trainer_gives_the_same_rounds_of_texts_either_way(monkeypatch):
     ]
 
     def rounds(suited):
-        monkeypatch.setattr(trainer_module, "suits_bags", lambda workshop: False)
-        monkeypatch.setattr(trainer_module, "is_suited", lambda workshop: suited)
+        monkeypatch.setattr(_teams, "suits_bags", lambda workshop: False)
+        monkeypatch.setattr(_teams, "is_suited", lambda workshop: suited)
         trainer = TorchTrainer(
             stream_of(pool), model=SMALL, prepare=Words(size=12), batch_size=8, device="cpu",
             learning_rate=0.05,
