@@ -3,6 +3,7 @@
 from dynsnap.study._ensemble import Ensemble
 from dynsnap.study._frontier import FRESH, Standing, frontier
 from dynsnap.study._inputs import INPUTS, SHOWN, shown_ids
+from dynsnap.study._monitor import StudyMonitor
 from dynsnap.study._outlook import Outlook, Planned, outlook
 from dynsnap.study._plan import DataPlan, Keep, StudyPlan, read_study
 from dynsnap.study._prefixes import TrainedAs, trained_as
@@ -13,7 +14,7 @@ from dynsnap.study._stream import growth_of, open_stream
 from dynsnap.study._table import NEVER_RETRAIN, NOISE_FLOOR, Row, SweepRow, averaged, read_table
 from dynsnap.study._train import TrainedEnsemble, check_generations, train_ensembles
 from dynsnap.study._variants import Defaults, Sweep
-from dynsnap.study._waves import Ledger, StudyMonitor
+from dynsnap.study._waves import Ledger
 from dynsnap.study.distilling import (
     SECONDS,
     UNTAUGHT,

@@ -8,11 +8,12 @@ from dynsnap.data import Stream
 from dynsnap.ensemble import Engine, RoundSpec, RoundStore, Trainer, serial
 from dynsnap.errors import FileError, PlanError
 from dynsnap.study._inputs import INPUTS, write_inputs
+from dynsnap.study._monitor import StudyMonitor
 from dynsnap.study._plan import StudyPlan
 from dynsnap.study._prefixes import trained_as
 from dynsnap.study._table import Row, SweepRow, averaged, sweep_rows, table, write_rows
 from dynsnap.study._views import Shelf, ensembles_of, generations_of, write_predictions
-from dynsnap.study._waves import Ledger, StudyMonitor
+from dynsnap.study._waves import Ledger
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,10 +10,11 @@ from dynsnap.data import Stream
 from dynsnap.ensemble import Engine, Method, RoundStore, Trainer, serial
 from dynsnap.errors import PlanError
 from dynsnap.study._ensemble import Ensemble
+from dynsnap.study._monitor import StudyMonitor
 from dynsnap.study._plan import StudyPlan
 from dynsnap.study._prefixes import trained_as
 from dynsnap.study._views import Price, price
-from dynsnap.study._waves import Ledger, StudyMonitor
+from dynsnap.study._waves import Ledger
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

@@ -10,11 +10,11 @@ from dynsnap import predictions
 from dynsnap.data import Stream
 from dynsnap.ensemble import Checkpoints, RoundSpec, RoundStore, Teaching, Trainer, cost
 from dynsnap.errors import PlanError
+from dynsnap.study._monitor import StudyMonitor
 from dynsnap.study._plan import StudyPlan
 from dynsnap.study._table import Row
 from dynsnap.study._train import TrainedEnsemble, check_generations
 from dynsnap.study._views import Shelf, generations_of
-from dynsnap.study._waves import StudyMonitor
 from dynsnap.study.distilling._distilled import Remains, Said, remains, table_of
 from dynsnap.study.distilling._plan import UNTAUGHT, DistillPlan
 from dynsnap.study.distilling._school import School
