@@ -1,51 +1,35 @@
 """From sums to results: values, intervals, tests, groups."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 
 import numpy as np
 
 from dynsnap._types import AnyArray, Floats
-from dynsnap.comparison._bootstrap import Bootstrap, Formula, Metrics, Sampled
+from dynsnap.comparison._bootstrap import Bootstrap, Metrics, Sampled
 from dynsnap.comparison._corrected import corrected
 from dynsnap.comparison._count import Counted
 from dynsnap.comparison._families import lost_between
+from dynsnap.comparison._groups import group_results
 from dynsnap.comparison._notes import notes
+from dynsnap.comparison._readings import estimates, mcnemar, transitions
 from dynsnap.comparison._results import (
     Comparison,
     Estimate,
     Estimates,
     Flow,
     GenerationResult,
-    GroupKind,
-    GroupResult,
     PairResult,
-    TransitionCounts,
 )
-from dynsnap.metrics import catalogue, majority_classes, mcnemar_of_counts
 from dynsnap.metrics._tally_formulas import (
     agreement_metrics,
     cohen_kappa,
     generation_metrics,
     pair_metrics,
 )
-from dynsnap.metrics._tally_layout import CASES
 
 _FLOWS = 300  # kinds of change that a result names
-_OF_ALL = (
-    "accuracy",
-    "consistency",
-    "correct_consistency",
-    "kept",
-    "gained",
-    "lost",
-    "never",
-    "churn",
-    "neutral_churn",
-    "ambiguity",
-    "discrepancy",
-)
 
 
 def assemble(counted: Counted, bootstrap: Bootstrap, *, minority_share: float) -> Comparison:
@@ -124,9 +108,6 @@ class _Assembly:
         columns = layout.pair_columns(layout.pairs[place])
         return partial(pair_metrics, columns=columns, truth=layout.truth)
 
-    def _group_formula(self, place: int) -> "partial[dict[str, Floats]]":
-        return partial(_with_new_accuracy, formula=self._pair_formula(place))
-
     def _agreement(self, pairs: int) -> Sampled:
         tally = self.counted.tally
         regular = len(self.counted.names)
@@ -157,14 +138,22 @@ class _Assembly:
             old=old,
             new=new,
             metrics=metrics,
-            transitions=_transitions(cases),
-            mcnemar=_mcnemar(cases),
+            transitions=transitions(cases),
+            mcnemar=mcnemar(cases),
             flows=tuple(self._flows(place)),
             lost_between={
                 name: tuple(lost_between(tally.flows[place], counted.classes, family))
                 for name, family in counted.families.items()
             },
-            groups=corrected(self._groups(place)),
+            groups=corrected(
+                group_results(
+                    counted,
+                    self.bootstrap,
+                    place,
+                    formula=self._pair_formula(place),
+                    minority_share=self.minority_share,
+                )
+            ),
             noise_floor=floor,
             flipped=counted.gallery.flipped(*tally.layout.pairs[place]),
         )
@@ -182,94 +171,12 @@ class _Assembly:
         for (true, old, new), inputs in sorted(found.items(), key=lambda one: (-one[1], one[0])):
             yield Flow(names[true] if known else None, names[old], names[new], inputs)
 
-    def _groups(self, place: int) -> Iterator[GroupResult]:
-        tally = self.counted.tally
-        for grouping in tally.layout.groupings:
-            sums, cases = tally.group_sums(place, grouping), tally.case_counts(place, grouping)
-            if grouping.name == "truth":
-                yield from self._results("class", "truth", self.counted.classes, place, sums, cases)
-                yield from self._by_frequency(place, sums, cases)
-            elif grouping.name != "all":
-                column = grouping.name.removeprefix("slice:")
-                names = self.counted.slices[column]
-                yield from self._results("slice", column, names, place, sums, cases)
-
-    def _by_frequency(self, place: int, sums: Floats, cases: AnyArray) -> Iterator[GroupResult]:
-        """Majority classes, which cover 90 % of the inputs, most frequent first, and the rest."""
-        inputs = cases.sum(axis=1)
-        majority = majority_classes(inputs, share=self.minority_share)
-        parts = {
-            "majority": np.flatnonzero(majority),
-            "minority": np.flatnonzero(~majority & (inputs > 0)),
-        }
-        if not len(parts["minority"]):
-            return
-        yield from self._results(
-            "frequency",
-            "frequency",
-            tuple(parts),
-            place,
-            np.stack([sums[part].sum(axis=0) for part in parts.values()]),
-            np.stack([cases[part].sum(axis=0) for part in parts.values()]),
-            members=[tuple(self.counted.classes[c] for c in part) for part in parts.values()],
-        )
-
-    def _results(
-        self,
-        kind: GroupKind,
-        column: str,
-        names: Sequence[str],
-        place: int,
-        sums: Floats,
-        cases: AnyArray,
-        members: Sequence[tuple[str, ...]] = (),
-    ) -> Iterator[GroupResult]:
-        present = np.flatnonzero(cases.sum(axis=1))
-        step = self.bootstrap.groups_at_once(sums.shape[-1])
-        for first in range(0, len(present), step):
-            part = present[first : first + step]
-            sampled = self.bootstrap.sampled(self._group_formula(place), sums[part])
-            wholes = _wholes(sampled.values, cases[part])
-            found = self.bootstrap.estimates(sampled, wholes=wholes)
-            weights = sums[part][..., : cases.shape[1]].sum(axis=(1, 2)).tolist()
-            for group, metrics, weight in zip(part.tolist(), found, weights, strict=True):
-                yield GroupResult(
-                    kind=kind,
-                    column=column,
-                    name=names[group],
-                    inputs=int(cases[group].sum()),
-                    weight=weight,
-                    metrics=_ordered(metrics),
-                    changed=_mcnemar(cases[group]),
-                    classes=members[group] if members else (),
-                    transitions=_transitions(cases[group]),
-                )
-
     def _estimates(self, sampled: Sampled, cases: AnyArray | None = None) -> dict[str, Estimate]:
         if not sampled.values:
             return {}
         if cases is None:  # of a generation, or of all: shares of all inputs
             cases = np.array([self.counted.tally.layout.rows])
-        wholes = _wholes(sampled.values, cases[None])
-        return _ordered(self.bootstrap.estimates(sampled, wholes=wholes)[0])
-
-
-def _with_new_accuracy(sums: Floats, formula: Formula) -> dict[str, Floats]:
-    """The metrics of a pair, and the accuracy of its newer generation: what kept and gained are."""
-    found = dict(formula(sums))
-    if "kept" in found:
-        found["accuracy"] = found["kept"] + found["gained"]
-    return found
-
-
-def _wholes(values: Metrics, cases: AnyArray) -> dict[str, AnyArray]:
-    """Of how many inputs each metric is a share, for those that are; from (groups, cases)."""
-    inputs = cases.sum(axis=1)
-    wholes = {name: inputs for name in values if name in _OF_ALL or name.startswith("top_")}
-    if cases.shape[1] == len(CASES):
-        wholes["backward_trust_compatibility"] = cases[:, 0] + cases[:, 2]
-        wholes["backward_error_compatibility"] = inputs - cases[:, 0] - cases[:, 1]
-    return wholes
+        return estimates(self.bootstrap, sampled, cases[None])[0]
 
 
 def _average(results: Sequence[Sampled]) -> Sampled:
@@ -288,29 +195,3 @@ def _folded(sums: Floats, blocks: int) -> Floats:
     coarse = np.zeros((blocks, *sums.shape[1:]))
     np.add.at(coarse, np.arange(len(sums)) % blocks, sums)
     return coarse
-
-
-def _ordered(metrics: Mapping[str, Estimate]) -> dict[str, Estimate]:
-    """In the order of the catalogue; other top-k metrics beside those of the top two."""
-    return {name: metrics[name] for name in sorted(metrics, key=_place)}
-
-
-@cache
-def _place(name: str) -> tuple[int, int]:
-    if not name.startswith("top_"):
-        return list(catalogue).index(name), 0
-    _, k, kind = name.split("_")
-    return list(catalogue).index(f"top_2_{kind}"), int(k)
-
-
-def _transitions(cases: AnyArray) -> TransitionCounts | None:
-    if len(cases) < len(CASES):
-        return None
-    kept, gained, lost, same, other = (int(each) for each in cases)
-    return TransitionCounts(kept=kept, gained=gained, lost=lost, never=same + other)
-
-
-def _mcnemar(cases: AnyArray) -> float | None:
-    if len(cases) < len(CASES):
-        return None
-    return mcnemar_of_counts(gained=int(cases[1]), lost=int(cases[2]))
