@@ -4,17 +4,17 @@ import os
 from pathlib import Path
 from typing import Any
 
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from dynsnap._types import AnyArray
 from dynsnap.ensemble import Combination
-from dynsnap.errors import InputError
 from dynsnap.estimator import _file, _inputs
 from dynsnap.estimator._backends import TORCH_SETTINGS, allows_nan
 from dynsnap.estimator._fitted import Fitted
 from dynsnap.estimator._predicting import FittedEnsemble
 from dynsnap.estimator._student import student
+from dynsnap.estimator._succession import check_can_train, data_so_far, successor
 from dynsnap.estimator._training import train
 
 
@@ -162,14 +162,12 @@ class DynSnapClassifier(FittedEnsemble, ClassifierMixin, BaseEstimator):  # type
             earlier: All data so far, as (X, y): needed where this estimator does not hold it,
                 after `load` or with `keep_data=False`.
         """
-        check_is_fitted(self)
-        self._check_nothing_lost("retrain")
-        before = self._data_so_far(earlier, "retrain(X, y, earlier=(X_before, y_before))")
-        inputs, labels = (
-            _inputs.joined(old, new, name)
-            for old, new, name in zip(before, self._checked(X, y), ("X", "y"), strict=True)
-        )
-        return self._copy()._learn(inputs, labels, before=self)
+        check_can_train(self, "retrain")
+        before = data_so_far(self, earlier, "retrain(X, y, earlier=(X_before, y_before))")
+        more = _inputs.checked(self, X, y)
+        inputs = _inputs.joined(before[0], more[0], "X")
+        labels = _inputs.joined(before[1], more[1], "y")
+        return successor(self)._learn(inputs, labels, before=self)
 
     def distill(
         self,
@@ -196,11 +194,10 @@ class DynSnapClassifier(FittedEnsemble, ClassifierMixin, BaseEstimator):  # type
             data: All data so far, as (X, y): needed where this estimator does not hold it, after
                 `load` or with `keep_data=False`.
         """
-        check_is_fitted(self)
-        self._check_nothing_lost("distil")
+        check_can_train(self, "distil")
         if previous is not None:
             check_is_fitted(previous)
-        inputs, labels = self._data_so_far(data, "distill(data=(X, y))")
+        inputs, labels = data_so_far(self, data, "distill(data=(X, y))")
         made = student(
             self,
             inputs,
@@ -211,7 +208,7 @@ class DynSnapClassifier(FittedEnsemble, ClassifierMixin, BaseEstimator):  # type
             previous=previous,
             share=share,
         )
-        fresh = self._copy()
+        fresh = successor(self)
         fresh.set_params(method="singlebase", members=1, snapshots=1)
         kept = (inputs, labels) if self.keep_data else None
         return fresh._become(made, self.classes_, data=kept)
@@ -231,33 +228,6 @@ class DynSnapClassifier(FittedEnsemble, ClassifierMixin, BaseEstimator):  # type
         self._score_members = None
         self._open()  # now, because predicting must leave an estimator as it was
         return self
-
-    def _copy(self) -> "DynSnapClassifier":
-        """An estimator for the same inputs with the same settings, yet to be fitted."""
-        fresh: DynSnapClassifier = clone(self)
-        for name in ("n_features_in_", "feature_names_in_", "_shape", "_allow_nan", "_lost"):
-            if hasattr(self, name):
-                setattr(fresh, name, getattr(self, name))
-        return fresh
-
-    def _data_so_far(self, given: tuple[Any, Any] | None, how: str) -> tuple[AnyArray, AnyArray]:
-        """All data so far: what was given, or what this estimator holds."""
-        if given is not None:
-            return self._checked(*given)
-        if self._data is None:
-            raise InputError(
-                "This estimator does not hold the data that it was trained on: pass all of it as "
-                f"`{how}`."
-            )
-        return self._data
-
-    def _check_nothing_lost(self, what: str) -> None:
-        if self._lost:
-            names = ", ".join(f"`{name}`" for name in self._lost)
-            raise InputError(
-                f"To {what} a loaded estimator, pass {names} to `load` again: a file cannot hold "
-                "what it was trained with."
-            )
 
     # --- keeping ----------------------------------------------------------------------------
 
@@ -293,10 +263,6 @@ class DynSnapClassifier(FittedEnsemble, ClassifierMixin, BaseEstimator):  # type
 
     def _features(self, inputs: Any, *, reset: bool) -> AnyArray:
         return _inputs.features(self, inputs, reset=reset, allow_nan=self._allow_nan)
-
-    def _checked(self, inputs: Any, labels: Any) -> tuple[AnyArray, AnyArray]:
-        found = self._features(inputs, reset=False)
-        return found, _inputs.targets(labels, len(found))
 
     def _torch_settings(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in TORCH_SETTINGS}

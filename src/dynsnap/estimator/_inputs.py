@@ -66,6 +66,12 @@ def targets(labels: Any, rows: int, *, name: str = "y") -> AnyArray:
     return np.asarray(found)
 
 
+def checked(estimator: Any, inputs: Any, labels: Any) -> tuple[AnyArray, AnyArray]:
+    """Inputs of the kind that an estimator was fitted with, and their class labels."""
+    found: AnyArray = estimator._features(inputs, reset=False)
+    return found, targets(labels, len(found))
+
+
 def joined(earlier: AnyArray, later: AnyArray, name: str) -> AnyArray:
     """Rows of two generations under each other, unless they are of two kinds."""
     kinds = [_kind(part) for part in (earlier, later)]
