@@ -68,6 +68,21 @@ def test_labels_whose_family_nobody_knows_are_left_out():
     ]
 
 
+def test_the_family_of_a_class_without_inputs_may_be_told_from_elsewhere():
+    slices = {"family": ["x", "x", "y", "y"] * 5}
+    truth = [0, 1, 2, 2] * 5
+    old = Predictions(ids=range(20), classes=list("abcd"), labels=truth, truth=truth, slices=slices)
+    new = Predictions(ids=range(20), classes=list("abcd"), labels=[1, 3, 2, 2] * 5)
+    # Of classes that do occur the inputs tell it, and other values or slices make no family.
+    told = {"family": {"d": "y", "a": "y", "nobody": "x"}, "day": {"d": "monday"}}
+    found = compare(old, new, resamples=10, families=told)
+    assert found.families == {"family": {"a": "x", "b": "x", "c": "y", "d": "y"}}
+    flows = found.pairs[0].lost_between["family"]
+    assert {(one.truth, one.new): one.inputs for one in flows} == {("x", "x"): 5, ("x", "y"): 5}
+    strange = compare(old, new, resamples=10, families={"family": {"d": "z"}})
+    assert strange.families == {"family": {"a": "x", "b": "x", "c": "y"}}
+
+
 def test_with_many_classes_every_way_to_lose_is_named():
     rng = np.random.default_rng(0)
     truth = rng.integers(0, 100, 3000)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dynsnap import comparison
-from dynsnap.cli._looks import read_learned_from, read_looks
+from dynsnap.cli._looks import read_late_families, read_learned_from, read_looks
 from dynsnap.errors import DynSnapError, PlanError, did_you_mean
 from dynsnap.report.html import Closer
 from dynsnap.study import FRESH, INPUTS, Row
@@ -47,7 +47,11 @@ def look(
     how = next(way for name, way in sorted(found) if name == chosen)  # the average comes first
     files = found[chosen, how]
     try:
-        compared = comparison.compare(*files.values(), names=[f"g{number}" for number in files])
+        compared = comparison.compare(
+            *files.values(),
+            names=[f"g{number}" for number in files],
+            families=read_late_families(files[max(files)]),
+        )
         kept = folder / INPUTS
         place = inputs or (str(kept) if kept.is_file() else None)
         looks = read_looks(place, compared)

@@ -7,7 +7,13 @@ import click
 from dynsnap import comparison, predictions, report
 from dynsnap.cli import _options as options
 from dynsnap.cli._engines import EngineChoice, counting_option
-from dynsnap.cli._looks import claim_inputs, inputs_option, read_learned_from, read_looks
+from dynsnap.cli._looks import (
+    claim_inputs,
+    inputs_option,
+    read_late_families,
+    read_learned_from,
+    read_looks,
+)
 from dynsnap.errors import PlanError
 
 
@@ -122,6 +128,7 @@ def compare(
             top_k=(*comparison.default_top_k(len(blocks.classes)), *top_k),
             seed=seed,
             spread=spread,
+            families=read_late_families(files[-1]),
         )
         if flips_to is not None:
             comparison.write_flips(blocks, flips_to.resolve(), twin=noise_floor is not None)

@@ -8,7 +8,13 @@ import click
 from dynsnap import comparison, predictions, report
 from dynsnap import gate as gates
 from dynsnap.cli import _options as options
-from dynsnap.cli._looks import claim_inputs, inputs_option, read_learned_from, read_looks
+from dynsnap.cli._looks import (
+    claim_inputs,
+    inputs_option,
+    read_late_families,
+    read_learned_from,
+    read_looks,
+)
 from dynsnap.errors import PlanError
 
 
@@ -116,7 +122,10 @@ def gate(
         if html_to is not None:  # a page shows all that `compare` does
             usual = comparison.default_top_k(len(blocks.classes))
             settings["top_k"] = sorted({*usual, *settings["top_k"]})
-        compared = comparison.compare_at_levels(blocks, gates.confidences(rules), **settings)
+        families = read_late_families(new)
+        compared = comparison.compare_at_levels(
+            blocks, gates.confidences(rules), families=families, **settings
+        )
         parts = gates.apart(compared[0], rules)
         compared = comparison.measure_apart(compared, blocks, parts, **settings)
     verdict = gates.judge(compared, rules, allow_missing=allow_missing)

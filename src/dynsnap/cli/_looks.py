@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from dynsnap import data, study
+from dynsnap import data, predictions, study
 from dynsnap.cli._stored import read_about
 from dynsnap.comparison import Comparison
 from dynsnap.errors import DataError, DynSnapError, PlanError
@@ -69,6 +69,31 @@ def read_learned_from(folder: Path | str) -> dict[str, int]:
         return {str(name): int(rows[-1]) for name, rows in rows_of.items()}
     except (ValueError, LookupError, TypeError, AttributeError):
         return {}  # made elsewhere, or before runs told it
+
+
+def read_late_families(file: Path | str) -> dict[str, dict[str, str]]:
+    """For each slice, the value of classes that arrived late, as a run folder tells.
+
+    Test inputs may lack these classes, and then do not tell which superclass they belong to.
+
+    Args:
+        file: A file of predictions: in a run folder those of late classes lie below it.
+    """
+    place = Path(file)
+    late = place.parent / "late" / place.name
+    if place.parent.name != "predictions" or not late.is_file():
+        return {}
+    try:
+        said = predictions.read(late)
+    except DynSnapError:  # nobody has asked for it
+        return {}
+    found: dict[str, dict[str, str]] = {}
+    for label, name in enumerate(said.classes if said.truth is not None else ()):
+        for column, values in said.slices.items():
+            codes = set(values.codes[said.truth == label].tolist())
+            if len(codes) == 1 and min(codes) >= 0:
+                found.setdefault(column, {})[name] = values.values[codes.pop()]
+    return found
 
 
 def _kept_with(file: Path) -> Path | None:

@@ -2,6 +2,7 @@
 
 import csv
 import dataclasses
+from collections import Counter
 from pathlib import Path
 
 import click
@@ -76,11 +77,18 @@ def findings(
     """What a run folder holds about its study; what is missing or damaged is noted."""
     notes: list[str] = []
     about = read_about(folder)
+    missing = about.get("rounds_missing")
+    if isinstance(missing, int) and missing:
+        lacks = "a round" if missing == 1 else f"{missing} rounds"
+        notes.append(f"The study lacks {lacks} of training: what needs them is left out.")
     training = Training()
     replicates: dict[str, int] = {}
     try:
         plan = study.read_study(folder / "study.toml")
         replicates = {one.name: plan.replicates_of(one) for one in plan.methods}
+        if missing:  # so there may be fewer than asked for
+            there = _replicates(folder / "replicates.csv")
+            replicates = {name: there.get(name, 1) for name in replicates}
         training = Training.of(folder, plan)
         if not training.curves:
             notes.append("No rounds of training are stored here: curves and theorems are left out.")
@@ -113,6 +121,15 @@ def _with_spread(rows: list[Row], path: Path) -> list[Row]:
         else row
         for row in rows
     ]
+
+
+def _replicates(path: Path) -> dict[str, int]:
+    """How many replicates of each method were measured; none where there is but one of each."""
+    if not path.is_file():
+        return {}
+    with path.open(newline="", encoding="utf-8") as file:
+        found = {(cells["method"], cells["replicate"]) for cells in csv.DictReader(file)}
+    return Counter(method for method, _ in found)
 
 
 def _text(path: Path) -> str:

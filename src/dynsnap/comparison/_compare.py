@@ -26,6 +26,7 @@ def compare(
     seed: int = 0,
     minority_share: float = 0.9,
     spread: Spread | None = None,
+    families: Mapping[str, Mapping[str, str]] | None = None,
 ) -> Comparison:
     """Every metric of two or more generations: of each, of each pair, of all together.
 
@@ -50,6 +51,8 @@ def compare(
             others are minority classes.
         spread: Has parts of the rows counted by other processes, as `engine.ProcessesMap` and
             `engine.RayMap` do, where all generations are Parquet files. Results are the same.
+        families: For slices that are made of whole classes, such as superclasses, the value of
+            classes that no input has: of those that do occur, the inputs tell it.
 
     Raises:
         ComparisonError: The generations share no inputs or contradict each other.
@@ -87,7 +90,13 @@ def compare(
         else:
             held = [each if isinstance(each, Predictions) else read(each) for each in given]
             blocks = InMemory(align(*held, names=titles, rename=rename))
-        counted = _count(blocks, twin=noise_floor is not None, top_k=top_k, spread=spread)
+        counted = _count(
+            blocks,
+            twin=noise_floor is not None,
+            top_k=top_k,
+            spread=spread,
+            families=families,
+        )
     return assemble(counted, bootstrap, minority_share=minority_share)
 
 
@@ -101,6 +110,7 @@ def compare_blocks(
     seed: int = 0,
     minority_share: float = 0.9,
     spread: Spread | None = None,
+    families: Mapping[str, Mapping[str, str]] | None = None,
 ) -> Comparison:
     """The same for generations that are lined up already, and need not fit into memory.
 
@@ -113,6 +123,7 @@ def compare_blocks(
         seed: Names the resamples.
         minority_share: Majority classes cover this share of the inputs.
         spread: Has parts of files counted by other processes.
+        families: For slices that are made of whole classes, the value of classes without inputs.
 
     Example:
         >>> said = Predictions(ids=[1, 2], classes=["cat", "dog"], labels=["cat", "dog"])
@@ -128,6 +139,7 @@ def compare_blocks(
         seed=seed,
         minority_share=minority_share,
         spread=spread,
+        families=families,
     )
     return found
 
@@ -142,6 +154,7 @@ def compare_at_levels(
     seed: int = 0,
     minority_share: float = 0.9,
     spread: Spread | None = None,
+    families: Mapping[str, Mapping[str, str]] | None = None,
 ) -> list[Comparison]:
     """The same with intervals at several levels, from one pass over the blocks.
 
@@ -154,6 +167,7 @@ def compare_at_levels(
         seed: Names the resamples.
         minority_share: Majority classes cover this share of the inputs.
         spread: Has parts of files counted by other processes.
+        families: For slices that are made of whole classes, the value of classes without inputs.
 
     Example:
         >>> said = Predictions(ids=[1, 2], classes=["cat", "dog"], labels=["cat", "dog"])
@@ -163,14 +177,19 @@ def compare_at_levels(
     """
     _check_share(minority_share)
     levels = [Bootstrap(confidence=each, resamples=resamples, seed=seed) for each in confidences]
-    counted = _count(blocks, twin=twin, top_k=top_k, spread=spread)
+    counted = _count(blocks, twin=twin, top_k=top_k, spread=spread, families=families)
     return [assemble(counted, level, minority_share=minority_share) for level in levels]
 
 
 def _count(
-    blocks: AlignedBlocks, *, twin: bool, top_k: Sequence[int] | None, spread: Spread | None
+    blocks: AlignedBlocks,
+    *,
+    twin: bool,
+    top_k: Sequence[int] | None,
+    spread: Spread | None,
+    families: Mapping[str, Mapping[str, str]] | None,
 ) -> Counted:
-    counted = count(blocks, twin=twin, top_k=top_k, spread=spread)
+    counted = count(blocks, twin=twin, top_k=top_k, spread=spread, families=families)
     refuse_strange_labels(counted, blocks)
     return counted
 

@@ -1,7 +1,7 @@
 """One pass over aligned generations, wherever they come from."""
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -111,6 +111,7 @@ def count(
     twin: bool = False,
     top_k: Sequence[int] | None = None,
     spread: Spread | None = None,
+    families: Mapping[str, Mapping[str, str]] | None = None,
 ) -> Counted:
     """Count all that metrics are made of, in one pass over the blocks.
 
@@ -122,6 +123,7 @@ def count(
         twin: Whether the last one is the first one trained again on the same data.
         top_k: The k of top-k metrics; by default 2 and, with more than 20 classes, 5.
         spread: Has the parts of files counted elsewhere, if they are such that others can read.
+        families: For slices that are made of whole classes, the value of classes without inputs.
     """
     report = blocks.report
     regular = len(report.names) - twin
@@ -160,7 +162,7 @@ def count(
         left_out=tuple(k for k in wanted if k > len(blocks.classes)),
         notes=total.notes,
         gallery=total.gallery,
-        families=total.kinship.families(blocks.classes, total.slices),
+        families=total.kinship.families(blocks.classes, total.slices, families or {}),
     )
 
 

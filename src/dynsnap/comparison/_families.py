@@ -41,11 +41,19 @@ class Kinship:
             self._met[name] = found | self._met[name] if name in self._met else found
 
     def families(
-        self, classes: Sequence[str], slices: Mapping[str, tuple[str, ...]]
+        self,
+        classes: Sequence[str],
+        slices: Mapping[str, tuple[str, ...]],
+        elsewhere: Mapping[str, Mapping[str, str]],
     ) -> dict[str, dict[str, str]]:
         """For each slice that is made of whole classes, the value of every class that occurs.
 
         A slice with a value of its own for every class says no more than the classes.
+
+        Args:
+            classes: The names of the classes.
+            slices: The values of each slice.
+            elsewhere: What is known of classes that do not occur, for each slice.
         """
         found = {}
         for name, met in self._met.items():
@@ -54,9 +62,14 @@ class Kinship:
             used = int(met.any(axis=0).sum())
             if whole and 1 < used < int(present.sum()):
                 places = met[:, 1:].argmax(axis=1)
+                absent = {classes[place] for place in np.flatnonzero(~present).tolist()}
                 found[name] = {
                     classes[place]: slices[name][places[place]]
                     for place in np.flatnonzero(present).tolist()
+                } | {
+                    label: value
+                    for label, value in elsewhere.get(name, {}).items()
+                    if label in absent and value in slices[name]
                 }
         return found
 
@@ -66,7 +79,7 @@ def lost_between(
 ) -> Iterator[Flow]:
     """Inputs lost, by the family of their true class and that of the label they got instead.
 
-    Labels of no known family are left out: the truth does not hold their class.
+    Labels of no known family are left out: no truth tells it.
     """
     names = sorted(set(families.values()))
     places = {name: place for place, name in enumerate(names)}

@@ -77,10 +77,32 @@ def test_lost_answers_are_drawn_between_families(found):
     assert sum(int(cell) for row in figure.rows for cell in row[1:] if cell) == lost
 
 
+def test_no_row_of_the_picture_of_classes_is_empty_and_its_words_stand_beside_it(found):
+    page = comparison_page(found)
+    figure = next(figure for figure in page.figures if figure.name == "lost-to")
+    assert len(figure.rows) == 12
+    assert all(any(row[1:]) for row in figure.rows)
+    shown = sum(int(cell) for row in figure.rows for cell in row[1:] if cell)
+    lost = found.pairs[-1].transitions.lost
+    said = f"The picture shows {shown:,} of {lost:,} lost inputs."
+    assert figure.description.endswith(said)
+    section = page.html[page.html.index('id="answers"') :]
+    assert section.index("Lost inputs by coarse") < section.index(said)
+
+
+def test_small_slices_that_lost_a_larger_share_come_first(found):
+    table = table_of(comparison_page(found).html, "slice-table-1")
+    groups = {one.name: one for one in found.pairs[-1].groups if one.column == "training rows"}
+    minority, majority = groups["minority"], groups["majority"]
+    assert minority.transitions.lost < majority.transitions.lost
+    assert minority.metrics["lost"].value > majority.metrics["lost"].value
+    assert table.index(">minority<") < table.index(">majority<")
+
+
 def test_each_column_of_slices_has_a_table_of_its_own(found):
     told = read(comparison_page(found).html).text
-    assert "By coarse, most lost first" in told
-    assert "By training rows, most lost first" in told
+    assert "By coarse, largest share lost first" in told
+    assert "By training rows, largest share lost first" in told
     terminal = text(comparison_report(found))
     for title in ("Slices by coarse", "Slices by training rows", "Where lost answers went, by coa"):
         assert title in terminal

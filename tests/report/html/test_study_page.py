@@ -218,6 +218,37 @@ def test_a_study_says_what_is_trained_on_and_which_methods_have_more_replicates(
     assert "training rows of frog" in text
 
 
+def test_classes_with_equally_many_training_rows_take_one_line_and_keep_their_names():
+    rows = {f"class_{place:02}": [400, 500] for place in range(95)}
+    rows |= {"aquarium_fish": [40, 50], "sweet_pepper": [40, 50], "bowl": [0, 500]}
+    text = read(
+        study_page(dataclasses.replace(findings(), about={"training_rows": rows})).html
+    ).text
+    for said in ("each of 95 classes400, 500", "aquarium_fish, sweet_pepper40, 50", "bowl0, 500"):
+        assert f"training rows of {said}" in text
+    assert text.count("training rows of") == 3
+
+
+def test_a_study_that_lacks_rounds_says_so_and_counts_the_replicates_that_are_there(tmp_path):
+    for name in ("table.csv", "study.toml", "about.json", "replicates.csv"):
+        shutil.copy(RESULTS / "digits" / name, tmp_path)
+    about = tmp_path / "about.json"
+    about.write_text(about.read_text().replace('"rounds_missing": 0', '"rounds_missing": 7'))
+    each = tmp_path / "replicates.csv"
+    lines = each.read_text().splitlines(keepends=True)
+    each.write_text("".join(line for line in lines if not line.startswith("2,extbagging,")))
+    said = dynsnap("report", tmp_path)
+    assert said.exit_code == 0, said.output
+    assert "The study lacks 7 rounds of training: what needs them is left out." in said.stdout
+    text = read((tmp_path / "report.html").read_text()).text
+    assert "3 replicates (2 of extbagging), " in text
+    assert " rounds of training (7 more are missing)." in text
+    each.unlink()  # one replicate of each is not listed
+    dynsnap("report", tmp_path)
+    text = read((tmp_path / "report.html").read_text()).text
+    assert "3 replicates (1 of singlebase, 1 of extbagging, " in text
+
+
 def test_every_metric_of_every_method_is_on_the_page():
     html = study_page(findings()).html
     table = html[html.index('id="everything-table"') :]

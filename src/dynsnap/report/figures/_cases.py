@@ -203,7 +203,9 @@ def between_families(
     shown = [family for family in order if family in met]
     total = sum(cells.values())
     within = sum(lost for (true, new), lost in cells.items() if true == new)
-    other = f" {count(inputs - total)} more got one of no known {name}." if inputs > total else ""
+    other = (
+        f" Of {count(inputs - total)} more the new {name} is not known." if inputs > total else ""
+    )
     return grid(
         name=f"lost-between-{slug(name)}",
         title=f"Lost inputs by {name}: of the true class, and of the label given now",
@@ -235,15 +237,16 @@ def where_answers_went(
     cells: Counter[tuple[str, str]] = Counter()
     for each in flows:
         cells[each.old, each.new] += each.inputs
+    # The most frequent ways first, as long as there is room for them: so no row is empty.
     old: Counter[str] = Counter()
-    for (was, _), often in cells.items():
-        old[was] += often
-    rows = [name for name, _ in old.most_common(most)]
     new: Counter[str] = Counter()
-    for (was, now), often in cells.items():
-        new[now] += often if was in rows else 0
-    columns = [name for name, often in new.most_common(most) if often]
-    shown = sum(cells[row, column] for row in rows for column in columns)
+    for (was, now), often in cells.most_common():
+        if (was in old or len(old) < most) and (now in new or len(new) < most):
+            old[was] += often
+            new[now] += often
+    rows = [name for name, _ in old.most_common()]
+    columns = [name for name, _ in new.most_common()]
+    shown = old.total()
     ((first, second), most_often) = cells.most_common(1)[0]
     down = "true class" if known else "label before"
     what = "lost" if known else "changed"

@@ -51,7 +51,7 @@ def classes(
 
 def slices(comparison: Comparison, groups: Sequence[GroupResult], rows: int) -> Section:
     """The slices, those that got worse first."""
-    ranked = _ranked(groups)
+    ranked = sorted(groups, key=lambda group: (-_lost_share(group), *_badness(group)))
     if not comparison.has_truth:
         return Section(
             name="slices",
@@ -71,7 +71,7 @@ def slices(comparison: Comparison, groups: Sequence[GroupResult], rows: int) -> 
         title="Slices that got worse",
         lead=f"{found} At the level {level:.2g}, corrected by Holm's method for {len(ranked)} "
         "comparisons.",
-        body=_by_column("most lost first", ranked, comparison, rows),
+        body=_by_column("largest share lost first", ranked, comparison, rows),
     )
 
 
@@ -137,9 +137,11 @@ def answers(comparison: Comparison, pair: PairResult, rows: int) -> Section:
     return Section(
         name="answers",
         title=title,
-        lead=" ".join([*(figure.description for figure in families), drawn.description]),
+        lead=" ".join(figure.description for figure in families or [drawn]),
         body=[
             *(picture(figure) for figure in families),
+            # Beside what it is about: it says how much of all one picture shows.
+            element("p", drawn.description, class_="lead") if families else None,
             # A wide picture beside a table would be too small to read.
             element("div", picture(drawn), table, class_="side" if drawn.width < 560 else None),
         ],
@@ -175,7 +177,7 @@ def _by_column(
         name = f"slice-table-{place}" if place else "slice-table"
         own = [group for group in groups if group.column == column]
         caption = f"By {clipped(column, 60)}, {order}"
-        tables.append(_table(name, column, caption, own, comparison, rows))
+        tables.append(_table(name, column, caption, own, comparison, rows, by=3))
         rows -= len(own)
     return tables
 
@@ -188,6 +190,7 @@ def _table(
     comparison: Comparison,
     rows: int,
     about: Sequence[tuple[Head, Mapping[str, Entry]]] = (),
+    by: int = 2,
 ) -> Markup:
     heads = [Head(clipped(first, 40)), Head("inputs", True)]
     if comparison.has_truth:
@@ -218,7 +221,7 @@ def _table(
             caption=caption,
             heads=tuple(heads),
             rows=lines[:rows],
-            sorted_by=(2, "descending") if comparison.has_truth else None,
+            sorted_by=(by, "descending") if comparison.has_truth else None,
             search=len(lines) > 12,
             whole=len(lines),
             note=_CORRECTED if comparison.has_truth else "",
@@ -260,6 +263,11 @@ def _accuracy(group: GroupResult, which: str) -> Estimate | None:
 
 def _ranked(groups: Sequence[GroupResult]) -> list[GroupResult]:
     return sorted(groups, key=_badness)
+
+
+def _lost_share(group: GroupResult) -> float:
+    found = group.metrics.get("lost")
+    return 0.0 if found is None else found.value
 
 
 def _badness(group: GroupResult) -> tuple[float, float, float]:

@@ -90,9 +90,9 @@ def restless(
             rows=lines,
             search=True,
             sorted_by=(1 + seen, "descending"),
-            note=f"The {len(lines)} that changed most often; coloured where the label is wrong."
-            if known
-            else f"The {len(lines)} that changed most often.",
+            # Not "the" inputs: others may have changed as often as the last.
+            note=f"{len(lines)} inputs, most changes first"
+            + ("; coloured where the label is wrong." if known else "."),
         )
     )
 

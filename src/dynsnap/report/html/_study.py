@@ -35,6 +35,7 @@ _FACTS = {
     "rounds_trained_last": "rounds trained by the last run",
     "wall_seconds_last": "seconds of the last run",
 }
+_NAMED = 4  # classes with equally many training rows that are named; of more their number is told
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +110,9 @@ def _about(about: Mapping[str, Any], replicates: Mapping[str, int]) -> str:
         several = f"{often} replicate{'s' if often > 1 else ''}"
         parts.append(f"{several} ({', '.join(others)})" if others else several)
     if isinstance(rounds := about.get("rounds"), int):
-        parts.append(f"{rounds:,} rounds of training")
+        missing = about.get("rounds_missing")
+        more = f" ({missing:,} more are missing)" if isinstance(missing, int) and missing else ""
+        parts.append(f"{rounds:,} rounds of training{more}")
     return ", ".join(parts) + "." if parts else ""
 
 
@@ -271,17 +274,25 @@ def _facts(about: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for name, value in about.items():
         word = _FACTS.get(name, name.replace("_", " "))
         if name == "training_rows" and isinstance(value, Mapping):
-            yield from _facts({f"{word} of {key}": each for key, each in value.items()})
+            alike: dict[str, list[str]] = {}  # a hundred lines would hide all others
+            for key, rows in value.items():
+                alike.setdefault(_listed(rows), []).append(str(key))
+            for said, classes in alike.items():
+                many = len(classes) > _NAMED
+                who = f"each of {len(classes)} classes" if many else ", ".join(classes)
+                yield f"{word} of {who}", said
         elif isinstance(value, Mapping):
             yield from _facts({key: each for key, each in value.items() if key != "dynsnap"})
         elif isinstance(value, list):
-            yield (
-                word,
-                ", ".join(f"{each:,}" if isinstance(each, int) else str(each) for each in value),
-            )
+            yield word, _listed(value)
         elif isinstance(value, float):
             yield word, f"{value:,.1f}"
         elif isinstance(value, int):
             yield word, f"{value:,}"
         else:
             yield word, str(value)
+
+
+def _listed(values: Any) -> str:
+    each = values if isinstance(values, list) else [values]
+    return ", ".join(f"{one:,}" if isinstance(one, int) else str(one) for one in each)
