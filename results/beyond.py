@@ -288,8 +288,10 @@ def _about(study: str) -> str:
     replicates = (
         f"{often} replicates (± is their standard deviation)" if often > 1 else "1 replicate"
     )
+    missing = about.get("rounds_missing")
+    more = f" ({missing} more are missing, and what needs them)" if missing else ""
     return (
-        f"{about['test_inputs']:,} test inputs, {replicates}, {about['rounds']} rounds, {about['training_seconds']:.0f} s of "
+        f"{about['test_inputs']:,} test inputs, {replicates}, {about['rounds']} rounds{more}, {about['training_seconds']:.0f} s of "
         f"training on {about['environment'].get('device', 'cpu')}. Repeat: `dynsnap run {study}`."
     )
 

@@ -252,11 +252,21 @@ def test_what_is_claimed_of_cifar_100_is_in_the_table(beyond):
     second, last = gains(rolling, fresh)
     assert (round(second, 1), round(last, 1)) == (-0.8, 0.0)
     assert rolling.late.value > fresh.late.value
+    page = " ".join(beyond.PAGE.read_text(encoding="utf-8").split())
+    late = [round(100 * one.late.value) for one in (rolling, fresh, standing)]
+    assert "answers {} of the 100 late images, the fresh one {}, which".format(*late) in page
+    assert f"{late[2]} of the 100 late images, and {late[2] - 1} would not do" in page
+    assert late[2] - 1 < 0.9 * late[1] <= late[2]
+    assert ("on CIFAR-100 it is not trained yet" in page) == ("noise-floor" not in found)
     known = found["rolling-silence-counts"].late, rolling.late
-    assert "without it {} % of the late class is answered, with it {} %".format(
-        *(f"{100 * one.value:.0f}" for one in known)
-    ) in " ".join(beyond.PAGE.read_text(encoding="utf-8").split())
+    assert (
+        "without it {} % of the late class is answered, with it {} %".format(
+            *(f"{100 * one.value:.0f}" for one in known)
+        )
+        in page
+    )
     assert 0.1 <= sum(gains(standing, fresh)) / 2 <= 0.5
+    assert round(sum(gains(standing, fresh)) / 2 * 49.5) == 7  # images
     assert round(fresh.late.value - standing.late.value, 3) <= 0.05
 
 

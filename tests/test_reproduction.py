@@ -1,5 +1,6 @@
 """docs/reproduction.md says what the results say, and nothing else."""
 
+import json
 import shutil
 from pathlib import Path
 
@@ -105,7 +106,23 @@ def test_how_near_it_comes_is_said_of_those_that_were_asked_to(results):
         "* dynsnap-cyc, points from" in part and "ACC-CON +5.16 (at least −2.5): reached." in part
     )
     assert "Here extbagging has 7 members of 7 rounds, dynsnap-step has 20 members of" in part
+    assert "(±1): not reached. Our ACC has the 95 % interval " in part
+    assert " over test inputs; the paper's is 67.19." in part
+    assert "another round would add" not in part  # nobody knows
+    shutil.copy(RESULTS / "20news-size/size.json", results / "cifar100-paper")
+    part = section(script.page(results), "CIFAR-100, ResNet-56")
+    assert "The paper's has 4κ, ours 3κ: by `dynsnap size` another round would add ACC +" in part
     assert "points from the paper's" not in section(script.page(RESULTS), "20 Newsgroups, fastText")
+
+
+def test_rounds_that_are_missing_are_said(results):
+    folder = results / "cifar100-paper"
+    shutil.copytree(RESULTS / "20news", folder)
+    assert "are missing" not in section(script.page(results), "CIFAR-100, ResNet-56")
+    about = json.loads((folder / "about.json").read_text())
+    (folder / "about.json").write_text(json.dumps(about | {"rounds_missing": 4}))
+    part = section(script.page(results), "CIFAR-100, ResNet-56")
+    assert "rounds of training, 4 more are missing, " in part
 
 
 def test_what_is_not_as_in_the_paper_is_said_before_and_after_the_run(results):

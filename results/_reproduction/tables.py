@@ -41,7 +41,7 @@ def study_part(
         yield study.unlike
     yield from _provenance(folder, ours)
     if paper is not None and ours is not None:
-        yield from _landing(study, paper, ours)
+        yield from _landing(study, folder, paper, ours)
     if paper is not None or ours is not None:
         yield from _tables(paper, ours)
 
@@ -82,9 +82,11 @@ def _provenance(folder: Path, found: Found | None) -> Iterator[str]:
         )
         if part
     )
+    missing = about.get("rounds_missing")
+    more = f", {missing} more are missing" if missing else ""
     yield (
         f"Ours: `results/{folder.name}`, n = {about['test_inputs']:,} test inputs, "
-        f"{_replicates(folder, about['replicates'])} ({about['rounds']} rounds of training, "
+        f"{_replicates(folder, about['replicates'])} ({about['rounds']} rounds of training{more}, "
         f"{about['training_seconds']:,.0f} s in all), dynsnap {about['dynsnap']}, {machine}. "
         f"After ± the standard deviation over replicates, where there are several.{_sizes(folder, found)}\n"
     )
@@ -116,7 +118,23 @@ def _sizes(folder: Path, found: Found) -> str:
     return f" Here {', '.join(said)}." if said else ""
 
 
-def _landing(study: Study, paper: Found, ours: Found) -> Iterator[str]:
+def _fewer_rounds(folder: Path, method: str, paper: Found, ours: Found) -> str:
+    """What another round would add by `dynsnap size`, where the paper's ensemble has more."""
+    own, theirs = ours(method, "accuracy"), paper(method, "accuracy")
+    path = folder / "size.json"
+    if own is None or theirs is None or own.cost + 0.5 > theirs.cost or not path.is_file():
+        return ""
+    size = json.loads(path.read_text(encoding="utf-8"))
+    if (size["method"], size["combination"]) != (method, "average"):
+        return ""
+    gains = [f"{head} {100 * size['curves'][metric]['gain']:+.2f}" for metric, head in MAIN.items()]
+    return (
+        f" The paper's has {theirs.cost:g}κ, ours {own.cost:g}κ: by `dynsnap size` another round would add "
+        f"{', '.join(gains)}."
+    )
+
+
+def _landing(study: Study, folder: Path, paper: Found, ours: Found) -> Iterator[str]:
     """Whether the reproduction comes as near to the paper as was asked of it."""
     asked = {"singlebase": study.singlebase, "dynsnap-cyc": study.dynsnap_cyc}
     lines = []
@@ -124,14 +142,21 @@ def _landing(study: Study, paper: Found, ours: Found) -> Iterator[str]:
         if limits is None or not ours.has(method):
             continue
         both = method == "singlebase"
-        said, good = [], []
+        said, good, why = [], [], ""
         for (metric, head), limit in zip(MAIN.items(), limits, strict=True):
             gap = ours.value(method, metric) - paper.value(method, metric)
             good.append((abs(gap) if both else -gap) <= limit)
             said.append(f"{head} {gap:+.2f} ({'±' if both else 'at least −'}{limit:g})")
+            row = ours(method, metric)
+            if not good[-1] and row is not None and row.low is not None and row.high is not None:
+                why += (
+                    f" Our {head} has the 95 % interval {100 * row.low:.2f} to {100 * row.high:.2f} over test inputs; "
+                    f"the paper's is {paper.value(method, metric):.2f}."
+                )
         verdict = "reached" if all(good) else "not reached"
         lines.append(
             f"* {method}, points from the paper's and what was asked for: {', '.join(said)}: {verdict}."
+            f"{why}{_fewer_rounds(folder, method, paper, ours)}"
         )
     if lines:
         yield from [*lines, ""]
