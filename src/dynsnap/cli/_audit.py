@@ -6,6 +6,8 @@ import click
 
 from dynsnap import report, theory
 from dynsnap.cli import _options as options
+from dynsnap.cli._generations import generation_names
+from dynsnap.cli._outputs import STDOUT, as_json, claim_outputs, deliver, show
 
 
 @click.command()
@@ -44,14 +46,14 @@ def audit(
     \b
         dynsnap audit old-members.npz new-members.npz
     """
-    options.claim_outputs([old, new], {"--json": json_to, "--markdown": markdown_to})
+    claim_outputs([old, new], {"--json": json_to, "--markdown": markdown_to})
     before, after = theory.line_up(theory.read_members(old), theory.read_members(new))
     found = theory.audit(before.scores, after.scores, truth=before.truth, order=order, seed=seed)
-    first, second = options.generation_names([old, new])
+    first, second = generation_names([old, new])
     told = report.audit_report(found, old=first, new=second, ids=before.ids)
     plain = report.audit_json(found, old=first, new=second, ids=before.ids)
-    options.deliver(json_to, lambda: options.as_json(plain))
-    options.deliver(markdown_to, lambda: report.markdown(told))
-    if not quiet and options.STDOUT not in (json_to, markdown_to):
-        options.show(told)
+    deliver(json_to, lambda: as_json(plain))
+    deliver(markdown_to, lambda: report.markdown(told))
+    if not quiet and STDOUT not in (json_to, markdown_to):
+        show(told)
     ctx.exit(0 if found.holds else 1)

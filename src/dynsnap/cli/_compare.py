@@ -7,12 +7,22 @@ import click
 from dynsnap import comparison, predictions, report
 from dynsnap.cli import _options as options
 from dynsnap.cli._engines import EngineChoice, counting_option
+from dynsnap.cli._generations import files_behind, generation_names, lined_up
 from dynsnap.cli._looks import (
     claim_inputs,
     inputs_option,
     read_late_families,
     read_learned_from,
     read_looks,
+)
+from dynsnap.cli._outputs import (
+    STDOUT,
+    as_json,
+    claim_figures,
+    claim_outputs,
+    deliver,
+    deliver_figures,
+    show,
 )
 from dynsnap.errors import PlanError
 
@@ -106,18 +116,18 @@ def compare(
     """
     if len(files) < 2:
         raise PlanError("Name at least two files of predictions, old before new.")
-    titles = options.generation_names(files, names)
+    titles = generation_names(files, names)
     outputs = {"--json": json_to, "--markdown": markdown_to, "--html": html_to, "--flips": flips_to}
-    options.claim_outputs(options.files_behind([*files, noise_floor]), outputs)
+    claim_outputs(files_behind([*files, noise_floor]), outputs)
     if flips_to is not None and flips_to.suffix.lower() not in (".parquet", ".pq"):
         raise PlanError(
             f"--flips writes Parquet, so it needs a file such as flips.parquet, got {flips_to}."
         )
-    options.claim_figures(svg_to, png_to)
+    claim_figures(svg_to, png_to)
     claim_inputs(inputs, html_to)
     rename = options.parse_renames(renames)
     with (
-        options.lined_up(files, titles, noise_floor, columns, rename) as blocks,
+        lined_up(files, titles, noise_floor, columns, rename) as blocks,
         engine.for_counting() as spread,
     ):
         found = comparison.compare_blocks(
@@ -133,14 +143,14 @@ def compare(
         if flips_to is not None:
             comparison.write_flips(blocks, flips_to.resolve(), twin=noise_floor is not None)
     told = report.comparison_report(found, by=by or report.BREAKDOWNS, limit=limit)
-    options.deliver(json_to, lambda: options.as_json(comparison.to_json(found)))
-    options.deliver(markdown_to, lambda: report.markdown(told))
+    deliver(json_to, lambda: as_json(comparison.to_json(found)))
+    deliver(markdown_to, lambda: report.markdown(told))
     if html_to or svg_to or png_to:
         looks = read_looks(inputs, found, id_column=columns.id, beside=files[-1])
         page = report.html.comparison_page(
             found, looks=looks, learned_from=read_learned_from(files[-1])
         )
-        options.deliver(html_to, lambda: page.html)
-        options.deliver_figures(page.figures, svg_to=svg_to, png_to=png_to)
-    if not quiet and options.STDOUT not in outputs.values():
-        options.show(told)
+        deliver(html_to, lambda: page.html)
+        deliver_figures(page.figures, svg_to=svg_to, png_to=png_to)
+    if not quiet and STDOUT not in outputs.values():
+        show(told)

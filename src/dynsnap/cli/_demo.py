@@ -10,6 +10,7 @@ import click
 from dynsnap import report, study
 from dynsnap.cli import _execute, _options
 from dynsnap.cli._engines import EngineChoice
+from dynsnap.cli._outputs import show
 from dynsnap.cli._progress import Watch
 
 
@@ -54,4 +55,4 @@ def demo(out: Path | None, engine: EngineChoice, budget: float | None, quiet: bo
     if out is not None:
         notes.append(f"Everything is in {out}: table.csv, predictions/, rounds/.")
     title = "Handwritten digits: six methods, three generations (9, 9 and 10 classes)"
-    _options.show(report.study_report(result.rows, title=title, notes=notes))
+    show(report.study_report(result.rows, title=title, notes=notes))

@@ -7,6 +7,7 @@ import click
 from dynsnap import data, report, study
 from dynsnap.cli import _execute, _options
 from dynsnap.cli._models import make_trainer
+from dynsnap.cli._outputs import STDOUT, as_json, claim_outputs, deliver, kept_in, show
 from dynsnap.cli._progress import Watch
 from dynsnap.ensemble import COMBINATIONS, Combination
 from dynsnap.errors import FileError, PlanError
@@ -117,7 +118,7 @@ def distill(
     if share is not None and second is None:
         raise PlanError("--share is what a second teacher counts for: name it, --second-teacher.")
     file, plan, folder = _execute.read_plan(study_file, data_path=data_path, out=out)
-    _options.claim_outputs([file, *_options.kept_in(folder)], {"--json": json_to})
+    claim_outputs([file, *kept_in(folder)], {"--json": json_to})
     how = DistillPlan(
         method=plan.method(method_name),
         combination=combination,
@@ -168,11 +169,9 @@ def distill(
                 )
                 for made in found.students
             ]
-    _options.deliver(
-        json_to, lambda: _options.as_json(report.distilled_json(found, study=plan.name))
-    )
-    if json_to != _options.STDOUT:
+    deliver(json_to, lambda: as_json(report.distilled_json(found, study=plan.name)))
+    if json_to != STDOUT:
         listed = ", ".join(str(path) for path in saved)
-        _options.show(
+        show(
             report.distilled_report(found, title=plan.name, notes=[f"Ready to predict: {listed}."])
         )

@@ -8,12 +8,22 @@ import click
 from dynsnap import comparison, predictions, report
 from dynsnap import gate as gates
 from dynsnap.cli import _options as options
+from dynsnap.cli._generations import files_behind, generation_names, lined_up
 from dynsnap.cli._looks import (
     claim_inputs,
     inputs_option,
     read_late_families,
     read_learned_from,
     read_looks,
+)
+from dynsnap.cli._outputs import (
+    STDOUT,
+    as_json,
+    claim_figures,
+    claim_outputs,
+    deliver,
+    deliver_figures,
+    show,
 )
 from dynsnap.errors import PlanError
 
@@ -106,10 +116,10 @@ def gate(
     )
     if not rules:
         raise PlanError("There is no rule to judge by. Give --rules, --at-least or --at-most.")
-    titles = options.generation_names([old, new])
+    titles = generation_names([old, new])
     outputs = {"--json": json_to, "--junit": junit_to, "--markdown": markdown_to, "--html": html_to}
-    options.claim_outputs([*options.files_behind([old, new, noise_floor]), rules_file], outputs)
-    options.claim_figures(svg_to, png_to)
+    claim_outputs([*files_behind([old, new, noise_floor]), rules_file], outputs)
+    claim_figures(svg_to, png_to)
     claim_inputs(inputs, html_to)
     rename = options.parse_renames(renames)
     settings: dict[str, Any] = {
@@ -118,7 +128,7 @@ def gate(
         "top_k": gates.top_k(rules),
         "seed": seed,
     }
-    with options.lined_up([old, new], titles, noise_floor, columns, rename) as blocks:
+    with lined_up([old, new], titles, noise_floor, columns, rename) as blocks:
         if html_to is not None:  # a page shows all that `compare` does
             usual = comparison.default_top_k(len(blocks.classes))
             settings["top_k"] = sorted({*usual, *settings["top_k"]})
@@ -130,16 +140,16 @@ def gate(
         compared = comparison.measure_apart(compared, blocks, parts, **settings)
     verdict = gates.judge(compared, rules, allow_missing=allow_missing)
     told = report.gate_report(verdict, limit=limit)
-    options.deliver(json_to, lambda: options.as_json(gates.to_json(verdict)))
-    options.deliver(junit_to, lambda: report.junit(verdict))
-    options.deliver(markdown_to, lambda: report.markdown(told))
+    deliver(json_to, lambda: as_json(gates.to_json(verdict)))
+    deliver(junit_to, lambda: report.junit(verdict))
+    deliver(markdown_to, lambda: report.markdown(told))
     if html_to or svg_to or png_to:
         looks = read_looks(inputs, compared[0], id_column=columns.id, beside=new)
         page = report.html.gate_page(
             verdict, compared[0], looks=looks, learned_from=read_learned_from(new)
         )
-        options.deliver(html_to, lambda: page.html)
-        options.deliver_figures(page.figures, svg_to=svg_to, png_to=png_to)
-    if not quiet and options.STDOUT not in outputs.values():
-        options.show(told)
+        deliver(html_to, lambda: page.html)
+        deliver_figures(page.figures, svg_to=svg_to, png_to=png_to)
+    if not quiet and STDOUT not in outputs.values():
+        show(told)
     ctx.exit(0 if verdict.passed else 1)

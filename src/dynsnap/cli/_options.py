@@ -1,27 +1,18 @@
-"""Options that several commands share, and where their output goes."""
+"""Options that several commands share."""
 
-import contextlib
 import functools
-import json
 import math
-import os
-import shutil
-import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
-from dynsnap import _files, report
-from dynsnap.errors import FileError, PlanError
-from dynsnap.predictions import AlignedStream, ColumnNames, names_of_files, stream
-from dynsnap.predictions._locate import is_uri, locate
+from dynsnap.errors import PlanError
+from dynsnap.predictions import ColumnNames
+from dynsnap.predictions._locate import is_uri
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-
-STDOUT = Path("-")
-_KEPT = {".csv", ".toml", ".npz", ".parquet", ".ensemble"}
 
 
 class _Named(click.Path):
@@ -171,134 +162,3 @@ def parse_renames(texts: Iterable[str]) -> dict[str, str]:
         if renames.setdefault(old, new) != new:
             raise PlanError(f"--rename gives class {old!r} two new names. Give it one.")
     return renames
-
-
-def generation_names(files: Sequence[Path | str], names: str | None = None) -> tuple[str, ...]:
-    """What to call each file's generation: the names given, or what tells the files apart.
-
-    Example:
-        >>> generation_names([Path("monday.csv"), Path("tuesday.csv")], "mon,tue")
-        ('mon', 'tue')
-    """
-    if names is not None:
-        given = tuple(name.strip() for name in names.split(","))
-        if len(given) != len(files) or not all(given) or len(set(given)) < len(given):
-            raise PlanError(
-                f"--names takes {len(files)} different names with commas between, one for each "
-                f"file, got {names!r}."
-            )
-        return given
-    return names_of_files([Path(file) for file in files])
-
-
-def lined_up(
-    files: Sequence[Path | str],
-    names: Sequence[str],
-    noise_floor: Path | str | None,
-    columns: ColumnNames,
-    rename: Mapping[str, str],
-) -> AlignedStream:
-    """The generations of some files, and after them the twin of the first, if there is one."""
-    for place in files:
-        refuse_run_folder(Path(place))
-    if noise_floor is not None:
-        files, names = [*files, noise_floor], [*names, "noise floor"]
-    return stream(files, names=names, columns=columns, rename=rename)
-
-
-def refuse_run_folder(place: Path) -> None:
-    """Raise for a run folder, whose files of predictions are of many ensembles."""
-    folder = place.parent if place.name == "predictions" else place
-    if not (folder / "table.csv").is_file():
-        return
-    some = next(iter(sorted((folder / "predictions").glob("*-g1*.parquet"))), None)
-    example = f", such as {some}" if some else ""
-    raise PlanError(
-        f"{place} is of a study, with the predictions of many ensembles. Name one file of each "
-        f"generation{example}; or see all of them with: dynsnap report {folder}"
-    )
-
-
-def files_behind(places: Iterable[Path | str | None]) -> Iterator[Path]:
-    """The files of this machine that places of predictions stand for."""
-    for place in places:
-        if place is None or (isinstance(place, str) and not place.lower().startswith("file:")):
-            continue  # another machine's: no output goes there
-        with contextlib.suppress(FileError):  # whoever reads it says so
-            found = locate(place)
-            parts = [found] if isinstance(found, Path) else [file.place for file in found.files]
-            yield from (part for part in parts if isinstance(part, Path))
-
-
-def kept_in(run: Path) -> Iterator[Path]:
-    """What a run folder holds that no report can bring back."""
-    for path in run.rglob("*"):
-        if path.suffix in _KEPT or path.name in ("about.json", "dynsnap.json"):
-            yield path
-
-
-def claim_outputs(inputs: Iterable[Path | str | None], outputs: Mapping[str, Path | None]) -> None:
-    """Refuse outputs that cannot be written or would destroy something, before any work is done."""
-    wanted = {option: path for option, path in outputs.items() if path is not None}
-    to_stdout = [option for option, path in wanted.items() if path == STDOUT]
-    if len(to_stdout) > 1:
-        raise PlanError(f"{' and '.join(to_stdout)} cannot both write to standard output.")
-    taken = {path.resolve(): f"the input {path}" for path in inputs if isinstance(path, Path)}
-    for option, path in wanted.items():
-        if path == STDOUT:
-            continue
-        place = path.resolve()
-        if place in taken:
-            raise PlanError(f"{option} {path} would overwrite {taken[place]}. Name another file.")
-        taken[place] = f"what {option} writes"
-        if path.is_dir():
-            raise FileError(f"Cannot write {option} {path}: it is a directory. Name a file in it.")
-        if path.exists() and not place.is_file():
-            # Renaming over a device or a pipe would destroy it.
-            raise FileError(
-                f"Cannot write {option} {path}: it is not a regular file. Use - to print."
-            )
-        if not os.access(place.parent, os.W_OK):
-            raise FileError(
-                f"Cannot write {option} {path}: its folder does not exist or is not writable. "
-                "Name a place that exists."
-            )
-
-
-def deliver(target: Path | None, make: Callable[[], str]) -> None:
-    """Make a text and write it to a file, wholly or not at all, or to standard output."""
-    if target == STDOUT:
-        click.echo(make(), nl=False)
-    elif target is not None:
-        _files.write_text(target.resolve(), make())  # a link stays a link
-
-
-def claim_figures(svg_to: Path | None, png_to: Path | None) -> None:
-    """Make the folders for figures, and refuse what cannot be drawn, before any work is done."""
-    if png_to is not None:
-        report.figures.check_png()
-    for folder in filter(None, (svg_to, png_to)):
-        folder.mkdir(parents=True, exist_ok=True)
-
-
-def deliver_figures(
-    made: Sequence[report.figures.Figure], *, svg_to: Path | None, png_to: Path | None
-) -> None:
-    """Write each figure to a file of its own, in the folders that were asked for."""
-    for figure in made:
-        if svg_to is not None:
-            _files.write_text(svg_to / f"{figure.name}.svg", report.figures.svg(figure))
-        if png_to is not None:
-            _files.write_bytes(png_to / f"{figure.name}.png", report.figures.png(figure))
-
-
-def as_json(values: Any) -> str:
-    """Plain values as JSON for people and machines; one value per line."""
-    return json.dumps(values, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-
-
-def show(document: report.Document) -> None:
-    """Print a report: in colour and as wide as the terminal, plain and of one width in a pipe."""
-    terminal = sys.stdout.isatty()
-    width = shutil.get_terminal_size().columns if terminal else report.PIPE_WIDTH
-    click.echo(report.text(document, width=width, colour=terminal))

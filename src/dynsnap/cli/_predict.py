@@ -8,6 +8,7 @@ import numpy as np
 from dynsnap import data, predictions, store
 from dynsnap.cli import _options
 from dynsnap.cli._models import make_scorer
+from dynsnap.cli._outputs import claim_outputs
 from dynsnap.ensemble import COMBINATIONS, Combination, combine
 from dynsnap.errors import InputError
 from dynsnap.predictions import Predictions
@@ -55,7 +56,7 @@ def predict(
     \b
         dynsnap predict runs/mine/ensembles/dynsnap-cyc-g3.ensemble new.csv -o predictions.parquet
     """
-    _options.claim_outputs([ensemble_file, input_path], {"--output": output})
+    claim_outputs([ensemble_file, input_path], {"--output": output})
     ensemble = store.load_ensemble(ensemble_file)
     asked = {"label": label, "id": id_column, "text": text}
     reading = {name: value for name, value in asked.items() if value is not None}

@@ -11,6 +11,15 @@ from dynsnap import report, study
 from dynsnap.cli import _closer
 from dynsnap.cli import _options as options
 from dynsnap.cli._looks import claim_inputs, inputs_option
+from dynsnap.cli._outputs import (
+    STDOUT,
+    claim_figures,
+    claim_outputs,
+    deliver,
+    deliver_figures,
+    kept_in,
+    show,
+)
 from dynsnap.cli._stored import read_about
 from dynsnap.cli._training import Training
 from dynsnap.errors import DynSnapError, FileError
@@ -56,19 +65,17 @@ def report_command(
     """
     page_to = html_to or folder / "report.html"
     study.check_finished(folder)
-    options.claim_outputs(options.kept_in(folder), {"--html": page_to})
-    options.claim_figures(svg_to, png_to)
+    claim_outputs(kept_in(folder), {"--html": page_to})
+    claim_figures(svg_to, png_to)
     claim_inputs(inputs, page_to)
     found = findings(folder, method=method, inputs=inputs)
     page = report.html.study_page(found)
-    options.deliver(page_to, lambda: page.html)
-    options.deliver_figures(page.figures, svg_to=svg_to, png_to=png_to)
-    if quiet or page_to == options.STDOUT:
+    deliver(page_to, lambda: page.html)
+    deliver_figures(page.figures, svg_to=svg_to, png_to=png_to)
+    if quiet or page_to == STDOUT:
         return
     notes = [*found.notes, f"Everything is on the page {page_to}."]
-    options.show(
-        report.study_report(found.rows, title=found.name, sweeps=found.sweeps, notes=notes)
-    )
+    show(report.study_report(found.rows, title=found.name, sweeps=found.sweeps, notes=notes))
 
 
 def findings(

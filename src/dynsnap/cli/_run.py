@@ -6,8 +6,9 @@ from pathlib import Path
 import click
 
 from dynsnap import report
-from dynsnap.cli import _execute, _options
+from dynsnap.cli import _execute
 from dynsnap.cli._engines import EngineChoice
+from dynsnap.cli._outputs import show
 from dynsnap.cli._planned import planned
 from dynsnap.cli._progress import Watch
 from dynsnap.study import StudyPlan, StudyResult
@@ -58,7 +59,7 @@ def run(
     """
     file, plan, folder = _execute.read_plan(study_file, data_path=data_path, out=out)
     if only_plan:
-        _options.show(planned(plan))
+        show(planned(plan))
         return
     with (
         Watch(budget=budget, quiet=quiet) as watch,
@@ -80,7 +81,7 @@ def run(
         *_missing(plan, result),
     ]
     document = report.study_report(result.rows, title=plan.name, sweeps=result.sweeps, notes=notes)
-    _options.show(document)
+    show(document)
 
 
 def _missing(plan: StudyPlan, result: StudyResult) -> Iterator[str]:

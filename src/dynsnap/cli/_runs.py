@@ -8,6 +8,7 @@ import click
 
 from dynsnap import report
 from dynsnap.cli import _options
+from dynsnap.cli._outputs import show
 from dynsnap.errors import FileError, PlanError
 from dynsnap.report import Cell, Column
 from dynsnap.store import RoundEntry, RunFolder
@@ -39,7 +40,7 @@ def runs(folder: Path, action: str, keys: tuple[str, ...], damaged: bool) -> Non
     if action == "list":
         if keys or damaged:
             raise PlanError("`list` takes no keys: it lists all rounds.")
-        _options.show(tuple(_listing(list(store.entries()))))
+        show(tuple(_listing(list(store.entries()))))
     elif action == "show":
         for key in map(store.find, keys):
             entry = store.entry(key)

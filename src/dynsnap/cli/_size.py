@@ -7,6 +7,7 @@ import click
 
 from dynsnap import report, study
 from dynsnap.cli import _options as options
+from dynsnap.cli._outputs import STDOUT, as_json, claim_outputs, deliver, kept_in, show
 from dynsnap.cli._stored import StoredRounds, truth_of
 from dynsnap.ensemble import COMBINATIONS, Combination, Method
 from dynsnap.errors import FileError, PlanError
@@ -95,7 +96,7 @@ def size(
         dynsnap size runs/mine --method extbagging --at 5,10,20 --tolerance 0.002
         dynsnap size runs/mine --at 100 --extrapolate --json size.json
     """
-    options.claim_outputs(options.kept_in(folder), {"--json": json_to, "--markdown": markdown_to})
+    claim_outputs(kept_in(folder), {"--json": json_to, "--markdown": markdown_to})
     sizes = _sizes(at)
     if not (folder / "study.toml").is_file():
         raise FileError(
@@ -127,10 +128,10 @@ def size(
     title = f"{plan.name}: {method.name}, {combination.replace('_', ' ')}"
     told = report.size_report(found, title=title, notes=notes)
     plain = {"study": plan.name, "method": method.name, **found.to_json(), "notes": notes}
-    options.deliver(json_to, lambda: options.as_json(plain))
-    options.deliver(markdown_to, lambda: report.markdown(told))
-    if not quiet and options.STDOUT not in (json_to, markdown_to):
-        options.show(told)
+    deliver(json_to, lambda: as_json(plain))
+    deliver(markdown_to, lambda: report.markdown(told))
+    if not quiet and STDOUT not in (json_to, markdown_to):
+        show(told)
 
 
 def _sizes(text: str | None) -> list[int] | None:

@@ -8,6 +8,8 @@ import numpy as np
 
 from dynsnap import predictions
 from dynsnap.cli import _options
+from dynsnap.cli._generations import refuse_run_folder
+from dynsnap.cli._outputs import claim_outputs
 from dynsnap.predictions import MARGIN, ColumnNames, Predictions
 
 
@@ -40,9 +42,9 @@ def stand(
         dynsnap stand monday.parquet tuesday.parquet -o deployed.parquet
         dynsnap compare monday.parquet deployed.parquet
     """
-    _options.claim_outputs([old_file, new_file], {"--output": output})
+    claim_outputs([old_file, new_file], {"--output": output})
     for file in (old_file, new_file):
-        _options.refuse_run_folder(Path(file))
+        refuse_run_folder(Path(file))
     old, new = (predictions.read(file, columns=columns) for file in (old_file, new_file))
     made = predictions.stand(old, new, margin=margin)
     names = predictions.names_of_files([Path(old_file), Path(new_file), output])
