@@ -159,7 +159,8 @@ def test_one_member_is_one_clear_line(run):
 
 def test_no_rounds_is_one_clear_line(copy):
     shutil.rmtree(copy / "rounds")
-    assert "no rounds of dynsnap-cyc" in refused("size", copy, code=3)
+    said = refused("size", copy, code=3)
+    assert "holds no rounds of training: published results come without them." in said
 
 
 @pytest.mark.parametrize(

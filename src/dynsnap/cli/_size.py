@@ -108,6 +108,11 @@ def size(
     stored = StoredRounds(folder, study.trained_as(plan))
     if stored.damaged and not stored.sound:
         raise FileError(f"All rounds in {folder} are damaged. Run the study again to train them.")
+    if not stored.sound:
+        raise FileError(
+            f"{folder} holds no rounds of training: published results come without them. Give the "
+            "folder of the run, or run the study."
+        )
     truth = truth_of(folder)
     found = study.estimate_sizes(
         study.stored_members(

@@ -249,6 +249,20 @@ def test_a_study_that_lacks_rounds_says_so_and_counts_the_replicates_that_are_th
     assert "3 replicates (1 of singlebase, 1 of extbagging, " in text
 
 
+def test_with_many_classes_the_likeliest_few_of_variants_are_told():
+    many = [
+        dataclasses.replace(row, metric="top_5_accuracy", value=0.987)
+        for row in findings().rows
+        if row.metric == "accuracy"
+    ]
+    made = dataclasses.replace(findings(), rows=[*findings().rows, *many])
+    html = study_page(made).html
+    table = html[html.index('id="ablations-top-table"') :]
+    table = table[: table.index("</table>")]
+    assert "no-schedule&lt;b&gt;" in table and "98.70" in table and ">MV<" not in table
+    assert "ablations-top-table" not in study_page(findings()).html
+
+
 def test_every_metric_of_every_method_is_on_the_page():
     html = study_page(findings()).html
     table = html[html.index('id="everything-table"') :]

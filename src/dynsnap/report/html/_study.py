@@ -15,6 +15,7 @@ from dynsnap.report.html._looks import Looks
 from dynsnap.report.html._page import Page, bounded, page
 from dynsnap.report.html._parts import INTERVAL, Entry, Head, Listing, Section, listing
 from dynsnap.report.html._study_figures import Curve, cost, curves, sweeps
+from dynsnap.report.html._study_run import how_it_was_run
 from dynsnap.report.html._study_table import (
     CASES,
     SCORES,
@@ -27,15 +28,8 @@ from dynsnap.report.html._study_table import (
 from dynsnap.study import FRESH, Row, SweepRow
 from dynsnap.theory import Audit
 
-_FILE = 8000  # letters of the study file
 _METRICS = 2400  # rows of the table of all metrics, where there is room
 _ROOM = 60  # rows of other tables from which on there is
-_FACTS = {
-    "generations": "rows of each generation",
-    "rounds_trained_last": "rounds trained by the last run",
-    "wall_seconds_last": "seconds of the last run",
-}
-_NAMED = 4  # classes with equally many training rows that are named; of more their number is told
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,7 +138,7 @@ def _sections(study: StudyFindings, rows: int) -> Iterator[Section]:
         yield _closer(study.closer, rows)
     yield _everything(study.rows, rows)
     if study.about or study.file:
-        yield _run(study)
+        yield how_it_was_run(study.about, study.file)
     if study.notes:
         said = [element("li", clipped(note, 400)) for note in study.notes]
         yield Section(name="notes", title="Notes", body=[element("ul", said, class_="plain")])
@@ -179,12 +173,17 @@ def _methods(rows: Sequence[Row]) -> Section:
 
 def _ablations(rows: Sequence[Row]) -> Section:
     beside = [row for row in rows if is_ablation(row.method) or row.method == FRESH]
+    body = [by_method("ablations-table", "Ablations and variants", beside)]
+    if any(row.metric == "top_5_accuracy" for row in beside):  # there are many classes
+        scored = [row for row in beside if row.combination.endswith("average")]
+        caption = "Their two and five likeliest classes"
+        body.append(by_method("ablations-top-table", caption, scored, TOP, short=True))
     return Section(
         name="ablations",
         title="Ablations and variants",
         short="Ablations",
         lead=f"With an idea taken away, changed or added, beside {FRESH} itself.",
-        body=[by_method("ablations-table", "Ablations and variants", beside)],
+        body=body,
     )
 
 
@@ -246,53 +245,3 @@ def _everything(rows: Sequence[Row], most: int) -> Section:
             )
         ],
     )
-
-
-def _run(study: StudyFindings) -> Section:
-    facts = list(_facts(study.about))
-    body = []
-    if facts:
-        body.append(
-            listing(
-                Listing(
-                    name="run-table",
-                    caption="Software, hardware, time",
-                    heads=(Head("what"), Head("which")),
-                    rows=[[Entry(name), Entry(value, tone="text")] for name, value in facts],
-                    sortable=False,
-                )
-            )
-        )
-    if study.file:
-        said = element("pre", element("code", clipped(study.file, _FILE)), tabindex="0")
-        body.append(element("details", element("summary", "The study file"), said))
-    return Section(name="run", title="How it was run", short="Run", body=body)
-
-
-def _facts(about: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """What is known of a run, one fact a line."""
-    for name, value in about.items():
-        word = _FACTS.get(name, name.replace("_", " "))
-        if name == "training_rows" and isinstance(value, Mapping):
-            alike: dict[str, list[str]] = {}  # a hundred lines would hide all others
-            for key, rows in value.items():
-                alike.setdefault(_listed(rows), []).append(str(key))
-            for said, classes in alike.items():
-                many = len(classes) > _NAMED
-                who = f"each of {len(classes)} classes" if many else ", ".join(classes)
-                yield f"{word} of {who}", said
-        elif isinstance(value, Mapping):
-            yield from _facts({key: each for key, each in value.items() if key != "dynsnap"})
-        elif isinstance(value, list):
-            yield word, _listed(value)
-        elif isinstance(value, float):
-            yield word, f"{value:,.1f}"
-        elif isinstance(value, int):
-            yield word, f"{value:,}"
-        else:
-            yield word, str(value)
-
-
-def _listed(values: Any) -> str:
-    each = values if isinstance(values, list) else [values]
-    return ", ".join(f"{one:,}" if isinstance(one, int) else str(one) for one in each)
