@@ -4,21 +4,19 @@ import os
 from pathlib import Path
 from typing import Any
 
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from dynsnap._types import AnyArray
-from dynsnap.ensemble import Combination
 from dynsnap.estimator import _file, _inputs
-from dynsnap.estimator._backends import TORCH_SETTINGS, allows_nan
-from dynsnap.estimator._fitted import Fitted
-from dynsnap.estimator._predicting import FittedEnsemble
+from dynsnap.estimator._backends import allows_nan
+from dynsnap.estimator._configured import ConfiguredEnsemble
 from dynsnap.estimator._student import student
 from dynsnap.estimator._succession import check_can_train, data_so_far, successor
 from dynsnap.estimator._training import train
 
 
-class DynSnapClassifier(FittedEnsemble, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class DynSnapClassifier(ClassifierMixin, ConfiguredEnsemble):  # type: ignore[misc]
     """An ensemble by one of the paper's six methods, around any classifier.
 
     Args:
@@ -75,61 +73,6 @@ class DynSnapClassifier(FittedEnsemble, ClassifierMixin, BaseEstimator):  # type
         array([0, 0])
     """
 
-    def __init__(
-        self,
-        model: Any,
-        *,
-        method: str = "dynsnap-cyc",
-        members: int | str = 20,
-        snapshots: int = 10,
-        epochs: int = 200,
-        combination: Combination = "average",
-        beta: float | str = "mean",
-        validation: float = 0.1,
-        dropout: float = 0.1,
-        tolerance: float | None = None,
-        most_rounds: int | None = None,
-        carry: float = 0.75,
-        lag: float = 0.05,
-        untouched: float = 0.1,
-        batch_size: int = 128,
-        learning_rate: float = 1e-3,
-        optimizer: Any = None,
-        loss: Any = None,
-        augment: Any = None,
-        prepare: Any = "auto",
-        device: str = "auto",
-        precision: str = "auto",
-        random_state: Any = None,
-        keep_data: bool = True,
-        monitor: Any = None,
-    ) -> None:
-        self.model = model
-        self.method = method
-        self.members = members
-        self.snapshots = snapshots
-        self.epochs = epochs
-        self.combination = combination
-        self.beta = beta
-        self.validation = validation
-        self.dropout = dropout
-        self.tolerance = tolerance
-        self.most_rounds = most_rounds
-        self.carry = carry
-        self.lag = lag
-        self.untouched = untouched
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.optimizer = optimizer
-        self.loss = loss
-        self.augment = augment
-        self.prepare = prepare
-        self.device = device
-        self.precision = precision
-        self.random_state = random_state
-        self.keep_data = keep_data
-        self.monitor = monitor
-
     # --- fitting ----------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any) -> "DynSnapClassifier":  # noqa: N803
@@ -141,7 +84,7 @@ class DynSnapClassifier(FittedEnsemble, ClassifierMixin, BaseEstimator):  # type
             y: Class labels, numbers or texts.
         """
         self._allow_nan = allows_nan(self.model)
-        self._lost: tuple[str, ...] = ()
+        self._lost = ()
         inputs = self._features(X, reset=True)
         return self._learn(inputs, _inputs.targets(y, len(inputs)), before=None)
 
@@ -219,16 +162,6 @@ class DynSnapClassifier(FittedEnsemble, ClassifierMixin, BaseEstimator):  # type
         made, classes = train(self, inputs, labels, before=before)
         return self._become(made, classes, data=(inputs, labels) if self.keep_data else None)
 
-    def _become(
-        self, made: Fitted, classes: AnyArray, *, data: tuple[AnyArray, AnyArray] | None
-    ) -> "DynSnapClassifier":
-        self.classes_ = classes
-        self._fitted = made
-        self._data = data
-        self._score_members = None
-        self._open()  # now, because predicting must leave an estimator as it was
-        return self
-
     # --- keeping ----------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -253,21 +186,3 @@ class DynSnapClassifier(FittedEnsemble, ClassifierMixin, BaseEstimator):  # type
                 such as an `optimizer` of your own.
         """
         return _file.read(Path(path), cls, model, settings)
-
-    def __getstate__(self) -> dict[str, Any]:
-        # Modules and boosters that were opened to predict are opened again where they are needed.
-        state: dict[str, Any] = super().__getstate__()
-        return state | {"_score_members": None} if "_score_members" in state else state
-
-    # --- helpers ----------------------------------------------------------------------------
-
-    def _features(self, inputs: Any, *, reset: bool) -> AnyArray:
-        return _inputs.features(self, inputs, reset=reset, allow_nan=self._allow_nan)
-
-    def _torch_settings(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in TORCH_SETTINGS}
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = allows_nan(self.model)
-        return tags

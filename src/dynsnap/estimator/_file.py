@@ -3,23 +3,21 @@
 import dataclasses
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from dynsnap.errors import DynSnapError, FileError, InputError, PlanError, did_you_mean
 from dynsnap.estimator._backends import backend_of
+from dynsnap.estimator._configured import ConfiguredEnsemble, Estimator
 from dynsnap.estimator._fitted import Fitted, Member
 from dynsnap.store import SavedEnsemble, environment, load_ensemble, save_ensemble
-
-if TYPE_CHECKING:
-    from dynsnap.estimator._classifier import DynSnapClassifier
 
 # What the ensemble file has a place of its own for; the rest of `Fitted` goes beside it.
 _OWN_PLACE = ("learners", "members", "generation")
 
 
-def write(path: Path, estimator: "DynSnapClassifier") -> None:
+def write(path: Path, estimator: ConfiguredEnsemble) -> None:
     """Write a fitted estimator, or leave things as they were."""
     made: Fitted = estimator._fitted
     settings, lost = _settings(estimator)
@@ -55,9 +53,7 @@ def write(path: Path, estimator: "DynSnapClassifier") -> None:
     )
 
 
-def read(
-    path: Path, kind: "type[DynSnapClassifier]", model: Any, settings: dict[str, Any]
-) -> "DynSnapClassifier":
+def read(path: Path, kind: type[Estimator], model: Any, settings: dict[str, Any]) -> Estimator:
     """Read a fitted estimator, and make sure that it can predict."""
     names = kind(None).get_params(deep=False)
     for name in settings:
@@ -108,7 +104,7 @@ def read(
         raise type(error)(f"{path}: {error}") from error
 
 
-def _settings(estimator: "DynSnapClassifier") -> tuple[dict[str, Any], list[str]]:
+def _settings(estimator: ConfiguredEnsemble) -> tuple[dict[str, Any], list[str]]:
     """The parameters that JSON can hold, and the names of the others that matter to training."""
     settings: dict[str, Any] = {}
     lost: list[str] = []

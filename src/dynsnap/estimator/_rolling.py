@@ -2,7 +2,6 @@
 
 import dataclasses
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,15 +10,13 @@ from dynsnap.ensemble import Rolling, best, judged
 from dynsnap.errors import InputError
 from dynsnap.estimator._backends import Backend
 from dynsnap.estimator._fitted import Fitted
-
-if TYPE_CHECKING:
-    from dynsnap.estimator._predicting import FittedEnsemble
+from dynsnap.estimator._predicting import FittedEnsemble
 
 
 def roll(
     rolling: Rolling,
     size: int,
-    before: "FittedEnsemble",
+    before: FittedEnsemble,
     *,
     inputs: AnyArray,
     truth: Labels,
@@ -50,7 +47,7 @@ def roll(
     return _joined(old, kept.tolist(), accuracy, new, classes=len(classes))
 
 
-def check_can_be_carried(before: "FittedEnsemble", *, backend: Backend, untouched: float) -> None:
+def check_can_be_carried(before: FittedEnsemble, *, backend: Backend, untouched: float) -> None:
     """Raise unless members of an estimator can be carried over into one with these settings."""
     made = before._found()
     if made.backend != backend:
@@ -71,7 +68,7 @@ def check_can_be_carried(before: "FittedEnsemble", *, backend: Backend, untouche
         )
 
 
-def _places(before: "FittedEnsemble", classes: AnyArray) -> tuple[int, ...]:
+def _places(before: FittedEnsemble, classes: AnyArray) -> tuple[int, ...]:
     """Where the classes of the estimator before are among all classes by now."""
     place = {label: position for position, label in enumerate(classes.tolist())}
     for label in before.classes_.tolist():
@@ -83,7 +80,7 @@ def _places(before: "FittedEnsemble", classes: AnyArray) -> tuple[int, ...]:
     return tuple(place[label] for label in before.classes_.tolist())
 
 
-def _widened(before: "FittedEnsemble", classes: AnyArray) -> Fitted:
+def _widened(before: FittedEnsemble, classes: AnyArray) -> Fitted:
     """The ensemble before, its columns counted among all classes by now."""
     old, places = before._found(), _places(before, classes)
     columns = old.learned or (tuple(range(len(before.classes_))),) * len(old.learners)

@@ -1,7 +1,5 @@
 """One network of a fitted ensemble: a student that learns to say what the ensemble says."""
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from dynsnap import seeds
@@ -20,22 +18,20 @@ from dynsnap.ensemble import (
 )
 from dynsnap.errors import InputError, PlanError
 from dynsnap.estimator._backends import backend_of, trainer
+from dynsnap.estimator._configured import ConfiguredEnsemble
 from dynsnap.estimator._fitted import Fitted, fitted
 from dynsnap.estimator._inputs import encoded, pooled
 
-if TYPE_CHECKING:
-    from dynsnap.estimator._classifier import DynSnapClassifier
-
 
 def student(
-    estimator: "DynSnapClassifier",
+    estimator: ConfiguredEnsemble,
     inputs: AnyArray,
     labels: AnyArray,
     *,
     weight: float,
     temperature: float,
     epochs: int | None,
-    previous: "DynSnapClassifier | None",
+    previous: ConfiguredEnsemble | None,
     share: float,
 ) -> Fitted:
     """One network, taught by a fitted estimator on the data that it was fitted on."""
@@ -93,7 +89,7 @@ def student(
 
 
 def _said(
-    previous: "DynSnapClassifier", inputs: AnyArray, classes: AnyArray
+    previous: ConfiguredEnsemble, inputs: AnyArray, classes: AnyArray
 ) -> tuple[Scores, Flags]:
     """What an earlier generation says, in the columns of this one, and which classes it knows."""
     known = previous.classes_.tolist()

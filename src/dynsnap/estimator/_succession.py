@@ -1,6 +1,6 @@
 """What an estimator hands on to the next that is made of it: settings, kind of inputs, data."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
@@ -8,24 +8,22 @@ from sklearn.utils.validation import check_is_fitted
 from dynsnap._types import AnyArray
 from dynsnap.errors import InputError
 from dynsnap.estimator import _inputs
-
-if TYPE_CHECKING:
-    from dynsnap.estimator._classifier import DynSnapClassifier
+from dynsnap.estimator._configured import ConfiguredEnsemble, Estimator
 
 # What fitting has noted about inputs, and loading about settings.
 _NOTED = ("n_features_in_", "feature_names_in_", "_shape", "_allow_nan", "_lost")
 
 
-def successor(estimator: "DynSnapClassifier") -> "DynSnapClassifier":
+def successor(estimator: Estimator) -> Estimator:
     """An estimator for the same inputs with the same settings, yet to be fitted."""
-    fresh: DynSnapClassifier = clone(estimator)
+    fresh: Estimator = clone(estimator)
     for name in _NOTED:
         if hasattr(estimator, name):
             setattr(fresh, name, getattr(estimator, name))
     return fresh
 
 
-def check_can_train(estimator: "DynSnapClassifier", what: str) -> None:
+def check_can_train(estimator: ConfiguredEnsemble, what: str) -> None:
     """Raise unless an estimator is fitted, and has all that it was trained with."""
     check_is_fitted(estimator)
     if estimator._lost:
@@ -37,7 +35,7 @@ def check_can_train(estimator: "DynSnapClassifier", what: str) -> None:
 
 
 def data_so_far(
-    estimator: "DynSnapClassifier", given: tuple[Any, Any] | None, how: str
+    estimator: ConfiguredEnsemble, given: tuple[Any, Any] | None, how: str
 ) -> tuple[AnyArray, AnyArray]:
     """All data so far: what was given, or what an estimator holds."""
     if given is not None:

@@ -1,7 +1,7 @@
 """One generation of an estimator: from checked inputs to an ensemble."""
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -11,22 +11,20 @@ from dynsnap.data import Stream, untouched_rows
 from dynsnap.ensemble import Method, Rolling, RoundsInMemory, Size, grow_rounds, members, method
 from dynsnap.errors import InputError, PlanError
 from dynsnap.estimator._backends import backend_of, trainer
+from dynsnap.estimator._configured import ConfiguredEnsemble
 from dynsnap.estimator._fitted import Fitted, fitted
 from dynsnap.estimator._inputs import encoded, pooled
 from dynsnap.estimator._rolling import check_can_be_carried, roll
-
-if TYPE_CHECKING:
-    from dynsnap.estimator._classifier import DynSnapClassifier
 
 _MOST_ASIDE = 1000  # rows: beyond, more of them would settle little and be missed in training
 
 
 def train(
-    estimator: "DynSnapClassifier",
+    estimator: ConfiguredEnsemble,
     inputs: AnyArray,
     labels: AnyArray,
     *,
-    before: "DynSnapClassifier | None",
+    before: ConfiguredEnsemble | None,
 ) -> tuple[Fitted, AnyArray]:
     """The ensemble that an estimator's settings make of this data, and its classes."""
     if not 0 < estimator.validation < 1:
@@ -98,7 +96,7 @@ def _accuracy(scores: MemberScores, truth: Labels) -> Accuracies:
     return found
 
 
-def _method(estimator: "DynSnapClassifier") -> Method:
+def _method(estimator: ConfiguredEnsemble) -> Method:
     # One snapshot is all that these take of a round, and all that most classifiers have.
     one = estimator.method in ("singlebase", "extbagging")
     plan = method(

@@ -1,0 +1,108 @@
+"""An estimator with its settings and what it has become: what training, teaching and files need."""
+
+from typing import Any, Self, TypeVar
+
+from sklearn.base import BaseEstimator
+
+from dynsnap._types import AnyArray
+from dynsnap.ensemble import Combination
+from dynsnap.estimator import _inputs
+from dynsnap.estimator._backends import TORCH_SETTINGS, allows_nan
+from dynsnap.estimator._fitted import Fitted
+from dynsnap.estimator._predicting import FittedEnsemble
+
+
+class ConfiguredEnsemble(FittedEnsemble, BaseEstimator):  # type: ignore[misc]
+    """An estimator that can be set up, and become an ensemble: `DynSnapClassifier` trains it.
+
+    Its parameters are explained there.
+    """
+
+    _allow_nan: bool
+    _data: tuple[AnyArray, AnyArray] | None
+    _lost: tuple[str, ...]
+    _shape: tuple[int, ...] | None
+
+    def __init__(
+        self,
+        model: Any,
+        *,
+        method: str = "dynsnap-cyc",
+        members: int | str = 20,
+        snapshots: int = 10,
+        epochs: int = 200,
+        combination: Combination = "average",
+        beta: float | str = "mean",
+        validation: float = 0.1,
+        dropout: float = 0.1,
+        tolerance: float | None = None,
+        most_rounds: int | None = None,
+        carry: float = 0.75,
+        lag: float = 0.05,
+        untouched: float = 0.1,
+        batch_size: int = 128,
+        learning_rate: float = 1e-3,
+        optimizer: Any = None,
+        loss: Any = None,
+        augment: Any = None,
+        prepare: Any = "auto",
+        device: str = "auto",
+        precision: str = "auto",
+        random_state: Any = None,
+        keep_data: bool = True,
+        monitor: Any = None,
+    ) -> None:
+        self.model = model
+        self.method = method
+        self.members = members
+        self.snapshots = snapshots
+        self.epochs = epochs
+        self.combination = combination
+        self.beta = beta
+        self.validation = validation
+        self.dropout = dropout
+        self.tolerance = tolerance
+        self.most_rounds = most_rounds
+        self.carry = carry
+        self.lag = lag
+        self.untouched = untouched
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.optimizer = optimizer
+        self.loss = loss
+        self.augment = augment
+        self.prepare = prepare
+        self.device = device
+        self.precision = precision
+        self.random_state = random_state
+        self.keep_data = keep_data
+        self.monitor = monitor
+
+    def _become(
+        self, made: Fitted, classes: AnyArray, *, data: tuple[AnyArray, AnyArray] | None
+    ) -> Self:
+        self.classes_ = classes
+        self._fitted = made
+        self._data = data
+        self._score_members = None
+        self._open()  # now, because predicting must leave an estimator as it was
+        return self
+
+    def _features(self, inputs: Any, *, reset: bool) -> AnyArray:
+        return _inputs.features(self, inputs, reset=reset, allow_nan=self._allow_nan)
+
+    def _torch_settings(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in TORCH_SETTINGS}
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Modules and boosters that were opened to predict are opened again where they are needed.
+        state: dict[str, Any] = super().__getstate__()
+        return state | {"_score_members": None} if "_score_members" in state else state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = allows_nan(self.model)
+        return tags
+
+
+Estimator = TypeVar("Estimator", bound=ConfiguredEnsemble)
