@@ -6,8 +6,7 @@ from sklearn.base import BaseEstimator
 
 from dynsnap._types import AnyArray
 from dynsnap.ensemble import Combination
-from dynsnap.estimator import _inputs
-from dynsnap.estimator._backends import TORCH_SETTINGS, allows_nan
+from dynsnap.estimator._backends import allows_nan
 from dynsnap.estimator._fitted import Fitted
 from dynsnap.estimator._predicting import FittedEnsemble
 
@@ -18,7 +17,6 @@ class ConfiguredEnsemble(FittedEnsemble, BaseEstimator):  # type: ignore[misc]
     Its parameters are explained there.
     """
 
-    _allow_nan: bool
     _data: tuple[AnyArray, AnyArray] | None
     _lost: tuple[str, ...]
     _shape: tuple[int, ...] | None
@@ -87,12 +85,6 @@ class ConfiguredEnsemble(FittedEnsemble, BaseEstimator):  # type: ignore[misc]
         self._score_members = None
         self._open()  # now, because predicting must leave an estimator as it was
         return self
-
-    def _features(self, inputs: Any, *, reset: bool) -> AnyArray:
-        return _inputs.features(self, inputs, reset=reset, allow_nan=self._allow_nan)
-
-    def _torch_settings(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in TORCH_SETTINGS}
 
     def __getstate__(self) -> dict[str, Any]:
         # Modules and boosters that were opened to predict are opened again where they are needed.

@@ -1,6 +1,6 @@
 """What a fitted estimator knows and says."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 from dynsnap._types import Accuracies, AnyArray, Floats
 from dynsnap.ensemble import Combination, combine
 from dynsnap.estimator import _inputs
-from dynsnap.estimator._backends import ScoreMembers, scoring
+from dynsnap.estimator._backends import TORCH_SETTINGS, ScoreMembers, scoring
 from dynsnap.estimator._fitted import Fitted, Member
 from dynsnap.predictions import Predictions
 
@@ -22,6 +22,7 @@ class FittedEnsemble:
     model: Any
     combination: Combination
     classes_: AnyArray
+    _allow_nan: bool
     _fitted: Fitted
     _score_members: ScoreMembers | None
 
@@ -131,10 +132,10 @@ class FittedEnsemble:
         return self._score_members
 
     def _features(self, inputs: Any, *, reset: bool) -> AnyArray:
-        raise NotImplementedError
+        return _inputs.features(self, inputs, reset=reset, allow_nan=self._allow_nan)
 
-    def _torch_settings(self) -> Mapping[str, Any]:
-        raise NotImplementedError
+    def _torch_settings(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in TORCH_SETTINGS}
 
 
 def _parts(inputs: AnyArray, width: int) -> list[AnyArray]:
