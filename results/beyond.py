@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-from dynsnap.study import Row, Standing, frontier, read_table
+from dynsnap.study import Row, Standing, frontier, read_sweeps, read_table
 
 RESULTS = Path(__file__).parent
 PAGE = RESULTS.parent / "docs" / "beyond.md"
@@ -150,11 +150,9 @@ def swept_lines(varied: str, studies: str, *, costs: bool = False) -> Iterator[s
         yield "|---" * len(heads) + "|"
     for study, path in paths.items():
         points: dict[str, dict[str, Row]] = {}
-        with path.open(newline="") as file:
-            places = [(row["over"], row["point"]) for row in csv.DictReader(file)]
-        for (over, point), row in zip(places, read_table(path), strict=True):
-            if over == varied:  # a study may vary more
-                points.setdefault(point, {})[row.metric] = row
+        for one in read_sweeps(path):
+            if one.over == varied:  # a study may vary more
+                points.setdefault(one.point, {})[one.row.metric] = one.row
         for point, rows in points.items():
             cells = [_percent(rows[metric]) for metric in metrics]
             cells += [f"{rows['accuracy'].cost:.1f}"] if costs else []

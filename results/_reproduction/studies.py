@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dynsnap.study import Row, StudyPlan, read_study, read_table
+from dynsnap.study import Row, StudyPlan, read_study, read_sweeps, read_table
 
 MAIN = {"accuracy": "ACC", "consistency": "CON", "correct_consistency": "ACC-CON"}
 METHODS = ("singlebase", "extbagging", "mcdropout", "snapshot", "dynsnap-cyc", "dynsnap-step")
@@ -125,13 +125,10 @@ def plan_of(folder: Path) -> StudyPlan | None:
 
 def sweeps_of(path: Path) -> dict[str, dict[tuple[str, str], dict[str, Row]]]:
     """Sweep, (setting, point) and metric to the row."""
-    rows = read_table(path)
-    with path.open(newline="", encoding="utf-8") as file:
-        lines = list(csv.DictReader(file))
     found: dict[str, dict[tuple[str, str], dict[str, Row]]] = {}
-    for line, row in zip(lines, rows, strict=True):
-        points = found.setdefault(line["sweep"], {})
-        points.setdefault((line["over"], line["point"]), {})[row.metric] = row
+    for one in read_sweeps(path):
+        points = found.setdefault(one.sweep, {})
+        points.setdefault((one.over, one.point), {})[one.row.metric] = one.row
     return found
 
 

@@ -2,13 +2,13 @@
 
 # ruff: noqa: E501  the page's own sentences are as long as those of other pages
 
-import csv
 import json
 import statistics
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from _reproduction.studies import MAIN, METHODS, NOT_RUN, Found, Study, ours_of, percent, plan_of
+from dynsnap.study import read_replicates
 
 COMBINATIONS = {
     "majority": "MV",
@@ -94,13 +94,8 @@ def _provenance(folder: Path, found: Found | None) -> Iterator[str]:
 
 def _replicates(folder: Path, usual: int) -> str:
     """How many replicates there are, and of which methods there are more."""
-    path = folder / "replicates.csv"
-    known: dict[str, set[str]] = {}
-    if path.is_file():
-        with path.open(newline="", encoding="utf-8") as file:
-            for line in csv.DictReader(file):
-                known.setdefault(line["method"], set()).add(line["replicate"])
-    more = [f", {len(own)} of {method}" for method, own in known.items() if len(own) > usual]
+    known = read_replicates(folder / "replicates.csv")
+    more = [f", {often} of {method}" for method, often in known.items() if often > usual]
     words = f"{usual} replicate{'s' if usual > 1 else ''}"
     return f"{words} of each method{''.join(more)}" if more else words
 

@@ -1,9 +1,9 @@
 """`dynsnap report`: a finished study as tables in the terminal, and as one page."""
 
-import csv
 import dataclasses
-from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 import click
 
@@ -25,6 +25,8 @@ from dynsnap.cli._training import Training
 from dynsnap.errors import DynSnapError, FileError
 from dynsnap.report.html import StudyFindings
 from dynsnap.study import Row, SweepRow
+
+Read = TypeVar("Read", Row, SweepRow)
 
 
 @click.command("report")
@@ -94,7 +96,7 @@ def findings(
         plan = study.read_study(folder / "study.toml")
         replicates = {one.name: plan.replicates_of(one) for one in plan.methods}
         if missing:  # so there may be fewer than asked for
-            there = _replicates(folder / "replicates.csv")
+            there = study.read_replicates(folder / "replicates.csv")
             replicates = {name: there.get(name, 1) for name in replicates}
         training = Training.of(folder, plan)
         if not training.curves:
@@ -130,15 +132,6 @@ def _with_spread(rows: list[Row], path: Path) -> list[Row]:
     ]
 
 
-def _replicates(path: Path) -> dict[str, int]:
-    """How many replicates of each method were measured; none where there is but one of each."""
-    if not path.is_file():
-        return {}
-    with path.open(newline="", encoding="utf-8") as file:
-        found = {(cells["method"], cells["replicate"]) for cells in csv.DictReader(file)}
-    return Counter(method for method, _ in found)
-
-
 def _text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
@@ -147,22 +140,18 @@ def _text(path: Path) -> str:
 
 
 def _table(path: Path) -> list[Row]:
+    return _read(path, study.read_table)
+
+
+def _sweeps(path: Path) -> list[SweepRow]:
+    return _read(path, study.read_sweeps) if path.is_file() else []
+
+
+def _read(path: Path, reader: Callable[[Path], list[Read]]) -> list[Read]:
     try:
-        rows = study.read_table(path)
+        rows = reader(path)
     except (OSError, KeyError, TypeError, ValueError) as error:
         raise FileError(f"{path} is damaged ({error}). Run the study again.") from error
     if not rows:
         raise FileError(f"{path} has no rows. Run the study again.")
     return rows
-
-
-def _sweeps(path: Path) -> list[SweepRow]:
-    if not path.is_file():
-        return []
-    rows = _table(path)
-    with path.open(newline="", encoding="utf-8") as file:
-        named = list(csv.DictReader(file))
-    return [
-        SweepRow(sweep=cells["sweep"], over=cells["over"], point=cells["point"], row=row)
-        for cells, row in zip(named, rows, strict=True)
-    ]

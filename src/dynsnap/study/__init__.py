@@ -11,7 +11,16 @@ from dynsnap.study._publish import check_finished, publish
 from dynsnap.study._run import StudyResult, run
 from dynsnap.study._sections import Section
 from dynsnap.study._stream import growth_of, open_stream
-from dynsnap.study._table import NEVER_RETRAIN, NOISE_FLOOR, Row, SweepRow, averaged, read_table
+from dynsnap.study._table import (
+    NEVER_RETRAIN,
+    NOISE_FLOOR,
+    Row,
+    SweepRow,
+    averaged,
+    read_replicates,
+    read_sweeps,
+    read_table,
+)
 from dynsnap.study._train import TrainedEnsemble, check_generations, train_ensembles
 from dynsnap.study._variants import Defaults, Sweep
 from dynsnap.study._waves import Ledger
@@ -86,7 +95,9 @@ __all__ = [
     "open_stream",
     "outlook",
     "publish",
+    "read_replicates",
     "read_study",
+    "read_sweeps",
     "read_table",
     "run",
     "shown_ids",

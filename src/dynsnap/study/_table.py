@@ -4,6 +4,7 @@ import csv
 import io
 import math
 import statistics
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -167,23 +168,47 @@ def write_rows(path: Path, rows: Sequence[Row], **more: Sequence[Any]) -> None:
 
 def read_table(path: Path) -> list[Row]:
     """Rows as `write_rows` has written them."""
-    number: Callable[[str], float | None] = lambda cell: float(cell) if cell else None  # noqa: E731
+    return [_row(cells) for cells in _cells(path)]
+
+
+def read_sweeps(path: Path) -> list[SweepRow]:
+    """Every point of every sweep, from `sweeps.csv`."""
+    return [
+        SweepRow(sweep=cells["sweep"], over=cells["over"], point=cells["point"], row=_row(cells))
+        for cells in _cells(path)
+    ]
+
+
+def read_replicates(path: Path) -> dict[str, int]:
+    """How many replicates of each method `replicates.csv` has.
+
+    There is no such file where every method has one.
+    """
+    if not path.is_file():
+        return {}
+    found = dict.fromkeys((cells["method"], cells["replicate"]) for cells in _cells(path))
+    return dict(Counter(method for method, _ in found))
+
+
+def _cells(path: Path) -> list[dict[str, str]]:
     with path.open(newline="", encoding="utf-8") as file:
-        return [
-            Row(
-                method=cells["method"],
-                combination=cells["combination"],
-                metric=cells["metric"],
-                value=float(cells["value"]),
-                low=number(cells["low"]),
-                high=number(cells["high"]),
-                cost=float(cells["cost"]),
-                # Tables of older versions have neither.
-                seconds=number(cells.get("seconds") or ""),
-                spread=number(cells.get("spread") or ""),
-            )
-            for cells in csv.DictReader(file)
-        ]
+        return list(csv.DictReader(file))
+
+
+def _row(cells: Mapping[str, str]) -> Row:
+    number: Callable[[str], float | None] = lambda cell: float(cell) if cell else None  # noqa: E731
+    return Row(
+        method=cells["method"],
+        combination=cells["combination"],
+        metric=cells["metric"],
+        value=float(cells["value"]),
+        low=number(cells["low"]),
+        high=number(cells["high"]),
+        cost=float(cells["cost"]),
+        # Tables of older versions have neither.
+        seconds=number(cells.get("seconds") or ""),
+        spread=number(cells.get("spread") or ""),
+    )
 
 
 def _noise_floor_rows(
