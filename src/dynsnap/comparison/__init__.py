@@ -18,6 +18,7 @@ from dynsnap.comparison._results import (
     RestlessInput,
     TransitionCounts,
 )
+from dynsnap.comparison._worst import worst_first
 
 __all__ = [
     "SCHEMA",
@@ -41,5 +42,6 @@ __all__ = [
     "flips",
     "measure_apart",
     "to_json",
+    "worst_first",
     "write_flips",
 ]

@@ -3,7 +3,14 @@
 import math
 from collections.abc import Collection, Iterator, Sequence
 
-from dynsnap.comparison import Comparison, Estimates, Flow, GroupResult, PairResult
+from dynsnap.comparison import (
+    Comparison,
+    Estimates,
+    Flow,
+    GroupResult,
+    PairResult,
+    worst_first,
+)
 from dynsnap.metrics import metric
 from dynsnap.report._blocks import (
     CASES,
@@ -36,7 +43,7 @@ def breakdowns(
     """
     if (groups := _of(pair, "class")) and "class" in by:
         yield _worst(f"Classes{where}, worst first", groups, limit, comparison.weighted)
-    slices = sorted(_of(pair, "slice"), key=_badness) if "slice" in by else []
+    slices = worst_first(_of(pair, "slice")) if "slice" in by else []
     columns = list(dict.fromkeys(group.column for group in slices))
     for column in columns[: limit or None]:
         title = f"Slices by {column}{where}, worst first"
@@ -56,7 +63,7 @@ def _of(pair: PairResult, kind: str) -> list[GroupResult]:
 
 
 def _worst(title: str, groups: list[GroupResult], limit: int, weighted: bool) -> Table:
-    shown = sorted(groups, key=_badness)[: limit or None]
+    shown = worst_first(groups)[: limit or None]
     rest = len(groups) - len(shown)
     return _groups(title, shown, weighted, footer=f"and {count(rest)} more" if rest else "")
 
@@ -96,14 +103,6 @@ def _lost_and_gained(group: GroupResult, most: int) -> str:
         for number_of in (group.transitions.lost, group.transitions.gained)
     )
     return "▼" * lost + "▲" * gained
-
-
-def _badness(group: GroupResult) -> tuple[float, float, float]:
-    """Most lost first; without truth, least consistent first. Large groups before small ones."""
-    metrics = group.metrics
-    lost = metrics["lost"].value if "lost" in metrics else 0.0
-    consistency = metrics["consistency"].value if "consistency" in metrics else 0.0
-    return -lost, consistency, -group.weight
 
 
 def _group_name(group: GroupResult) -> str:

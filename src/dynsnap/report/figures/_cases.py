@@ -136,8 +136,12 @@ def _share(inputs: int, total: int) -> str:
 
 
 def by_class(groups: Sequence[GroupResult]) -> Figure:
-    """How many inputs of each class were lost (to the left) and gained (to the right)."""
-    shown = [(group, group.transitions) for group in groups[:_ROWS] if group.transitions]
+    """How many inputs of each class were lost (to the left) and gained (to the right).
+
+    It draws inputs, so those come first that lost most inputs; equals stay in their order.
+    """
+    known = [(group, group.transitions) for group in groups if group.transitions]
+    shown = sorted(known, key=lambda one: -one[1].lost)[:_ROWS]
     most = [max(cases.lost for _, cases in shown), max(cases.gained for _, cases in shown)]
     step, top = 24.0, 30.0
     scale = 400.0 / (sum(most) or 1)  # one for both sides: bars of one length are of one number
@@ -176,8 +180,8 @@ def by_class(groups: Sequence[GroupResult]) -> Figure:
         name="classes",
         title="Inputs lost and gained in each class",
         description=(
-            f"The {len(shown)} classes that lost most, most first. The class that lost most is "
-            f"{worst.name}: {count(cases.lost)} lost, {count(cases.gained)} gained."
+            f"The {len(shown)} classes that lost most inputs, most first. The class that lost "
+            f"most is {worst.name}: {count(cases.lost)} lost, {count(cases.gained)} gained."
         ),
         width=max(axis + most[1] * scale + 48, 420.0),
         height=bottom + (24 if rest else 8),

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from dynsnap.comparison import Comparison, Estimate, GroupResult, PairResult
+from dynsnap.comparison import Comparison, Estimate, GroupResult, PairResult, worst_first
 from dynsnap.data import TRAINING_ROWS
 from dynsnap.report._blocks import count, interval, number, p_value
 from dynsnap.report._element import Markup, clipped, element
@@ -29,15 +29,14 @@ def classes(
     learned_from: Mapping[str, int],
 ) -> Section:
     """Lost and gained in every class, and from how many rows it was learned, where known."""
-    ranked = _ranked(groups)
-    flipping = [group for group in ranked if _moved(group)]
+    ranked = worst_first(groups)
+    flipping = [group for group in groups if _moved(group)]
     drawn = (by_class(flipping),) if flipping else ()
     rare = [group for group in pair.groups if group.kind == "frequency"]
-    worst = ranked[0]
-    lead = "No class lost or gained an input."
-    if flipping and worst.transitions:
-        lost = count(worst.transitions.lost)
-        lead = f"Worst first. Most were lost of {clipped(worst.name)}: {lost} inputs."
+    lead = "No class lost an input." if flipping else "No class lost or gained an input."
+    if (cases := ranked[0].transitions) and cases.lost:
+        lost = f"{count(cases.lost)} of {count(ranked[0].inputs)} inputs of class"
+        lead = f"Largest share lost first: {lost} {clipped(ranked[0].name)}."
     body = [picture(figure) for figure in drawn]
     about = _about_classes(comparison, learned_from)
     caption = "Lost and gained in each class"
@@ -51,7 +50,7 @@ def classes(
 
 def slices(comparison: Comparison, groups: Sequence[GroupResult], rows: int) -> Section:
     """The slices, those that got worse first."""
-    ranked = sorted(groups, key=lambda group: (-_lost_share(group), *_badness(group)))
+    ranked = worst_first(groups)
     if not comparison.has_truth:
         return Section(
             name="slices",
@@ -177,7 +176,7 @@ def _by_column(
         name = f"slice-table-{place}" if place else "slice-table"
         own = [group for group in groups if group.column == column]
         caption = f"By {clipped(column, 60)}, {order}"
-        tables.append(_table(name, column, caption, own, comparison, rows, by=3))
+        tables.append(_table(name, column, caption, own, comparison, rows))
         rows -= len(own)
     return tables
 
@@ -190,7 +189,6 @@ def _table(
     comparison: Comparison,
     rows: int,
     about: Sequence[tuple[Head, Mapping[str, Entry]]] = (),
-    by: int = 2,
 ) -> Markup:
     heads = [Head(clipped(first, 40)), Head("inputs", True)]
     if comparison.has_truth:
@@ -221,7 +219,7 @@ def _table(
             caption=caption,
             heads=tuple(heads),
             rows=lines[:rows],
-            sorted_by=(by, "descending") if comparison.has_truth else None,
+            sorted_by=(3, "descending") if comparison.has_truth else None,
             search=len(lines) > 12,
             whole=len(lines),
             note=_CORRECTED if comparison.has_truth else "",
@@ -259,25 +257,6 @@ def _accuracy(group: GroupResult, which: str) -> Estimate | None:
     """What was kept and lost was right before; what was kept and gained is right now."""
     kept, other = group.metrics.get("kept"), group.metrics.get(which)
     return None if kept is None or other is None else Estimate(kept.value + other.value)
-
-
-def _ranked(groups: Sequence[GroupResult]) -> list[GroupResult]:
-    return sorted(groups, key=_badness)
-
-
-def _lost_share(group: GroupResult) -> float:
-    found = group.metrics.get("lost")
-    return 0.0 if found is None else found.value
-
-
-def _badness(group: GroupResult) -> tuple[float, float, float]:
-    cases = group.transitions
-    found = group.metrics.get("consistency")
-    return (
-        -cases.lost if cases else 0.0,
-        cases.gained if cases else 0.0,
-        1.0 if found is None else found.value,
-    )
 
 
 def _moved(group: GroupResult) -> bool:
