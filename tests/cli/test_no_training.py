@@ -113,6 +113,7 @@ def test_a_folder_without_any_whole_method_is_refused(finished, brought):
     ended = measure(finished, brought)
     assert ended.exit_code == 3
     assert "Not one method of tiny has all of its rounds" in ended.stderr
+    assert " rounds are missing, such as round 0 of generation " in ended.stderr
 
 
 def test_a_run_goes_on_with_rounds_from_elsewhere_and_trains_what_is_missing(finished, brought):

@@ -88,8 +88,7 @@ def findings(
     about = read_about(folder)
     missing = about.get("rounds_missing")
     if isinstance(missing, int) and missing:
-        lacks = "a round" if missing == 1 else f"{missing} rounds"
-        notes.append(f"The study lacks {lacks} of training: what needs them is left out.")
+        notes.append(f"{study.missing_rounds(missing)}: what needs a missing round is left out.")
     training = Training()
     replicates: dict[str, int] = {}
     try:

@@ -11,7 +11,7 @@ from dynsnap.cli._engines import EngineChoice
 from dynsnap.cli._outputs import show
 from dynsnap.cli._planned import planned
 from dynsnap.cli._progress import Watch
-from dynsnap.study import StudyPlan, StudyResult
+from dynsnap.study import StudyPlan, StudyResult, missing_rounds
 
 _NAMED = 12  # missing rounds that are named
 
@@ -92,6 +92,6 @@ def _missing(plan: StudyPlan, result: StudyResult) -> Iterator[str]:
     left_out = f"Left out: {', '.join(sorted(wanted))}. " if wanted else ""
     names = [str(spec) for spec in result.missing[:_NAMED]]
     names += [f"and {len(result.missing) - _NAMED} more"] if len(result.missing) > _NAMED else []
-    many = f"{len(result.missing)} rounds are" if len(names) > 1 else "1 round is"
+    many = missing_rounds(len(result.missing))
     some = " Means are over replicates that have all of theirs." if plan.replicates > 1 else ""
-    yield f"{left_out}{many} missing: {'; '.join(names)}.{some}"
+    yield f"{left_out}{many}: {'; '.join(names)}.{some}"

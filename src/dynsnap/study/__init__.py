@@ -3,6 +3,7 @@
 from dynsnap.study._ensemble import Ensemble
 from dynsnap.study._frontier import FRESH, Standing, frontier
 from dynsnap.study._inputs import INPUTS, SHOWN, shown_ids
+from dynsnap.study._missing import missing_rounds
 from dynsnap.study._monitor import StudyMonitor
 from dynsnap.study._outlook import Outlook, Planned, outlook
 from dynsnap.study._plan import DataPlan, Keep, StudyPlan, read_study
@@ -92,6 +93,7 @@ __all__ = [
     "estimate_sizes",
     "frontier",
     "growth_of",
+    "missing_rounds",
     "open_stream",
     "outlook",
     "publish",

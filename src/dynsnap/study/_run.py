@@ -8,6 +8,7 @@ from dynsnap.data import Stream
 from dynsnap.ensemble import Engine, RoundSpec, RoundStore, Trainer, serial
 from dynsnap.errors import FileError, PlanError
 from dynsnap.study._inputs import INPUTS, write_inputs
+from dynsnap.study._missing import missing_rounds
 from dynsnap.study._monitor import StudyMonitor
 from dynsnap.study._plan import StudyPlan
 from dynsnap.study._prefixes import trained_as
@@ -92,7 +93,7 @@ def run(
         if not any(map(ledger.has, lines)):
             raise FileError(
                 f"Not one method of {plan.name} has all of its rounds in {folder}: "
-                f"{len(ledger.missing)} are missing, such as {ledger.missing[0]}."
+                f"{missing_rounds(len(ledger.missing))}, such as {ledger.missing[0]}."
             )
     shelf = Shelf(folder / "predictions", max(map(plan.replicates_of, plan.methods)))
     files = tuple(write_predictions(plan, ledger, stream, shelf))

@@ -239,7 +239,7 @@ def test_a_study_that_lacks_rounds_says_so_and_counts_the_replicates_that_are_th
     each.write_text("".join(line for line in lines if not line.startswith("2,extbagging,")))
     said = dynsnap("report", tmp_path)
     assert said.exit_code == 0, said.output
-    assert "The study lacks 7 rounds of training: what needs them is left out." in said.stdout
+    assert "7 rounds are missing: what needs a missing round is left out." in said.stdout
     text = read((tmp_path / "report.html").read_text()).text
     assert "3 replicates (2 of extbagging), " in text
     assert " rounds of training (7 more are missing)." in text

@@ -25,7 +25,7 @@ from dynsnap.report.html._study_table import (
     by_pair,
     is_ablation,
 )
-from dynsnap.study import FRESH, Row, SweepRow
+from dynsnap.study import FRESH, Row, SweepRow, missing_rounds
 from dynsnap.theory import Audit
 
 _METRICS = 2400  # rows of the table of all metrics, where there is room
@@ -104,9 +104,9 @@ def _about(about: Mapping[str, Any], replicates: Mapping[str, int]) -> str:
         several = f"{often} replicate{'s' if often > 1 else ''}"
         parts.append(f"{several} ({', '.join(others)})" if others else several)
     if isinstance(rounds := about.get("rounds"), int):
-        missing = about.get("rounds_missing")
-        more = f" ({missing:,} more are missing)" if isinstance(missing, int) and missing else ""
-        parts.append(f"{rounds:,} rounds of training{more}")
+        parts.append(f"{rounds:,} rounds of training")
+        if isinstance(missing := about.get("rounds_missing"), int) and missing:
+            parts[-1] += f" ({missing_rounds(missing, more=True)})"
     return ", ".join(parts) + "." if parts else ""
 
 
