@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-from dynsnap.study import Row, Standing, frontier, read_sweeps, read_table
+from dynsnap.study import Row, Standing, frontier, missing_rounds, read_sweeps, read_table
 
 RESULTS = Path(__file__).parent
 PAGE = RESULTS.parent / "docs" / "beyond.md"
@@ -287,7 +287,7 @@ def _about(study: str) -> str:
         f"{often} replicates (± is their standard deviation)" if often > 1 else "1 replicate"
     )
     missing = about.get("rounds_missing")
-    more = f" ({missing} more are missing, and what needs them)" if missing else ""
+    more = f" ({missing_rounds(missing, more=True)}, and what needs them)" if missing else ""
     return (
         f"{about['test_inputs']:,} test inputs, {replicates}, {about['rounds']} rounds{more}, {about['training_seconds']:.0f} s of "
         f"training on {about['environment'].get('device', 'cpu')}. Repeat: `dynsnap run {study}`."

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from _reproduction.studies import MAIN, METHODS, NOT_RUN, Found, Study, ours_of, percent, plan_of
-from dynsnap.study import read_replicates
+from dynsnap.study import missing_rounds, read_replicates
 
 COMBINATIONS = {
     "majority": "MV",
@@ -83,7 +83,7 @@ def _provenance(folder: Path, found: Found | None) -> Iterator[str]:
         if part
     )
     missing = about.get("rounds_missing")
-    more = f", {missing} more are missing" if missing else ""
+    more = f", {missing_rounds(missing, more=True)}" if missing else ""
     yield (
         f"Ours: `results/{folder.name}`, n = {about['test_inputs']:,} test inputs, "
         f"{_replicates(folder, about['replicates'])} ({about['rounds']} rounds of training{more}, "

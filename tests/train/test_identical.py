@@ -1,5 +1,6 @@
 """Same spec, same machine, CPU: the same bits, whatever else happens around a round."""
 
+import dataclasses
 import functools
 
 import numpy as np
@@ -12,6 +13,7 @@ from torch import nn
 from dynsnap.errors import Interrupted
 from dynsnap.train import Adam, ShiftsAndFlips, Standardised, TorchTrainer
 from dynsnap.train import _stacked as stacked
+from dynsnap.train._teams import Teams
 from dynsnap.train.models import cnn, fasttext, mlp
 from tests.train.made import Memory, Watcher, blobs, pictures, same, sentences, spec, stream_of
 
@@ -101,6 +103,23 @@ def test_checkpoints_by_the_way_change_nothing(way):
     saved = list(WAYS[way](checkpoints=checkpoints, checkpoint_every=0).train(SPECS[:2]))
     assert all(same(a, b) for a, b in zip(plain, saved, strict=True))
     assert set(checkpoints.dropped) == set(SPECS[:2])
+
+
+def test_a_round_that_has_to_go_on_in_another_way_is_started_over(monkeypatch, caplog):
+    """As on a GPU whose compiler fails the second time: one way's state means nothing to others."""
+    checkpoints = Memory()
+    with pytest.raises(Interrupted):
+        list(WAYS["stacked"](monitor=Watcher(1), checkpoints=checkpoints).train(SPECS[:1]))
+    stepping = Teams.stepper
+
+    def alone(self, team, *, rounds):
+        return stepping(self, dataclasses.replace(team, layers=None), rounds=rounds)
+
+    monkeypatch.setattr(Teams, "stepper", alone)
+    (over,) = WAYS["stacked"](checkpoints=checkpoints).train(SPECS[:1])
+    (fresh,) = WAYS["stacked"]().train(SPECS[:1])
+    assert same(over, fresh)
+    assert "Starting that round over" in caplog.text
 
 
 @pytest.mark.parametrize("way", ["stacked", "stacked pictures"])

@@ -23,6 +23,8 @@ ROUNDS = st.lists(
 class Counting:
     """Counts what it is asked to do; a lane's state is the number of its epochs."""
 
+    form = "counting"
+
     def __init__(self, width=3, accuracy=lambda lane: 0.5):
         self.width = width
         self.accuracy = accuracy

@@ -37,6 +37,7 @@ class AloneStepper:
     """Steps one lane at a time through the module's own forward and torch's autograd."""
 
     width = 1
+    form = "alone"
 
     def __init__(self, workshop: Workshop, *, loss: Loss) -> None:
         self._shop = workshop

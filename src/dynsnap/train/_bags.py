@@ -113,6 +113,7 @@ class BagsStepper:
     """Steps one fastText after another, each epoch in one call of the kernel."""
 
     width = 1
+    form = "bags"
 
     def __init__(self, workshop: Workshop) -> None:
         assert isinstance(workshop.inputs, Texts)

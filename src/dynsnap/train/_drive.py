@@ -22,7 +22,8 @@ class Saver:
     Attributes:
         checkpoints: Where to; None saves nothing.
         every: Least seconds between two checkpoints of one lane; 0 saves after every epoch.
-        owner: The trainer's fingerprint: another trainer's checkpoint is no use.
+        owner: The trainer's fingerprint and its stepper's form: a checkpoint of another trainer is
+            no use, nor is one of the same that had to step in another way.
     """
 
     checkpoints: Checkpoints | None

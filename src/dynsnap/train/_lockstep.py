@@ -21,10 +21,14 @@ class Stepper(Protocol):
 
     Attributes:
         width: How many lanes it can hold at once.
+        form: Names what its states hold: one goes on from states of its own form alone.
     """
 
     @property
     def width(self) -> int: ...
+
+    @property
+    def form(self) -> str: ...
 
     def admit(self, lane: Lane, state: State | None, /) -> None:
         """Take a lane in: from a fresh start, or from what `state` gave at the end of an epoch."""

@@ -38,6 +38,8 @@ class StackedStepper:
     row at a time.
     """
 
+    form = "stacked"
+
     def __init__(self, workshop: Workshop, *, layers: Chain, width: int | None = None) -> None:
         assert isinstance(workshop.optimizer, Adam)
         columns = size(layers)

@@ -206,11 +206,13 @@ class TorchTrainer:
         )
 
     def _train(self, teams: dict[Team, list[RoundSpec]]) -> Iterator[Round]:
-        saver = Saver(
-            checkpoints=self._checkpoints, every=self._checkpoint_every, owner=self.fingerprint
-        )
         for team, specs in teams.items():
             stepper = self._teams.stepper(team, rounds=len(specs))
+            saver = Saver(
+                checkpoints=self._checkpoints,
+                every=self._checkpoint_every,
+                owner=f"{self.fingerprint} {stepper.form}",
+            )
             lockstep = Lockstep(specs, self._open, width=stepper.width)
             for lane in drive(lockstep, stepper, saver=saver, monitor=self._monitor):
                 yield finished(lane, self._shop, self._evaluation, keep_weights=self._keep_weights)

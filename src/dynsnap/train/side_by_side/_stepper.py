@@ -49,6 +49,8 @@ class SideBySideStepper:
         grouped: bool,
     ) -> None:
         self.width = width
+        # A grouped network leaves out biases that a network of its own has.
+        self.form = "grouped" if grouped else "beside"
         self._shop, self._plain, self._settings = workshop, plain, settings
         self._rows, self._grouped = rows, grouped
         self._seat: dict[Lane, tuple[Network, int]] = {}
