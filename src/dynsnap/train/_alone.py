@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from dynsnap.errors import TrainingError
+from dynsnap.train._dust import ignoring_dust
 from dynsnap.train._lane import Lane
 from dynsnap.train._optimizers import make_optimizer
 from dynsnap.train._prepare import State
@@ -68,7 +69,7 @@ class AloneStepper:
     def advance(self, lanes: Sequence[Lane], steps: int, /) -> None:
         for lane in lanes:
             work = self._work[lane]
-            with _own_random(self._shop.device):
+            with _own_random(self._shop.device), ignoring_dust():
                 if lane.step == 0:
                     self._begin(lane, work)
                 else:
@@ -119,7 +120,7 @@ class AloneStepper:
         work.module.eval()
         right = torch.zeros((), dtype=torch.int64, device=shop.device)
         health = work.loss.clone()
-        with torch.inference_mode(), shop.autocast():
+        with torch.inference_mode(), shop.autocast(), ignoring_dust():
             for rows in batches(lane.validation, _EVALUATED_AT_ONCE, shop.device):
                 logits = work.module(shop.prepare.apply(shop.inputs.take(rows), work.bound))
                 right += (logits.argmax(dim=1) == shop.labels[rows]).sum()

@@ -13,6 +13,7 @@ from dynsnap.errors import FileError, InputError
 from dynsnap.train._bags import Bags, KnownBags, is_bag
 from dynsnap.train._chain import Chain
 from dynsnap.train._devices import choose_device, one_thread
+from dynsnap.train._dust import without_dust
 from dynsnap.train._factory import Blueprint, is_dropout
 from dynsnap.train._preparations import from_header
 from dynsnap.train._prepare import Encoded, Preparation, State
@@ -182,7 +183,8 @@ class _AloneGroup:
         self._device = device
         self._module = module.to(device).eval()
         self._weights = [
-            {name: value.to(device) for name, value in one.weights.items()} for one in learners
+            {name: value.to(device) for name, value in without_dust(one.weights).items()}
+            for one in learners
         ]
 
     def scores(self, encoded: Encoded, /) -> Tensor:
