@@ -3,10 +3,21 @@
 # ruff: noqa: E501  the page's own sentences are as long as those of other pages
 
 import statistics
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from _reproduction.studies import DOUBT, MAIN, METHODS, VARIED, Found, Study, ours_of, sweeps_of
+from _reproduction.studies import (
+    DOUBT,
+    MAIN,
+    METHODS,
+    VARIED,
+    Found,
+    Study,
+    Sweeps,
+    ours_of,
+    sweeps_of,
+)
+from dynsnap.study import Row
 
 ABOUT_CLAIMS = """\
 Differences are in points, by average, and called clear when they exceed twice the larger standard deviation over replicates (half a point
@@ -37,6 +48,11 @@ def claims(ours: dict[Study, Found | None], results: Path) -> Iterator[str]:
             _near_bagging,
         ),
         ("The pruned ensemble beats the unpruned one at equal cost", ABOUT_PRUNING, _pruned),
+        (
+            "Rounds that start afresh beat one long training",
+            "Holds where, at equal cost and without pruning, ACC-CON is clearly more than Snapshot's.",
+            _fresh_starts,
+        ),
         (
             "Correct-consistency follows accuracy",
             "Holds where the two correlate by at least .9 over the six methods.",
@@ -113,14 +129,10 @@ def _needed(study: Study, found: Found, results: Path) -> Judged:
 
 def _against(found: Found, one: str, other: str) -> tuple[str, dict[str, str]]:
     """How two methods differ, in points, and in words whether that is more than chance."""
-    words, said = {}, []
-    for metric, head in MAIN.items():
-        gap = found.value(one, metric) - found.value(other, metric)
-        words[metric] = _word(gap, max(found.doubt(one, metric), found.doubt(other, metric)))
-        said.append(f"{head} {gap:+.2f} ({words[metric]})")
-    costs = [row.cost for name in (one, other) if (row := found(name, "accuracy")) is not None]
-    line = f"{one} ({costs[0]:.1f}κ) against {other} ({costs[1]:.1f}κ): {', '.join(said)}."
-    return line, words
+    mine, others = (found.rows(name) for name in (one, other))
+    said, words = _gaps(mine, others)
+    costs = [rows["accuracy"].cost for rows in (mine, others)]
+    return f"{one} ({costs[0]:.1f}κ) against {other} ({costs[1]:.1f}κ): {said}.", words
 
 
 def _word(gap: float, doubt: float) -> str:
@@ -128,8 +140,7 @@ def _word(gap: float, doubt: float) -> str:
 
 
 def _pruned(study: Study, found: Found, results: Path) -> Judged:
-    path = results / study.folder / "sweeps.csv"
-    sweeps = sweeps_of(path) if path.is_file() else {}
+    sweeps = _sweeps(study, results)
     if not {"unpruned", "members"} <= sweeps.keys():
         return None
     lines, words = [], []
@@ -143,15 +154,41 @@ def _pruned(study: Study, found: Found, results: Path) -> Judged:
         if not equal:
             continue
         most, pruned = max(equal.items(), key=lambda item: int(item[0]))
-        said = []
-        for metric, head in MAIN.items():
-            gap = 100 * (pruned[metric].value - whole[metric].value)
-            spreads = [row.spread for row in (pruned[metric], whole[metric])]
-            doubt = max(DOUBT if one is None else 200 * one for one in spreads)
-            said.append(f"{head} {gap:+.2f} ({_word(gap, doubt)})")
-            words.append(_word(gap, doubt))
-        lines.append(f"{cost:.1f}κ, {most} pruned against all {size}: {', '.join(said)}")
+        said, found_words = _gaps(pruned, whole)
+        words += found_words.values()
+        lines.append(f"{cost:.1f}κ, {most} pruned against all {size}: {said}")
     return ("; ".join(lines) + ".", "more" in words and "less" not in words) if lines else None
+
+
+def _fresh_starts(study: Study, found: Found, results: Path) -> Judged:
+    """Rounds as they are, against one training that is as long as all of them."""
+    if not found.has("snapshot"):
+        return None
+    long = found.rows("snapshot")
+    cost = long["accuracy"].cost
+    for (_, size), rounds in _sweeps(study, results).get("unpruned", {}).items():
+        if rounds["accuracy"].cost == cost:
+            said, words = _gaps(rounds, long)
+            line = f"{cost:.1f}κ, {size} snapshots of rounds against as many of one training"
+            return f"{line}: {said}.", words["correct_consistency"] == "more"
+    return None
+
+
+def _sweeps(study: Study, results: Path) -> Sweeps:
+    path = results / study.folder / "sweeps.csv"
+    return sweeps_of(path) if path.is_file() else {}
+
+
+def _gaps(mine: Mapping[str, Row], other: Mapping[str, Row]) -> tuple[str, dict[str, str]]:
+    """How two sets of rows differ, in points, and in words whether that is more than chance."""
+    words, said = {}, []
+    for metric, head in MAIN.items():
+        gap = 100 * (mine[metric].value - other[metric].value)
+        spreads = [row.spread for row in (mine[metric], other[metric])]
+        doubt = max(DOUBT if one is None else 200 * one for one in spreads)
+        words[metric] = _word(gap, doubt)
+        said.append(f"{head} {gap:+.2f} ({words[metric]})")
+    return ", ".join(said), words
 
 
 def _follows(study: Study, found: Found, results: Path) -> Judged:

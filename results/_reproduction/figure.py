@@ -15,7 +15,8 @@ FIGURES = (
 
 ABOUT_FIGURE_2 = """\
 The paper draws these for CIFAR-100 with ResNet-56, windows of 20 epochs and β* unless it varies. On 20 Newsgroups a window has 4 epochs and
-a training 40. On CIFAR-100 N and both ablations have windows of 5 epochs, all points alike, and where the window varies a round has five. β changes the number of rounds, and so the cost: κ stands beside every point.
+a training 40. On CIFAR-100 N up to 20 has the paper's windows (`cifar100-paper`); N up to 40 and both ablations have
+windows of 5 epochs, all points alike, and where the window varies a round has five (`cifar100-sensitivity`). β changes the number of rounds, and so the cost: κ stands beside every point.
 """
 
 

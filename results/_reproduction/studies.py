@@ -80,10 +80,9 @@ class Found:
         assert row is not None
         return 100 * row.value
 
-    def doubt(self, method: str, metric: str) -> float:
-        """How far a value may be off, in percent: twice its spread over replicates."""
-        row = self(method, metric)
-        return DOUBT if row is None or row.spread is None else 200 * row.spread
+    def rows(self, method: str) -> dict[str, Row]:
+        """The rows of the main metrics of a method."""
+        return {metric: row for metric in MAIN if (row := self(method, metric)) is not None}
 
 
 def ours_of(folder: Path) -> Found | None:
@@ -123,9 +122,13 @@ def plan_of(folder: Path) -> StudyPlan | None:
     return read_study(path) if path.is_file() else None
 
 
-def sweeps_of(path: Path) -> dict[str, dict[tuple[str, str], dict[str, Row]]]:
-    """Sweep, (setting, point) and metric to the row."""
-    found: dict[str, dict[tuple[str, str], dict[str, Row]]] = {}
+Sweeps = dict[str, dict[tuple[str, str], dict[str, Row]]]
+"""Sweep, (setting, point) and metric to the row."""
+
+
+def sweeps_of(path: Path) -> Sweeps:
+    """What the sweeps of a study gave."""
+    found: Sweeps = {}
     for one in read_sweeps(path):
         points = found.setdefault(one.sweep, {})
         points.setdefault((one.over, one.point), {})[one.row.metric] = one.row
