@@ -32,6 +32,9 @@ class Study:
 ASIDE = """\
 Unlike in the paper, of the 50 validation images of each class 5 stay aside: members of all generations can be judged by them, so that
 [rolling ensembles](beyond.md) can be made of the same rounds. The paper has all 50 for validation. The training sets have the paper's sizes.
+
+Where the GPU's time ran out, the second single network of generations 2 and 3 had its last 1 and 3 of 200 epochs on a CPU: all of its
+snapshots are of earlier epochs. Its seconds are those on the GPU.
 """
 
 STUDIES = (
