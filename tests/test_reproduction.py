@@ -181,3 +181,25 @@ def test_ablations_with_shorter_windows_are_held_against_the_same_windows(result
     assert (
         "**window**, `cifar100-sensitivity`, DynSnap-cyc by average, 5 windows a round, in" in page
     )
+
+
+@pytest.mark.parametrize(
+    ("over", "values", "said"),
+    [
+        ("members", {"1": 0.5, "5": 0.6, "20": 0.62}, "Yes: ACC-CON +12.00 from 1 to 20."),
+        ("snapshots", {"1": 0.5, "5": 0.502, "20": 0.499}, "Not clearly: ACC-CON -0.10 from 1 to"),
+        ("window", {"5": 0.5, "10": 0.6, "20": 0.59}, "Not from 10 to 20: ACC-CON +9.00 from 5 to"),
+        ("beta", {"0.4": 0.5, "mean": 0.496}, "the best β? Yes, no other is clearly more. Highest"),
+        ("beta", {"0.4": 0.51, "1": 0.4, "mean": 0.5}, "the best β? No: more at 0.4. Highest"),
+        ("carry", {"0.5": 0.5, "1": 0.6}, "\nHighest ACC-CON at 1 (3.0κ)."),
+    ],
+)
+def test_whether_more_does_better_is_said_below_each_table(results, over, values, said):
+    (results / "20news").mkdir()
+    lines = ["sweep,over,point,method,combination,metric,value,low,high,cost,seconds,spread"]
+    for point, value in values.items():
+        for metric in ("accuracy", "consistency", "correct_consistency"):
+            lines.append(f"varied,{over},{point},one,average,{metric},{value},,,3,,")
+    (results / "20news/sweeps.csv").write_text("\n".join(lines) + "\n")
+    part = section(script.page(results), "Figure 2: m, β, N and the window, and the two ablations")
+    assert said in part

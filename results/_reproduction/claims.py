@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from _reproduction.studies import (
-    DOUBT,
     MAIN,
     METHODS,
     VARIED,
     Found,
     Study,
     Sweeps,
+    clearly,
     ours_of,
     sweeps_of,
 )
@@ -135,10 +135,6 @@ def _against(found: Found, one: str, other: str) -> tuple[str, dict[str, str]]:
     return f"{one} ({costs[0]:.1f}κ) against {other} ({costs[1]:.1f}κ): {said}.", words
 
 
-def _word(gap: float, doubt: float) -> str:
-    return "no clear difference" if abs(gap) <= doubt else "more" if gap > 0 else "less"
-
-
 def _pruned(study: Study, found: Found, results: Path) -> Judged:
     sweeps = _sweeps(study, results)
     if not {"unpruned", "members"} <= sweeps.keys():
@@ -184,9 +180,7 @@ def _gaps(mine: Mapping[str, Row], other: Mapping[str, Row]) -> tuple[str, dict[
     words, said = {}, []
     for metric, head in MAIN.items():
         gap = 100 * (mine[metric].value - other[metric].value)
-        spreads = [row.spread for row in (mine[metric], other[metric])]
-        doubt = max(DOUBT if one is None else 200 * one for one in spreads)
-        words[metric] = _word(gap, doubt)
+        words[metric] = clearly(mine[metric], other[metric])
         said.append(f"{head} {gap:+.2f} ({words[metric]})")
     return ", ".join(said), words
 

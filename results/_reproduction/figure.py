@@ -2,11 +2,28 @@
 
 # ruff: noqa: E501  the page's own sentences are as long as those of other pages
 
+import itertools
 from collections.abc import Iterator
 from pathlib import Path
 
-from _reproduction.studies import MAIN, NOT_RUN, VARIED, ours_of, percent, plan_of, sweeps_of
+from _reproduction.studies import (
+    MAIN,
+    NOT_RUN,
+    VARIED,
+    clearly,
+    ours_of,
+    percent,
+    plan_of,
+    sweeps_of,
+)
 from dynsnap.study import Row
+
+_METRIC = "correct_consistency"
+_MORE = {
+    "members": "Do more members do better?",
+    "snapshots": "Do more snapshots do better?",
+    "window": "Do longer windows do better?",
+}
 
 FIGURES = (
     *("cifar10-paper", "cifar100-paper", "cifar100-sensitivity"),
@@ -16,7 +33,8 @@ FIGURES = (
 ABOUT_FIGURE_2 = """\
 The paper draws these for CIFAR-100 with ResNet-56, windows of 20 epochs and β* unless it varies. On 20 Newsgroups a window has 4 epochs and
 a training 40. On CIFAR-100 N up to 20 has the paper's windows (`cifar100-paper`); N up to 40 and both ablations have
-windows of 5 epochs, all points alike, and where the window varies a round has five (`cifar100-sensitivity`). β changes the number of rounds, and so the cost: κ stands beside every point.
+windows of 5 epochs, all points alike, and where the window varies a round has five (`cifar100-sensitivity`). β changes the number of rounds, and so the cost: κ stands beside every point. Below each table stands whether more
+does better, and whether the paper's β* is the best β; what is clear is said with the claims.
 """
 
 
@@ -37,7 +55,7 @@ def figure_2(results: Path) -> Iterator[str]:
                 over,
                 {point: [rows[metric] for metric in MAIN] for (_, point), rows in points.items()},
             )
-            yield _best(points)
+            yield _judged(points)
     for study in VARIED:
         found = ours_of(results / study.folder)
         if found is not None:
@@ -76,11 +94,28 @@ def _windows(folder: Path) -> dict[str, str]:
     return said
 
 
-def _best(points: dict[tuple[str, str], dict[str, Row]]) -> str:
-    """Which point has the highest ACC-CON."""
-    metric = "correct_consistency"
-    (_, best), rows = max(points.items(), key=lambda item: item[1][metric].value)
-    return f"Highest ACC-CON at {best} ({_kappa(rows[metric].cost)}κ).\n"
+def _judged(points: dict[tuple[str, str], dict[str, Row]]) -> str:
+    """Whether the paper's choice of a setting holds, and which point has the highest ACC-CON."""
+    found = {point: rows[_METRIC] for (_, point), rows in points.items()}
+    best, row = max(found.items(), key=lambda item: item[1].value)
+    highest = f"Highest ACC-CON at {best} ({_kappa(row.cost)}κ).\n"
+    over = next(iter(points))[0]
+    if over == "beta" and "mean" in found:
+        better = [point for point in found if clearly(found[point], found["mean"]) == "more"]
+        said = f"no: more at {' and '.join(better)}" if better else "yes, no other is clearly more"
+        return f"Is the mean, β*, the best β? {said[0].upper()}{said[1:]}. {highest}"
+    if over not in _MORE or len(found) < 2:
+        return highest
+    first, *_, last = found.items()
+    down = [
+        f"from {before} to {after}"
+        for (before, one), (after, other) in itertools.pairwise(found.items())
+        if clearly(other, one) == "less"
+    ]
+    rise = clearly(last[1], first[1]) == "more"
+    said = "Yes" if rise and not down else f"Not {down[0]}" if down else "Not clearly"
+    gain = 100 * (last[1].value - first[1].value)
+    return f"{_MORE[over]} {said}: ACC-CON {gain:+.2f} from {first[0]} to {last[0]}. {highest}"
 
 
 def _kappa(cost: float) -> str:

@@ -142,3 +142,10 @@ def percent(row: Row) -> str:
     """A value as it stands in a table."""
     spread = "" if row.spread is None else f" ± {100 * row.spread:.1f}"
     return f"{100 * row.value:.2f}{spread}"
+
+
+def clearly(one: Row, other: Row) -> str:
+    """Whether a value is more or less than another by more than replicates of them differ."""
+    gap = 100 * (one.value - other.value)
+    doubt = max(DOUBT if row.spread is None else 200 * row.spread for row in (one, other))
+    return "no clear difference" if abs(gap) <= doubt else "more" if gap > 0 else "less"
