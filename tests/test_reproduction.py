@@ -197,9 +197,11 @@ def test_ablations_with_shorter_windows_are_held_against_the_same_windows(result
 def test_whether_more_does_better_is_said_below_each_table(results, over, values, said):
     (results / "20news").mkdir()
     lines = ["sweep,over,point,method,combination,metric,value,low,high,cost,seconds,spread"]
-    for point, value in values.items():
-        for metric in ("accuracy", "consistency", "correct_consistency"):
-            lines.append(f"varied,{over},{point},one,average,{metric},{value},,,3,,")
+    lines += [
+        f"varied,{over},{point},one,average,{metric},{value},,,3,,"
+        for point, value in values.items()
+        for metric in ("accuracy", "consistency", "correct_consistency")
+    ]
     (results / "20news/sweeps.csv").write_text("\n".join(lines) + "\n")
     part = section(script.page(results), "Figure 2: m, β, N and the window, and the two ablations")
     assert said in part
