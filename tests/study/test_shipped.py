@@ -1,6 +1,7 @@
 """The study files that come with dynsnap: each is read, planned, and held against the paper."""
 
 import csv
+import dataclasses
 from pathlib import Path
 
 import pytest
@@ -154,7 +155,13 @@ def test_generations_have_the_sizes_of_the_paper(data, sizes, held):
 
 def test_the_sensitivity_study_has_the_points_and_ablations_of_the_paper():
     paper = read_study(STUDIES["cifar100-paper"])
-    assert [sweep.name for sweep in paper.sweeps] == ["members", "beta", "unpruned"]
+    assert [sweep.name for sweep in paper.sweeps] == ["members", "beta", "snapshots", "unpruned"]
+    # N with the paper's windows, for which nothing is trained that the methods do not need.
+    swept = dataclasses.replace(
+        paper, sweeps=[one for one in paper.sweeps if one.over != "snapshots"]
+    )
+    assert outlook(paper).rounds == outlook(swept).rounds
+    assert {method.recipe.window for _, method in paper.sweeps[2].points} == {20}
     plan = read_study(STUDIES["cifar100-sensitivity"])
     points = {sweep.name: [point for point, _ in sweep.points] for sweep in plan.sweeps}
     assert points["snapshots"] == ["1", "5", "10", "20", "40"]
