@@ -132,12 +132,25 @@ def test_a_run_goes_on_with_rounds_from_elsewhere_and_trains_what_is_missing(fin
         assert "(0 trained now)" in dynsnap(*command, option).stdout
 
 
-def test_a_folder_of_several_machines_names_them_all(finished, brought):
-    path = next(iter(sorted((brought / "rounds").glob("*.npz"))))
-    container = _container.read(path)
-    facts = {**container.facts, "environment": {"torch": "2.9.9", "device": "CUDA, a GPU"}}
+def rewrite_first(folder, *, to=0, **changed):
+    """Write the first round with other facts, in its place or as a round of another number."""
+    container = _container.read(folder / f"rounds/{0:032}.npz")
     parts = {name: container.bytes_of(name) for name in container.spans}
-    _container.write(path, parts, facts)
+    _container.write(folder / f"rounds/{to:032}.npz", parts, {**container.facts, **changed})
+
+
+def test_rounds_that_a_study_does_not_take_say_nothing_about_it(finished, brought):
+    """As where several studies share a folder, and not all of their rounds."""
+    spec = _container.read(brought / f"rounds/{0:032}.npz").facts["spec"]
+    other = spec | {"seed": spec["seed"] + 1}
+    rewrite_first(brought, to=99, spec=other, environment={"device": "CUDA, a GPU"})
+    assert measure(finished, brought).exit_code == 0
+    known = json.loads((brought / "about.json").read_text())["environment"]
+    assert known["device"] == "CPU, float32"
+
+
+def test_a_folder_of_several_machines_names_them_all(finished, brought):
+    rewrite_first(brought, environment={"torch": "2.9.9", "device": "CUDA, a GPU"})
     assert measure(finished, brought).exit_code == 0
     known = json.loads((brought / "about.json").read_text())["environment"]
     assert known["device"] == "CPU, float32; CUDA, a GPU"

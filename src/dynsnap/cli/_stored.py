@@ -25,7 +25,7 @@ class StoredRounds:
     Attributes:
         sound: How many rounds can be used.
         damaged: How many cannot.
-        environments: The versions and the device that each usable round was trained with.
+        environments: By key, the versions and the device that a usable round was trained with.
     """
 
     def __init__(self, folder: Path, trained_as: TrainedAs = lambda spec: spec) -> None:
@@ -34,14 +34,14 @@ class StoredRounds:
         self._keys: dict[str, str] = {}  # by all that names a round
         self._indices = 0
         self.sound = self.damaged = 0
-        self.environments: list[dict[str, str]] = []
+        self.environments: dict[str, dict[str, str]] = {}
         age: dict[str, float] = {}
         for entry in self._store.entries():
             if entry.damage is not None:
                 self.damaged += 1
                 continue
             self.sound += 1
-            self.environments.append(entry.facts["environment"])
+            self.environments[entry.key] = entry.facts["environment"]
             spec = entry.facts["spec"]
             name = json.dumps(spec, sort_keys=True)
             written = (folder / "rounds" / f"{entry.key}.npz").stat().st_mtime
@@ -85,13 +85,17 @@ class RoundsByName:
     def __init__(self, folder: Path, stream: Stream, *, own: RunFolder | None = None) -> None:
         self._stored, self._stream, self._folder = StoredRounds(folder), stream, folder
         self._own = own
+        self._taken: set[str] = set()  # keys: other studies may have left rounds in the folder
 
     def get(self, key: str, spec: RoundSpec, /) -> Round | None:
         """The round of this name, the one of this key before all others."""
+        found: str | None = key
         done = self._own.get(key, spec) if self._own else None
-        done = done or self._stored.get(spec)
-        if done is not None:
+        if done is None:
+            found, done = self.key_of(spec), self._stored.get(spec)
+        if found is not None and done is not None:
             self._check(done)
+            self._taken.add(found)
         return done
 
     def _check(self, done: Round) -> None:
@@ -110,17 +114,18 @@ class RoundsByName:
         """Keep a round that was trained here."""
         assert self._own is not None, "nothing is trained, so nothing is stored"
         self._own.put(key, done)
-        self._stored.environments.append(environment(self._own.device))
+        self._stored.environments[key] = environment(self._own.device)
+        self._taken.add(key)
 
     def key_of(self, spec: RoundSpec, /) -> str | None:
         """What the round was called where it was trained: members that were trained on name it."""
         return self._stored.key_of(spec)
 
     def environment(self) -> dict[str, str]:
-        """The versions and the device of all rounds, the most frequent first where they differ."""
+        """The versions and the device of the rounds taken, the most frequent first."""
         found: dict[str, Counter[str]] = {}
-        for one in self._stored.environments:
-            for name, value in one.items():
+        for key in sorted(self._taken):
+            for name, value in self._stored.environments[key].items():
                 found.setdefault(name, Counter())[value] += 1
         return {name: "; ".join(v for v, _ in many.most_common()) for name, many in found.items()}
 
