@@ -12,7 +12,6 @@ from _reproduction.studies import (
     VARIED,
     Found,
     Study,
-    Sweeps,
     clearly,
     ours_of,
     sweeps_of,
@@ -136,7 +135,7 @@ def _against(found: Found, one: str, other: str) -> tuple[str, dict[str, str]]:
 
 
 def _pruned(study: Study, found: Found, results: Path) -> Judged:
-    sweeps = _sweeps(study, results)
+    sweeps = sweeps_of(results / study.folder)
     if not {"unpruned", "members"} <= sweeps.keys():
         return None
     lines, words = [], []
@@ -162,17 +161,12 @@ def _fresh_starts(study: Study, found: Found, results: Path) -> Judged:
         return None
     long = found.rows("snapshot")
     cost = long["accuracy"].cost
-    for (_, size), rounds in _sweeps(study, results).get("unpruned", {}).items():
+    for (_, size), rounds in sweeps_of(results / study.folder).get("unpruned", {}).items():
         if rounds["accuracy"].cost == cost:
             said, words = _gaps(rounds, long)
             line = f"{cost:.1f}κ, {size} snapshots of rounds against as many of one training"
             return f"{line}: {said}.", words["correct_consistency"] == "more"
     return None
-
-
-def _sweeps(study: Study, results: Path) -> Sweeps:
-    path = results / study.folder / "sweeps.csv"
-    return sweeps_of(path) if path.is_file() else {}
 
 
 def _gaps(mine: Mapping[str, Row], other: Mapping[str, Row]) -> tuple[str, dict[str, str]]:

@@ -43,12 +43,12 @@ def figure_2(results: Path) -> Iterator[str]:
     yield "## Figure 2: m, β, N and the window, and the two ablations\n"
     yield ABOUT_FIGURE_2
     for folder in FIGURES:
-        path = results / folder / "sweeps.csv"
-        if not path.is_file():
+        sweeps = sweeps_of(results / folder)
+        if not sweeps:
             yield f"`{folder}`: {NOT_RUN}.\n"
             continue
         windows = _windows(results / folder)
-        for name, points in sweeps_of(path).items():
+        for name, points in sweeps.items():
             over = next(iter(points))[0]
             yield f"**{name}**, `{folder}`, DynSnap-cyc by average{windows.get(name, '')}, in percent:\n"
             yield from _table(
@@ -102,8 +102,8 @@ def _judged(points: dict[tuple[str, str], dict[str, Row]]) -> str:
     over = next(iter(points))[0]
     if over == "beta" and "mean" in found:
         better = [point for point in found if clearly(found[point], found["mean"]) == "more"]
-        said = f"no: more at {' and '.join(better)}" if better else "yes, no other is clearly more"
-        return f"Is the mean, β*, the best β? {said[0].upper()}{said[1:]}. {highest}"
+        said = f"No: more at {' and '.join(better)}" if better else "Yes, no other is clearly more"
+        return f"Is the mean, β*, the best β? {said}. {highest}"
     if over not in _MORE or len(found) < 2:
         return highest
     first, *_, last = found.items()

@@ -129,10 +129,11 @@ Sweeps = dict[str, dict[tuple[str, str], dict[str, Row]]]
 """Sweep, (setting, point) and metric to the row."""
 
 
-def sweeps_of(path: Path) -> Sweeps:
-    """What the sweeps of a study gave."""
+def sweeps_of(folder: Path) -> Sweeps:
+    """What the sweeps of a study gave; nothing where there are none."""
+    path = folder / "sweeps.csv"
     found: Sweeps = {}
-    for one in read_sweeps(path):
+    for one in read_sweeps(path) if path.is_file() else ():
         points = found.setdefault(one.sweep, {})
         points.setdefault((one.over, one.point), {})[one.row.metric] = one.row
     return found
