@@ -14,9 +14,11 @@ from _reproduction.studies import (
     Study,
     clearly,
     ours_of,
+    plan_of,
     sweeps_of,
 )
-from dynsnap.study import Row
+from dynsnap.report import kappa
+from dynsnap.study import Row, StudyPlan
 
 ABOUT_CLAIMS = """\
 Differences are in points, by average, and called clear when they exceed twice the larger standard deviation over replicates (half a point
@@ -69,20 +71,21 @@ def claims(ours: dict[Study, Found | None], results: Path) -> Iterator[str]:
         ),
     ):
         yield f"### {title}\n\n{text}\n"
-        verdicts: dict[bool, list[str]] = {True: [], False: []}
+        verdicts: dict[bool | None, list[str]] = {True: [], False: [], None: []}
         for study, found in varied if judge is _needed else run:
             if (judged := judge(study, found, results)) is not None:
                 line, holds = judged
                 verdicts[holds].append(study.title)
                 yield f"* {study.title}: {line}"
-        words = {True: "Holds here", False: "Does not hold here"}
+        words = {True: "Holds here", False: "Does not hold here", None: "Not tested"}
         said = [
             f"{words[holds]}: {'; '.join(found)}." for holds, found in verdicts.items() if found
         ]
         yield f"\n{' '.join(said) or 'No study here tells yet.'}\n"
 
 
-Judged = tuple[str, bool] | None
+Judged = tuple[str, bool | None] | None
+"""What was found, and whether the claim holds, where that can be told."""
 
 
 def _beats_one(study: Study, found: Found, results: Path) -> Judged:
@@ -98,11 +101,11 @@ def _near_bagging(study: Study, found: Found, results: Path) -> Judged:
     line, _ = _against(found, "dynsnap-cyc", "extbagging")
     mine, other = found("dynsnap-cyc", "correct_consistency"), found("extbagging", "accuracy")
     assert mine is not None and other is not None
-    if other.cost <= mine.cost:  # so few were trained that this says nothing
-        return None
+    if other.cost <= mine.cost:
+        return f"{line} So few members are no dearer.", None
     gap = found.value("dynsnap-cyc", "correct_consistency")
     gap -= found.value("extbagging", "correct_consistency")
-    return line, gap > -1 and mine.cost < other.cost
+    return line, gap > -1
 
 
 def _dropout_fails(study: Study, found: Found, results: Path) -> Judged:
@@ -118,12 +121,23 @@ def _needed(study: Study, found: Found, results: Path) -> Judged:
     without = ("no-schedule", "no-randomness")
     if not whole or not found.has(*without):
         return None
+    plan = plan_of(results / study.folder)
     lines, words = zip(
         *(_against(found, whole, other) for other in without),
         strict=True,
     )
     holds = all(word["correct_consistency"] == "more" for word in words)
-    return " ".join(lines).replace(". dynsnap", "; dynsnap"), holds
+    return " ".join(lines).replace(". dynsnap", "; dynsnap") + _shorter(plan, whole), holds
+
+
+def _shorter(plan: StudyPlan | None, whole: str) -> str:
+    """Where windows are shorter than the study's own, that they are."""
+    if plan is None:
+        return ""
+    here, usual = (plan.method(name).recipe.window for name in (whole, "dynsnap-cyc"))
+    if here == usual:
+        return ""
+    return f" Windows have {here} epochs here: with {usual}, fresh starts are judged above."
 
 
 def _against(found: Found, one: str, other: str) -> tuple[str, dict[str, str]]:
@@ -131,7 +145,7 @@ def _against(found: Found, one: str, other: str) -> tuple[str, dict[str, str]]:
     mine, others = (found.rows(name) for name in (one, other))
     said, words = _gaps(mine, others)
     costs = [rows["accuracy"].cost for rows in (mine, others)]
-    return f"{one} ({costs[0]:.1f}κ) against {other} ({costs[1]:.1f}κ): {said}.", words
+    return f"{one} ({kappa(costs[0])}κ) against {other} ({kappa(costs[1])}κ): {said}.", words
 
 
 def _pruned(study: Study, found: Found, results: Path) -> Judged:
@@ -151,7 +165,7 @@ def _pruned(study: Study, found: Found, results: Path) -> Judged:
         most, pruned = max(equal.items(), key=lambda item: int(item[0]))
         said, found_words = _gaps(pruned, whole)
         words += found_words.values()
-        lines.append(f"{cost:.1f}κ, {most} pruned against all {size}: {said}")
+        lines.append(f"{kappa(cost)}κ, {most} pruned against all {size}: {said}")
     return ("; ".join(lines) + ".", "more" in words and "less" not in words) if lines else None
 
 
@@ -164,7 +178,7 @@ def _fresh_starts(study: Study, found: Found, results: Path) -> Judged:
     for (_, size), rounds in sweeps_of(results / study.folder).get("unpruned", {}).items():
         if rounds["accuracy"].cost == cost:
             said, words = _gaps(rounds, long)
-            line = f"{cost:.1f}κ, {size} snapshots of rounds against as many of one training"
+            line = f"{kappa(cost)}κ, {size} snapshots of rounds against as many of one training"
             return f"{line}: {said}.", words["correct_consistency"] == "more"
     return None
 

@@ -1,3 +1,5 @@
+import pytest
+
 from dynsnap import report
 from dynsnap.study import Row, SweepRow
 
@@ -126,3 +128,23 @@ def test_the_paper_s_tables_4_and_5_are_shown_where_they_were_measured():
         *("gained 1→2", "lost 1→2", "Com 1→2", "gained 2→3", "lost 2→3", "Com 2→3")
     ]
     assert [cell.text for cell in five.rows[0]][3:] == ["7.0", "5.0", "80.0", "6.0", "4.0", "81.0"]
+
+
+@pytest.mark.parametrize(
+    ("cost", "said"),
+    [(0, "0.0"), (0.025, "0.025"), (0.125, "0.125"), (0.25, "0.25"), (1 / 3, "0.3"), (20, "20.0")],
+)
+def test_no_point_of_a_sweep_costs_nothing_by_rounding(cost, said):
+    swept = [
+        SweepRow(sweep="N", over="snapshots", point="1", row=row)
+        for row in rows("dynsnap-cyc", (0.6, 0.7, 0.5), cost=cost, combinations=("average",))
+    ]
+    part = shown(sweeps=swept).partition("Sweep: N")[2]
+    (line,) = (line for line in part.splitlines() if line.startswith("1 "))
+    assert line.split()[1] == report.kappa(cost) == said
+
+
+def test_methods_with_replicates_of_their_own_are_named():
+    assert report.said_replicates(1, {"singlebase": 1, "rolling": 1}) == "1 replicate"
+    said = report.said_replicates(2, {"singlebase": 3, "rolling": 2, "snapshot": 1})
+    assert said == "2 replicates (3 of singlebase, 1 of snapshot)"

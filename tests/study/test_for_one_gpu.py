@@ -171,11 +171,12 @@ def test_rolling_on_cifar_10_is_one_wave_and_refreshing_one_more_for_each_retrai
     assert len(ledger.rounds(bagged[0])) == 7
 
 
-def test_cifar_100_is_one_wave_of_22_trainings():
+def test_cifar_100_is_one_wave_of_25_trainings():
     plan, _, waves, ledger = waves_of("cifar100-paper")
-    assert [len(wave) for wave in waves] == [19]
-    assert sum(spec.recipe.epochs for spec in waves[0]) == 22 * 200
-    assert plan.replicates_of(plan.baseline) == 2
+    assert [len(wave) for wave in waves] == [22]
+    assert sum(spec.recipe.epochs for spec in waves[0]) == 25 * 200
+    assert plan.replicates_of(plan.baseline) == 3
+    # A round of these adds nothing to another, so DynSnap-step does not ask for a third.
     for name, rounds in (("dynsnap-step", 2), ("dynsnap-cyc", 3)):
         grown = [one for one in ledger.grown if one.method.name == name]
         assert [len(ledger.rounds(one)) for one in grown] == [rounds] * 3
@@ -196,8 +197,8 @@ def test_all_that_the_paper_trained_is_more_of_the_same_rounds():
     known = len(store)
     _, _, waves, _ = waves_of("cifar100-full", store=store)
     (wave,) = waves
-    # ExtBagging has 18 members more, and a fourth round is asked for ahead: the paper took four.
-    assert sum(spec.recipe.schedule.kind == "step" for spec in wave) == 3 * 18
+    # ExtBagging has 17 members more, and a fourth round is asked for ahead: the paper took four.
+    assert sum(spec.recipe.schedule.kind == "step" for spec in wave) == 3 * 17
     others = [spec for spec in wave if spec.recipe.schedule.kind != "step"]
     assert [(spec.generation, spec.index) for spec in others] == [(1, 3), (2, 3), (3, 3)]
     assert len(store) == known + len(wave)

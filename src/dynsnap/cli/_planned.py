@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from dynsnap import study
+from dynsnap import report, study
 from dynsnap.errors import DataError
 from dynsnap.report import Block, Bullets, Cell, Column, Document, Heading, Table
 from dynsnap.study import Outlook, Planned, StudyPlan
@@ -26,6 +26,7 @@ def _blocks(plan: StudyPlan) -> Iterator[Block]:
         sets = ", ".join(f"{len(pool):,} ({name})" for name, pool in stream.evaluation.items())
         notes.append(f"Generations to train on: {sizes} inputs. Held out: {sets}.")
         notes += found
+    often = {one.name: plan.replicates_of(one) for one in plan.methods}
     ahead = study.outlook(plan, generations=generations)
     yield Heading(plan.name)
     numeric = ("m", "N", "epochs", "rounds", "κ")
@@ -42,9 +43,9 @@ def _blocks(plan: StudyPlan) -> Iterator[Block]:
     yield Bullets(
         "All together",
         (
-            f"{len(ahead.rounds)} rounds of training ({ahead.cost:.1f} κ of {plan.epochs} epochs) "
-            "are certain: methods share rounds. "
-            f"Generations: {generations}. Replicates: {plan.replicates}.",
+            f"{len(ahead.rounds)} rounds of training ({report.kappa(ahead.cost)} κ of "
+            f"{plan.epochs} epochs) are certain: methods share rounds. "
+            f"Generations: {generations}. {report.said_replicates(plan.replicates, often)}.",
             *_spared(ahead),
             *_rolling(plan),
             *_not_counted(plan),
@@ -56,8 +57,9 @@ def _blocks(plan: StudyPlan) -> Iterator[Block]:
 def _spared(ahead: Outlook) -> Iterator[str]:
     if ahead.spared:
         yield (
-            f"{ahead.spared} more ({ahead.spared_cost:.1f} κ) need no training: they are the first "
-            "windows of longer rounds. The κ of a method above is what it costs on its own."
+            f"{ahead.spared} more ({report.kappa(ahead.spared_cost)} κ) need no training: they are "
+            "the first windows of longer rounds. The κ of a method above is what it costs on its "
+            "own."
         )
 
 

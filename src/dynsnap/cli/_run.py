@@ -74,9 +74,10 @@ def run(
             training=not no_training,
             anywhere=from_anywhere,
         )
+    often = {one.name: plan.replicates_of(one) for one in plan.methods}
     notes = [
         f"{result.rounds} rounds ({result.trained} trained now), {result.seconds:.0f} s of "
-        f"training. Replicates: {plan.replicates}.",
+        f"training. {report.said_replicates(plan.replicates, often)}.",
         f"Everything is in {folder}: table.csv, predictions/, rounds/.",
         *_missing(plan, result),
     ]

@@ -89,7 +89,7 @@ def _line(entry: RoundEntry) -> tuple[Cell, ...]:
         Cell(str(spec["replicate"])),
         Cell(f"{spec['index']}{' (twin)' if spec['twin'] else ''}"),
         Cell(f"{facts['best_accuracy']:.4f}"),
-        Cell("" if cost is None else f"{cost:.1f}"),
+        Cell("" if cost is None else report.kappa(cost)),
         Cell(f"{facts['seconds']:.1f}"),
         size,
         Cell("weights" if weighty else "scores"),

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from dynsnap import data, study
+from dynsnap import data, report, study
 from dynsnap.cli import _execute
 from dynsnap.cli._engines import EngineChoice
 from dynsnap.cli._models import make_trainer
@@ -98,7 +98,7 @@ def train(
                 )
                 click.echo(
                     f"{path}: {len(trained.positions)} members, validation accuracy "
-                    f"{trained.accuracy.mean():.4f}, {trained.price.kappa:.1f} κ"
+                    f"{trained.accuracy.mean():.4f}, {report.kappa(trained.price.kappa)} κ"
                 )
     if method.margin:
         click.echo(

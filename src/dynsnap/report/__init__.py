@@ -19,6 +19,7 @@ from dynsnap.report._gate import gate_report, junit
 from dynsnap.report._markdown import markdown
 from dynsnap.report._size import size_report
 from dynsnap.report._study import study_report
+from dynsnap.report._study_names import kappa, said_replicates
 from dynsnap.report._text import PIPE_WIDTH, text
 
 __all__ = [
@@ -42,7 +43,9 @@ __all__ = [
     "gate_report",
     "html",
     "junit",
+    "kappa",
     "markdown",
+    "said_replicates",
     "size_report",
     "study_report",
     "text",

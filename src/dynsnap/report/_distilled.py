@@ -14,7 +14,7 @@ from dynsnap.report._blocks import (
     Paragraph,
     Table,
 )
-from dynsnap.report._study_names import HEADLINE
+from dynsnap.report._study_names import HEADLINE, kappa
 from dynsnap.study import UNTAUGHT, Distilled, Row
 
 _METRICS = {
@@ -103,7 +103,7 @@ def _table(found: Distilled) -> Table:
     lines = []
     for name, networks in found.networks.items():
         own = {row.metric: row for row in _of(found.rows, name)}
-        cells = [Cell(name, "strong"), Cell(str(networks)), Cell(f"{own['accuracy'].cost:.1f}")]
+        cells = [Cell(name, "strong"), Cell(str(networks)), Cell(kappa(own["accuracy"].cost))]
         lines.append((*cells, *(Cell(_percent(own.get(metric))) for metric in shown)))
     heads = [Column("learner"), Column("networks", numeric=True), Column("κ", numeric=True)]
     return Table(

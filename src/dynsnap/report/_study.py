@@ -15,7 +15,7 @@ from dynsnap.report._blocks import (
     without_empty_columns,
 )
 from dynsnap.report._plots import bar, spark
-from dynsnap.report._study_names import HEADLINE, abbreviated, preferred
+from dynsnap.report._study_names import HEADLINE, abbreviated, kappa, preferred
 from dynsnap.report._study_tables import (
     BASELINE,
     Found,
@@ -84,7 +84,7 @@ def _picture(found: Found, methods: Sequence[str], how: str, metric: str) -> Tab
     lines = tuple(
         (
             Cell(method),
-            Cell(f"{row.cost:.1f}"),
+            Cell(kappa(row.cost)),
             Cell(bar((row.value - start) / (1 - start), _BAR), tone_of(row, shown.get(BASELINE))),
             Cell(percent(row)),
             Cell(spread_of(row), "quiet"),
@@ -126,7 +126,7 @@ def _frontier(found: Sequence[Standing], how: str) -> Iterator[Block]:
         lines.append(
             (
                 Cell(one.method),
-                Cell(f"{one.cost:.1f}"),
+                Cell(kappa(one.cost)),
                 *(Cell(percent(accuracy.get(number))) for number in each),
                 *(Cell(percent(row)) for row in rest),
                 Cell(counts, tones[counts]),
@@ -157,7 +157,7 @@ def _sweep(points: Sequence[SweepRow]) -> Table:
     for label in labels:
         rows = [found.get((label, metric)) for metric in HEADLINE]
         cost = next(row.cost for row in rows if row is not None)
-        cells = [Cell(label), Cell(f"{cost:.1f}")]
+        cells = [Cell(label), Cell(kappa(cost))]
         for row in rows:
             cells += value_cells(row, "plain", spread)
         lines.append(tuple(cells))

@@ -1,7 +1,8 @@
 """What the tables of a study call things, in the terminal and on the page."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
+from dynsnap.report._blocks import counted
 from dynsnap.study import Row
 
 HEADLINE = {"accuracy": "ACC", "consistency": "CON", "correct_consistency": "ACC-CON"}
@@ -23,6 +24,23 @@ def preferred(rows: Sequence[Row]) -> str:
     """The combination that pictures show: the average, where there is one."""
     known = list(dict.fromkeys(row.combination for row in rows))
     return "average" if "average" in known else known[0]
+
+
+def kappa(cost: float) -> str:
+    """A cost in trainings from scratch, as people read it: of a part of one no digit is lost."""
+    return f"{cost:.1f}" if cost >= 0.3 or cost == 0 else f"{cost:.3g}"
+
+
+def said_replicates(usual: int, own: Mapping[str, int]) -> str:
+    """How often methods are repeated, with those that are repeated more or less often.
+
+    Args:
+        usual: How often a method is.
+        own: By the name of a method, how often it is.
+    """
+    others = [f"{often} of {name}" for name, often in own.items() if often != usual]
+    said = counted(usual, "replicate")
+    return f"{said} ({', '.join(others)})" if others else said
 
 
 def pairs_of(metrics: Iterable[str]) -> list[str]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 from dynsnap.report._blocks import UNDEFINED, Cell, Column, Table, Tone, without_empty_columns
-from dynsnap.report._study_names import HEADLINE, MOVES, abbreviated, pairs_of
+from dynsnap.report._study_names import HEADLINE, MOVES, abbreviated, kappa, pairs_of
 from dynsnap.study import Row
 
 Found: TypeAlias = Mapping[tuple[str, str, str], Row]  # by method, combination and metric
@@ -104,7 +104,7 @@ def _timed(found: Found) -> bool:
 
 def _price(row: Row) -> list[Cell]:
     """What a generation costs: κ, and seconds where they were written down."""
-    return [Cell(f"{row.cost:.1f}"), Cell("" if row.seconds is None else f"{row.seconds:.3g}")]
+    return [Cell(kappa(row.cost)), Cell("" if row.seconds is None else f"{row.seconds:.3g}")]
 
 
 def _alike(found: Found, method: str, combinations: Sequence[str]) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 from dynsnap import __version__
 from dynsnap.comparison import Comparison
 from dynsnap.report._element import clipped, element
-from dynsnap.report._study_names import abbreviated
+from dynsnap.report._study_names import abbreviated, kappa, said_replicates
 from dynsnap.report.html._audit import audited
 from dynsnap.report.html._comparison import sections
 from dynsnap.report.html._frontier import honest
@@ -100,9 +100,7 @@ def _about(about: Mapping[str, Any], replicates: Mapping[str, int]) -> str:
     if isinstance(tested := about.get("test_inputs"), int):
         parts.append(f"{tested:,} test inputs")
     if isinstance(often := about.get("replicates"), int):
-        others = [f"{own} of {name}" for name, own in replicates.items() if own != often]
-        several = f"{often} replicate{'s' if often > 1 else ''}"
-        parts.append(f"{several} ({', '.join(others)})" if others else several)
+        parts.append(said_replicates(often, replicates))
     if isinstance(rounds := about.get("rounds"), int):
         parts.append(f"{rounds:,} rounds of training")
         if isinstance(missing := about.get("rounds_missing"), int) and missing:
@@ -216,7 +214,7 @@ def _everything(rows: Sequence[Row], most: int) -> Section:
                 tone="range",
             ),
             Entry("" if row.spread is None else f"±{row.spread:.4f}", tone="range"),
-            Entry(f"{row.cost:.1f}", key=row.cost),
+            Entry(kappa(row.cost), key=row.cost),
         ]
         for row in rows
     ]

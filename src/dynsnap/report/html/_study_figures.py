@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from dynsnap.report._element import Markup, element
-from dynsnap.report._study_names import HEADLINE, preferred
+from dynsnap.report._study_names import HEADLINE, kappa, preferred
 from dynsnap.report.figures import Figure, Level, Point, Series, chart, tones
 from dynsnap.report.figures._drawing import SERIES, Tone, slug
 from dynsnap.report.html._parts import Entry, Head, Listing, Section, listing, picture
@@ -66,7 +66,7 @@ def cost(rows: Sequence[Row]) -> Section:
                 description=(
                     f"Every method by its cost in trainings per generation and its {symbol} in "
                     f"percent. The highest that is retrained is {best.method}: "
-                    f"{percent(best.value)} for {best.cost:.1f}κ."
+                    f"{percent(best.value)} for {kappa(best.cost)}κ."
                 ),
                 series=[
                     Series(
@@ -78,7 +78,7 @@ def cost(rows: Sequence[Row]) -> Section:
                                 y=100 * row.value,
                                 low=None if row.low is None else 100 * row.low,
                                 high=None if row.high is None else 100 * row.high,
-                                label=f"{row.method}: {percent(row.value)} at {row.cost:.1f}κ",
+                                label=f"{row.method}: {percent(row.value)} at {kappa(row.cost)}κ",
                             ),
                         ),
                     )
@@ -151,7 +151,7 @@ def _sweep(name: str, points: Sequence[SweepRow]) -> Figure:
         across=f"{over}, with its cost",
         up="percent",
         width=WIDTH,
-        places=[(float(i), f"{label} ({costs[label]:.1f}κ)") for i, label in enumerate(labels)],
+        places=[(float(i), f"{label} ({kappa(costs[label])}κ)") for i, label in enumerate(labels)],
         said="{:.1f}".format,
     )
 
@@ -167,7 +167,7 @@ def _sweep_table(name: str, points: Sequence[SweepRow]) -> Markup:
         heads += extent.heads(symbol)
     lines = []
     for label in labels:
-        line = [Entry(label), Entry(f"{costs[label]:.1f}", key=costs[label])]
+        line = [Entry(label), Entry(kappa(costs[label]), key=costs[label])]
         for metric in HEADLINE:
             line += extent.cells(found.get((label, metric)))
         lines.append(line)

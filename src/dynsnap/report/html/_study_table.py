@@ -7,7 +7,14 @@ from dynsnap.ensemble import METHODS
 from dynsnap.metrics import metric as metric_of
 from dynsnap.report._blocks import UNDEFINED
 from dynsnap.report._element import Markup
-from dynsnap.report._study_names import HEADLINE, MOVES, abbreviated, pairs_of, preferred
+from dynsnap.report._study_names import (
+    HEADLINE,
+    MOVES,
+    abbreviated,
+    kappa,
+    pairs_of,
+    preferred,
+)
 from dynsnap.report.html._parts import INTERVAL, Entry, Head, Listing, listing
 from dynsnap.study import NEVER_RETRAIN, NOISE_FLOOR, Row
 
@@ -139,7 +146,7 @@ class _Price:
         return heads
 
     def cells(self, row: Row) -> list[Entry]:
-        cells = [Entry(f"{row.cost:.1f}", key=row.cost)]
+        cells = [Entry(kappa(row.cost), key=row.cost)]
         if self.digits is not None:
             took = "" if row.seconds is None else f"{row.seconds:,.{self.digits}f}"
             cells.append(Entry(took, key=row.seconds, tone="quiet"))
