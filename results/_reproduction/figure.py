@@ -16,7 +16,7 @@ from _reproduction.studies import (
     plan_of,
     sweeps_of,
 )
-from dynsnap.report import kappa
+from dynsnap.report import kappa, said_rounds, said_windows
 from dynsnap.study import Row
 
 _METRIC = "correct_consistency"
@@ -50,7 +50,7 @@ def figure_2(results: Path) -> Iterator[str]:
         if not sweeps:
             yield f"`{folder}`: {NOT_RUN}.\n"
             continue
-        windows = _windows(results / folder)
+        windows = said_windows(plan_of(results / folder))
         for name, points in sweeps.items():
             over = next(iter(points))[0]
             yield f"**{name}**, `{folder}`, DynSnap-cyc by average{windows.get(name, '')}, in percent:\n"
@@ -70,6 +70,8 @@ def figure_2(results: Path) -> Iterator[str]:
                     for method in found.methods
                 },
             )
+            if rounds := said_rounds(plan_of(results / study.folder)):
+                yield f"{rounds}\n"
 
 
 def _table(about: str, lines: dict[str, list[Row]]) -> Iterator[str]:
@@ -79,22 +81,6 @@ def _table(about: str, lines: dict[str, list[Row]]) -> Iterator[str]:
     for name, rows in lines.items():
         yield f"| {name} | {kappa(rows[0].cost)} | {' | '.join(map(percent, rows))} |"
     yield ""
-
-
-def _windows(folder: Path) -> dict[str, str]:
-    """By the name of a sweep, how long the windows of all of its points are, or how many."""
-    plan = plan_of(folder)
-    if plan is None:
-        return {}
-    said: dict[str, str] = {}
-    for sweep in plan.sweeps:
-        recipes = [method.recipe for _, method in sweep.points]
-        lengths, numbers = ({getattr(one, of) for one in recipes} for of in ("window", "snapshots"))
-        if len(lengths) == 1:
-            said[sweep.name] = f", windows of {lengths.pop()} epochs"
-        elif len(numbers) == 1:
-            said[sweep.name] = f", {numbers.pop()} windows a round"
-    return said
 
 
 def _judged(points: dict[tuple[str, str], dict[str, Row]]) -> str:

@@ -1,7 +1,12 @@
+from pathlib import Path
+
 import pytest
 
+import dynsnap
 from dynsnap import report
-from dynsnap.study import Row, SweepRow
+from dynsnap.study import Row, Sweep, SweepRow, read_study
+
+STUDIES = Path(dynsnap.__file__).parent / "studies"
 
 
 def rows(method, values, *, cost=1.0, combinations=("majority", "average")):
@@ -148,3 +153,34 @@ def test_methods_with_replicates_of_their_own_are_named():
     assert report.said_replicates(1, {"singlebase": 1, "rolling": 1}) == "1 replicate"
     said = report.said_replicates(2, {"singlebase": 3, "rolling": 2, "snapshot": 1})
     assert said == "2 replicates (3 of singlebase, 1 of snapshot)"
+
+
+def test_how_rounds_are_trained_is_said_where_a_study_varies_it():
+    plan = read_study(STUDIES / "cifar100-sensitivity.toml")
+    assert report.said_windows(plan) == {
+        "snapshots": ", windows of 5 epochs",
+        "window": ", 5 windows a round",
+    }
+    assert report.said_rounds(plan) == (
+        "A round of dynsnap-cyc has 10 windows of 20 epochs. Others: no-schedule, the best 10 of "
+        "50 epochs at a constant rate; no-randomness, 20 windows of 5 epochs; no-randomness-long, "
+        "40 windows of 5 epochs; dynsnap-cyc-short, 10 windows of 5 epochs."
+    )
+    swept = [SweepRow(sweep="snapshots", over="snapshots", point="5", row=row) for row in TABLE[:3]]
+    text = " ".join(shown(plan=plan, sweeps=swept).split())
+    assert "Sweep: snapshots, windows of 5 epochs ACC " in text
+    assert report.said_rounds(plan) in text
+    page = report.html.study_page(
+        report.html.StudyFindings(name="A study", rows=TABLE, sweeps=swept, plan=plan)
+    )
+    assert "Sweep over snapshots, windows of 5 epochs" in page.html
+
+
+def test_of_rounds_that_are_all_alike_nothing_is_said():
+    plan = read_study(STUDIES / "cifar100-rolling.toml")
+    assert report.said_rounds(plan) == report.said_rounds(None) == ""
+    assert report.said_windows(None) == {}
+    step = read_study(STUDIES / "digits.toml")
+    points = tuple((str(place), one) for place, one in enumerate(step.methods))
+    mixed = Sweep(name="mixed", over="members", points=points, combination="average")
+    assert mixed.windows == ""

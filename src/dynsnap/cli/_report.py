@@ -77,7 +77,11 @@ def report_command(
     if quiet or page_to == STDOUT:
         return
     notes = [*found.notes, f"Everything is on the page {page_to}."]
-    show(report.study_report(found.rows, title=found.name, sweeps=found.sweeps, notes=notes))
+    show(
+        report.study_report(
+            found.rows, title=found.name, sweeps=found.sweeps, plan=found.plan, notes=notes
+        )
+    )
 
 
 def findings(
@@ -91,6 +95,7 @@ def findings(
         notes.append(f"{study.missing_rounds(missing)}: what needs a missing round is left out.")
     training = Training()
     replicates: dict[str, int] = {}
+    plan = None
     try:
         plan = study.read_study(folder / "study.toml")
         replicates = {one.name: plan.replicates_of(one) for one in plan.methods}
@@ -107,6 +112,7 @@ def findings(
         name=str(about.get("study") or folder.resolve().name),
         rows=rows,
         sweeps=_sweeps(folder / "sweeps.csv"),
+        plan=plan,
         about=about,
         replicates=replicates,
         file=_text(folder / "study.toml"),

@@ -81,7 +81,9 @@ def run(
         f"Everything is in {folder}: table.csv, predictions/, rounds/.",
         *_missing(plan, result),
     ]
-    document = report.study_report(result.rows, title=plan.name, sweeps=result.sweeps, notes=notes)
+    document = report.study_report(
+        result.rows, title=plan.name, sweeps=result.sweeps, plan=plan, notes=notes
+    )
     show(document)
 
 

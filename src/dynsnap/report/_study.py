@@ -15,7 +15,14 @@ from dynsnap.report._blocks import (
     without_empty_columns,
 )
 from dynsnap.report._plots import bar, spark
-from dynsnap.report._study_names import HEADLINE, abbreviated, kappa, preferred
+from dynsnap.report._study_names import (
+    HEADLINE,
+    abbreviated,
+    kappa,
+    preferred,
+    said_rounds,
+    said_windows,
+)
 from dynsnap.report._study_tables import (
     BASELINE,
     Found,
@@ -28,14 +35,27 @@ from dynsnap.report._study_tables import (
     value_cells,
     value_heads,
 )
-from dynsnap.study import NEVER_RETRAIN, NOISE_FLOOR, Row, Standing, SweepRow, frontier
+from dynsnap.study import (
+    NEVER_RETRAIN,
+    NOISE_FLOOR,
+    Row,
+    Standing,
+    StudyPlan,
+    SweepRow,
+    frontier,
+)
 
 _EACH = 5  # generations whose accuracy has a column of its own
 _BAR = 24  # cells of the longest bar
 
 
 def study_report(
-    rows: Sequence[Row], *, title: str, sweeps: Sequence[SweepRow] = (), notes: Sequence[str] = ()
+    rows: Sequence[Row],
+    *,
+    title: str,
+    sweeps: Sequence[SweepRow] = (),
+    plan: StudyPlan | None = None,
+    notes: Sequence[str] = (),
 ) -> Document:
     """The table of a study as the paper has it, in percent, with pictures.
 
@@ -43,13 +63,18 @@ def study_report(
         rows: The study's table.
         title: What the study is called, and what it was run on.
         sweeps: The points of its sweeps.
+        plan: The study itself, which tells how rounds are trained.
         notes: What the reader should know, a sentence each.
     """
-    return tuple(_blocks(rows, title, sweeps, notes))
+    return tuple(_blocks(rows, title, sweeps, plan, notes))
 
 
 def _blocks(
-    rows: Sequence[Row], title: str, sweeps: Sequence[SweepRow], notes: Sequence[str]
+    rows: Sequence[Row],
+    title: str,
+    sweeps: Sequence[SweepRow],
+    plan: StudyPlan | None,
+    notes: Sequence[str],
 ) -> Iterator[Block]:
     found = {(row.method, row.combination, row.metric): row for row in rows}
     methods = list(dict.fromkeys(row.method for row in rows))
@@ -70,9 +95,13 @@ def _blocks(
     for metric in ("consistency", "correct_consistency"):
         yield _picture(found, methods, how, metric)
     yield from _frontier(frontier(rows, combination=how), how)
+    windows = said_windows(plan)
     for name in dict.fromkeys(point.sweep for point in sweeps):
-        yield _sweep([point for point in sweeps if point.sweep == name])
-    yield Bullets("Reading it", (*_explained(found, methods, how), *notes))
+        some = [point for point in sweeps if point.sweep == name]
+        yield _sweep(f"Sweep: {name}{windows.get(name, '')}", some)
+    rounds = said_rounds(plan)
+    explained = (*_explained(found, methods, how), *([rounds] if rounds else []))
+    yield Bullets("Reading it", (*explained, *notes))
 
 
 def _picture(found: Found, methods: Sequence[str], how: str, metric: str) -> Table:
@@ -145,7 +174,7 @@ def _known(one: Standing) -> int:
     return len(one.accuracies)
 
 
-def _sweep(points: Sequence[SweepRow]) -> Table:
+def _sweep(title: str, points: Sequence[SweepRow]) -> Table:
     labels = list(dict.fromkeys(point.point for point in points))
     found = {(point.point, point.row.metric): point.row for point in points}
     shown = {
@@ -166,7 +195,7 @@ def _sweep(points: Sequence[SweepRow]) -> Table:
         heads += value_heads(symbol, spread)
     drawn = ", ".join(f"{HEADLINE[metric]} {spark(values)}" for metric, values in shown.items())
     return Table(
-        title=f"Sweep: {points[0].sweep}  {drawn}",
+        title=f"{title}  {drawn}",
         columns=tuple(heads),
         rows=tuple(lines),
         keys=2,

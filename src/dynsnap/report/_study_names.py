@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from dynsnap.ensemble import METHODS, Recipe
 from dynsnap.report._blocks import counted
-from dynsnap.study import Row
+from dynsnap.study import FRESH, Row, StudyPlan
 
 HEADLINE = {"accuracy": "ACC", "consistency": "CON", "correct_consistency": "ACC-CON"}
 MOVES = {"gained": "gained", "lost": "lost", "composite": "Com"}  # the paper's Table 5
@@ -41,6 +42,34 @@ def said_replicates(usual: int, own: Mapping[str, int]) -> str:
     others = [f"{often} of {name}" for name, often in own.items() if often != usual]
     said = counted(usual, "replicate")
     return f"{said} ({', '.join(others)})" if others else said
+
+
+def said_windows(plan: StudyPlan | None) -> dict[str, str]:
+    """By the name of a sweep, what the windows of all its points have in common, after a comma."""
+    known = {sweep.name: sweep.windows for sweep in plan.sweeps} if plan is not None else {}
+    return {name: f", {windows}" for name, windows in known.items() if windows}
+
+
+def said_rounds(plan: StudyPlan | None) -> str:
+    """Which methods of a study's own train other rounds than DynSnap-cyc; empty where none does."""
+    usual = next((one for one in plan.methods if one.name == FRESH), None) if plan else None
+    if plan is None or usual is None:
+        return ""
+    others = [
+        f"{one.name}, {_round(one.recipe)}"
+        for one in plan.methods
+        if one.name not in METHODS and one.recipe != usual.recipe
+    ]
+    if not others:
+        return ""
+    return f"A round of {FRESH} has {_round(usual.recipe)}. Others: {'; '.join(others)}."
+
+
+def _round(recipe: Recipe) -> str:
+    if recipe.selection == "window":
+        return f"{counted(recipe.snapshots, 'window')} of {counted(recipe.window, 'epoch')}"
+    best = f"the best {recipe.snapshots} of {counted(recipe.epochs, 'epoch')}"
+    return f"{best} at a {recipe.schedule.kind} rate"
 
 
 def pairs_of(metrics: Iterable[str]) -> list[str]:

@@ -35,6 +35,17 @@ class Sweep:
     points: tuple[tuple[str, Method], ...]
     combination: Combination
 
+    @property
+    def windows(self) -> str:
+        """What the windows of all points have in common, as a figure says it; may be empty."""
+        recipes = [way.recipe for _, way in self.points]
+        if any(recipe.selection != "window" for recipe in recipes):
+            return ""
+        lengths, numbers = {one.window for one in recipes}, {one.snapshots for one in recipes}
+        if len(lengths) == 1:
+            return f"windows of {lengths.pop()} epochs"
+        return f"{numbers.pop()} windows a round" if len(numbers) == 1 else ""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Defaults:

@@ -7,7 +7,13 @@ from typing import Any
 from dynsnap import __version__
 from dynsnap.comparison import Comparison
 from dynsnap.report._element import clipped, element
-from dynsnap.report._study_names import abbreviated, kappa, said_replicates
+from dynsnap.report._study_names import (
+    abbreviated,
+    kappa,
+    said_replicates,
+    said_rounds,
+    said_windows,
+)
 from dynsnap.report.html._audit import audited
 from dynsnap.report.html._comparison import sections
 from dynsnap.report.html._frontier import honest
@@ -25,7 +31,7 @@ from dynsnap.report.html._study_table import (
     by_pair,
     is_ablation,
 )
-from dynsnap.study import FRESH, Row, SweepRow, missing_rounds
+from dynsnap.study import FRESH, Row, StudyPlan, SweepRow, missing_rounds
 from dynsnap.theory import Audit
 
 _METRICS = 2400  # rows of the table of all metrics, where there is room
@@ -56,6 +62,7 @@ class StudyFindings:
     Attributes:
         rows: The study's table.
         sweeps: The points of its sweeps.
+        plan: The study itself, where its file can be read.
         about: What it was run with, as in `about.json`.
         replicates: How many replicates each method has, where that is known.
         file: The study file.
@@ -68,6 +75,7 @@ class StudyFindings:
     name: str
     rows: Sequence[Row]
     sweeps: Sequence[SweepRow] = ()
+    plan: StudyPlan | None = None
     about: Mapping[str, Any] = field(default_factory=dict)
     replicates: Mapping[str, int] = field(default_factory=dict)
     file: str = ""
@@ -125,9 +133,9 @@ def _sections(study: StudyFindings, rows: int) -> Iterator[Section]:
     if frontier is not None:
         yield frontier
     if study.sweeps:
-        yield sweeps(study.sweeps)
+        yield sweeps(study.sweeps, said_windows(study.plan))
     if any(is_ablation(row.method) for row in study.rows):
-        yield _ablations(study.rows)
+        yield _ablations(study.rows, said_rounds(study.plan))
     if study.curves:
         yield curves(study.curves)
     if study.audits:
@@ -169,7 +177,7 @@ def _methods(rows: Sequence[Row]) -> Section:
     return Section(name="methods", title="Methods", lead=lead, body=body)
 
 
-def _ablations(rows: Sequence[Row]) -> Section:
+def _ablations(rows: Sequence[Row], rounds: str) -> Section:
     beside = [row for row in rows if is_ablation(row.method) or row.method == FRESH]
     body = [by_method("ablations-table", "Ablations and variants", beside)]
     if any(row.metric == "top_5_accuracy" for row in beside):  # there are many classes
@@ -180,7 +188,7 @@ def _ablations(rows: Sequence[Row]) -> Section:
         name="ablations",
         title="Ablations and variants",
         short="Ablations",
-        lead=f"With an idea taken away, changed or added, beside {FRESH} itself.",
+        lead=f"With an idea taken away, changed or added, beside {FRESH} itself. {rounds}".strip(),
         body=body,
     )
 

@@ -1,7 +1,7 @@
 """A study in pictures: what consistency costs, sweeps, and rounds of training."""
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from dynsnap.report._element import Markup, element
@@ -103,13 +103,13 @@ def cost(rows: Sequence[Row]) -> Section:
     )
 
 
-def sweeps(points: Sequence[SweepRow]) -> Section:
-    """Every sweep as a picture and a table."""
+def sweeps(points: Sequence[SweepRow], windows: Mapping[str, str]) -> Section:
+    """Every sweep as a picture and a table, with what is said of its windows."""
     drawn: list[Figure] = []
     body: list[Markup] = []
     for name, group in itertools.groupby(points, key=lambda point: point.sweep):
         some = list(group)
-        figure = _sweep(name, some)
+        figure = _sweep(name, some, windows.get(name, ""))
         drawn.append(figure)
         both = [picture(figure), _sweep_table(name, some)]
         body.append(element("div", both, class_="side"))
@@ -123,7 +123,7 @@ def sweeps(points: Sequence[SweepRow]) -> Section:
     )
 
 
-def _sweep(name: str, points: Sequence[SweepRow]) -> Figure:
+def _sweep(name: str, points: Sequence[SweepRow], windows: str) -> Figure:
     over = points[0].over
     labels = list(dict.fromkeys(point.point for point in points))
     costs = {point.point: point.row.cost for point in points}
@@ -145,8 +145,8 @@ def _sweep(name: str, points: Sequence[SweepRow]) -> Figure:
             series.append(Series(name=symbol, points=tuple(line), tone=colours[metric]))
     return chart(
         name=f"sweep-{slug(name)}",
-        title=f"Sweep over {over}" if name == over else f"Sweep over {over}: {name}",
-        description=f"ACC, CON and ACC-CON in percent for {len(labels)} values of {over}.",
+        title=(f"Sweep over {over}" if name == over else f"Sweep over {over}: {name}") + windows,
+        description=f"ACC, CON and ACC-CON in percent for {len(labels)} values of {over}{windows}.",
         series=series,
         across=f"{over}, with its cost",
         up="percent",
