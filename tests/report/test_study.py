@@ -174,6 +174,7 @@ def test_how_rounds_are_trained_is_said_where_a_study_varies_it():
         report.html.StudyFindings(name="A study", rows=TABLE, sweeps=swept, plan=plan)
     )
     assert "Sweep over snapshots, windows of 5 epochs" in page.html
+    assert "snapshots (with its cost), windows of 5 epochs" in page.html  # in the picture too
 
 
 def test_of_rounds_that_are_all_alike_nothing_is_said():

@@ -148,7 +148,7 @@ def _sweep(name: str, points: Sequence[SweepRow], windows: str) -> Figure:
         title=(f"Sweep over {over}" if name == over else f"Sweep over {over}: {name}") + windows,
         description=f"ACC, CON and ACC-CON in percent for {len(labels)} values of {over}{windows}.",
         series=series,
-        across=f"{over}, with its cost",
+        across=f"{over} (with its cost){windows}",
         up="percent",
         width=WIDTH,
         places=[(float(i), f"{label} ({kappa(costs[label])}κ)") for i, label in enumerate(labels)],
