@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from types import FrameType
 from typing import Any, Protocol, TextIO
 
+from dynsnap.cli._headway import Headway
 from dynsnap.ensemble import Round, RoundSpec
 from dynsnap.errors import Interrupted, one_line
 
@@ -20,55 +21,11 @@ _EVERY = 10.0  # seconds between two lines in a log
 class Display(Protocol):
     """Shows how far a study is."""
 
-    def show(self, tally: "Tally", doing: str) -> None: ...
+    def show(self, headway: Headway, doing: str) -> None: ...
 
     def say(self, text: str) -> None: ...
 
     def close(self) -> None: ...
-
-
-class Tally:
-    """How much of what is known to be needed has been done."""
-
-    def __init__(self) -> None:
-        self.rounds = self.rounds_done = self.found = 0
-        self.epochs = self.epochs_done = 0
-        self.accuracy = 0.0
-        self._under_way: dict[RoundSpec, int] = {}
-        self._since = time.monotonic()
-        self._fresh = 0
-
-    def want(self, specs: Sequence[RoundSpec], found: int) -> None:
-        if not self.rounds:  # reading data and loading libraries says nothing about training
-            self._since = time.monotonic()
-        self.found += found
-        self.rounds += len(specs)
-        self.epochs += sum(spec.recipe.epochs for spec in specs)
-
-    def epoch(self, spec: RoundSpec, epoch: int, accuracy: float) -> None:
-        # A round that goes on from a checkpoint begins with a later epoch.
-        gone = epoch + 1 - self._under_way.get(spec, 0)
-        self._under_way[spec] = epoch + 1
-        self.epochs_done += gone
-        self._fresh += 1
-        self.accuracy = accuracy
-
-    def done(self, spec: RoundSpec) -> None:
-        self.rounds_done += 1
-        self.epochs_done += spec.recipe.epochs - self._under_way.pop(spec, 0)
-
-    @property
-    def finished(self) -> bool:
-        """Whether nothing is left of what is known to be needed."""
-        return self.rounds_done >= self.rounds
-
-    @property
-    def seconds_left(self) -> float | None:
-        """Until what is known to be needed is done, at the speed so far."""
-        if not self._fresh:
-            return None
-        spent = time.monotonic() - self._since
-        return spent / self._fresh * (self.epochs - self.epochs_done)
 
 
 class Lines:
@@ -78,17 +35,17 @@ class Lines:
         self._out = out
         self._last = time.monotonic()
 
-    def show(self, tally: Tally, doing: str) -> None:
+    def show(self, headway: Headway, doing: str) -> None:
         if time.monotonic() - self._last < _EVERY:
             return
         self._last = time.monotonic()
-        if tally.finished:
+        if headway.finished:
             self.say(doing)
             return
-        left = tally.seconds_left
+        left = headway.seconds_left
         self.say(
-            f"{doing}: round {tally.rounds_done} of {tally.rounds}, epoch {tally.epochs_done} of "
-            f"{tally.epochs}, accuracy {tally.accuracy:.3f}"
+            f"{doing}: round {headway.rounds_done} of {headway.rounds}, epoch "
+            f"{headway.epochs_done} of {headway.epochs}, accuracy {headway.accuracy:.3f}"
             + ("" if left is None else f", {left:.0f} s left")
         )
 
@@ -117,20 +74,20 @@ class Bars:
         self._task = self._bar.add_task("starting", total=None, counts="")
         self._bar.start()
 
-    def show(self, tally: Tally, doing: str) -> None:
+    def show(self, headway: Headway, doing: str) -> None:
         counts = ""
-        if not tally.finished:
-            left = tally.seconds_left
+        if not headway.finished:
+            left = headway.seconds_left
             counts = (
-                f"{tally.rounds_done}/{tally.rounds} rounds · "
-                f"{tally.epochs_done}/{tally.epochs} epochs · accuracy {tally.accuracy:.3f}"
+                f"{headway.rounds_done}/{headway.rounds} rounds · "
+                f"{headway.epochs_done}/{headway.epochs} epochs · accuracy {headway.accuracy:.3f}"
                 + ("" if left is None else f" · {_clock(left)} left")
             )
         self._bar.update(
             self._task,
             description=doing,
-            total=tally.epochs or None,
-            completed=tally.epochs_done,
+            total=headway.epochs or None,
+            completed=headway.epochs_done,
             counts=counts,
         )
 
@@ -147,7 +104,7 @@ class Silent:
     def __init__(self, out: TextIO) -> None:
         self._out = out
 
-    def show(self, tally: Tally, doing: str) -> None:
+    def show(self, headway: Headway, doing: str) -> None:
         pass
 
     def say(self, text: str) -> None:
@@ -170,7 +127,7 @@ class Watch:
         kind = Silent if quiet else Bars if out.isatty() else Lines
         self._display: Display = kind(out)
         self._quiet = quiet
-        self._tally = Tally()
+        self._headway = Headway()
         self._doing = "training"
         self._budget = budget
         self._start = time.monotonic()
@@ -207,26 +164,26 @@ class Watch:
     # What a study and its trainer tell, and ask.
 
     def wave_begins(self, specs: Sequence[RoundSpec], /, *, found: int) -> None:
-        self._tally.want(specs, found)
+        self._headway.want(specs, found)
         stored = f", {found} were found" if found else ""
         if specs:
             noun = "round" if len(specs) == 1 else "rounds"
             self.say(f"{len(specs)} {noun} to train{stored}.")
-        self._display.show(self._tally, self._doing)
+        self._display.show(self._headway, self._doing)
 
     def epoch_done(self, spec: RoundSpec, epoch: int, accuracy: float, /) -> None:
-        self._tally.epoch(spec, epoch, accuracy)
-        self._display.show(self._tally, self._doing)
+        self._headway.epoch(spec, epoch, accuracy)
+        self._display.show(self._headway, self._doing)
 
     def round_done(self, done: Round, /) -> None:
-        self._tally.done(done.spec)
-        self._display.show(self._tally, self._doing)
+        self._headway.done(done.spec)
+        self._display.show(self._headway, self._doing)
 
     def measured(self, method: str, combination: str, /) -> None:
         if self._signal is not None:  # nobody asks here, and all that was trained is stored
             raise Interrupted("Stopped while measuring.")
         self._doing = f"measuring {method}, {combination}"
-        self._display.show(self._tally, self._doing)
+        self._display.show(self._headway, self._doing)
 
     def stopping(self) -> bool:
         return self._signal is not None or self._late()
