@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
+from dynsnap.report import kappa
 from dynsnap.study import Row, Standing, frontier, missing_rounds, read_sweeps, read_table
 
 RESULTS = Path(__file__).parent
@@ -155,7 +156,7 @@ def swept_lines(varied: str, studies: str, *, costs: bool = False) -> Iterator[s
                 points.setdefault(one.point, {})[one.row.metric] = one.row
         for point, rows in points.items():
             cells = [_percent(rows[metric]) for metric in metrics]
-            cells += [f"{rows['accuracy'].cost:.1f}"] if costs else []
+            cells += [kappa(rows["accuracy"].cost)] if costs else []
             yield f"| {study} | {point} | {' | '.join(cells)} |"
 
 
@@ -211,7 +212,7 @@ def _missed(one: Standing) -> list[str]:
         for name, row in values.items()
         if row is not None and 100 * row.value < TARGET[name]
     ]
-    return missed + ([f"{one.cost:.2f} κ"] if one.cost > TARGET_COST else [])
+    return missed + ([f"{kappa(one.cost)} κ"] if one.cost > TARGET_COST else [])
 
 
 def distilled_lines(study: str) -> Iterator[str]:
@@ -235,7 +236,7 @@ def distilled_lines(study: str) -> Iterator[str]:
             if one["name"] not in shown:  # every file has the teacher too
                 shown.add(one["name"])
                 cells = [_measured(one["metrics"].get(name)) for name in metrics]
-                head = f"| {one['name']} | {one['networks']} | {one['cost']:.1f}"
+                head = f"| {one['name']} | {one['networks']} | {kappa(one['cost'])}"
                 yield f"{head} | {' | '.join(cells)} |"
 
 
@@ -277,7 +278,7 @@ def _percent(row: Row | None, *, spread: bool = True) -> str:
 def _cost(one: Standing) -> str:
     if one.retrain is None:
         return ""
-    return re.sub(r"(\.\d)0$", r"\1", f"{one.retrain.value:.2f}")  # 1.45, but 3.0
+    return kappa(one.retrain.value)
 
 
 def _about(study: str) -> str:

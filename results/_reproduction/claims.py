@@ -102,7 +102,10 @@ def _near_bagging(study: Study, found: Found, results: Path) -> Judged:
     mine, other = found("dynsnap-cyc", "correct_consistency"), found("extbagging", "accuracy")
     assert mine is not None and other is not None
     if other.cost <= mine.cost:
-        return f"{line} So few members are no dearer.", None
+        return (
+            f"{line} With so few members bagging is no dearer: that tells nothing of the claim.",
+            None,
+        )
     gap = found.value("dynsnap-cyc", "correct_consistency")
     gap -= found.value("extbagging", "correct_consistency")
     return line, gap > -1

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from _reproduction.studies import MAIN, METHODS, NOT_RUN, Found, Study, ours_of, percent, plan_of
+from dynsnap.report import kappa, said_replicates
 from dynsnap.study import missing_rounds, read_replicates
 
 COMBINATIONS = {
@@ -82,22 +83,15 @@ def _provenance(folder: Path, found: Found | None) -> Iterator[str]:
         )
         if part
     )
+    replicates = said_replicates(about["replicates"], read_replicates(folder / "replicates.csv"))
     missing = about.get("rounds_missing")
     more = f", {missing_rounds(missing, more=True)}" if missing else ""
     yield (
         f"Ours: `results/{folder.name}`, n = {about['test_inputs']:,} test inputs, "
-        f"{_replicates(folder, about['replicates'])} ({about['rounds']} rounds of training{more}, "
-        f"{about['training_seconds']:,.0f} s in all), dynsnap {about['dynsnap']}, {machine}. "
+        f"{replicates}, {about['rounds']} rounds of training{more}, "
+        f"{about['training_seconds']:,.0f} s in all, dynsnap {about['dynsnap']}, {machine}. "
         f"After ± the standard deviation over replicates, where there are several.{_sizes(folder, found)}\n"
     )
-
-
-def _replicates(folder: Path, usual: int) -> str:
-    """How many replicates there are, and of which methods there are more."""
-    known = read_replicates(folder / "replicates.csv")
-    more = [f", {often} of {method}" for method, often in known.items() if often > usual]
-    words = f"{usual} replicate{'s' if usual > 1 else ''}"
-    return f"{words} of each method{''.join(more)}" if more else words
 
 
 def _sizes(folder: Path, found: Found) -> str:
@@ -229,6 +223,6 @@ def _cell(found: Found, method: str, metric: str, how: str) -> str:
         if row is None:
             return ""
         value = row.cost if metric == "cost" else row.seconds
-        return "" if value is None else f"{value:.1f}" if metric == "cost" else f"{value:.3g}"
+        return "" if value is None else kappa(value) if metric == "cost" else f"{value:.3g}"
     row = found(method, metric, how)
     return "" if row is None else percent(row)

@@ -200,3 +200,10 @@ def test_answers_that_stand_are_refused(copy):
     (copy / "study.toml").write_text(TEXT + standing)
     message = refused("size", copy, "--method", "standing", code=2)
     assert "ask about the same method without a `margin`" in message
+
+
+def test_a_study_without_a_name_is_called_as_its_run_was(copy):
+    (copy / "study.toml").write_text(TEXT.replace('name = "small"\n', ""))
+    (copy / "about.json").write_text('{"study": "small"}')
+    ended = dynsnap("size", copy, *QUICK)
+    assert ended.stdout.startswith("small: dynsnap-cyc, average")

@@ -4,7 +4,7 @@ import pytest
 
 import dynsnap
 from dynsnap import report
-from dynsnap.study import Row, Sweep, SweepRow, read_study
+from dynsnap.study import Row, SweepRow, read_study
 
 STUDIES = Path(dynsnap.__file__).parent / "studies"
 
@@ -137,7 +137,14 @@ def test_the_paper_s_tables_4_and_5_are_shown_where_they_were_measured():
 
 @pytest.mark.parametrize(
     ("cost", "said"),
-    [(0, "0.0"), (0.025, "0.025"), (0.125, "0.125"), (0.25, "0.25"), (1 / 3, "0.3"), (20, "20.0")],
+    [
+        (0, "0.0"),
+        (0.025, "0.025"),
+        (0.125, "0.125"),
+        (0.25, "0.25"),
+        (1 / 3, "0.333"),
+        (20, "20.0"),
+    ],
 )
 def test_no_point_of_a_sweep_costs_nothing_by_rounding(cost, said):
     swept = [
@@ -162,9 +169,9 @@ def test_how_rounds_are_trained_is_said_where_a_study_varies_it():
         "window": ", 5 windows a round",
     }
     assert report.said_rounds(plan) == (
-        "A round of dynsnap-cyc has 10 windows of 20 epochs. Others: no-schedule, the best 10 of "
-        "50 epochs at a constant rate; no-randomness, 20 windows of 5 epochs; no-randomness-long, "
-        "40 windows of 5 epochs; dynsnap-cyc-short, 10 windows of 5 epochs."
+        "A round of dynsnap-cyc has 10 windows of 20 epochs. Others: no-schedule: the best 10 of "
+        "50 epochs at a constant rate; no-randomness: 20 windows of 5 epochs; no-randomness-long: "
+        "40 windows of 5 epochs; dynsnap-cyc-short: 10 windows of 5 epochs."
     )
     swept = [SweepRow(sweep="snapshots", over="snapshots", point="5", row=row) for row in TABLE[:3]]
     text = " ".join(shown(plan=plan, sweeps=swept).split())
@@ -177,11 +184,26 @@ def test_how_rounds_are_trained_is_said_where_a_study_varies_it():
     assert "snapshots (with its cost), windows of 5 epochs" in page.html  # in the picture too
 
 
-def test_of_rounds_that_are_all_alike_nothing_is_said():
-    plan = read_study(STUDIES / "cifar100-rolling.toml")
-    assert report.said_rounds(plan) == report.said_rounds(None) == ""
+@pytest.mark.parametrize(
+    "name", ["cifar100-rolling", "cifar10-rolling", "20news-rolling", "cifar10-distill"]
+)
+def test_of_rounds_that_are_all_alike_nothing_is_said(name):
+    """Whole trainings of bagging and single learners are no other cycles."""
+    plan = read_study(STUDIES / f"{name}.toml")
+    assert report.said_rounds(plan) == ""
+    assert report.said_windows(plan) == {}
+
+
+def test_of_no_study_nothing_is_said():
+    assert report.said_rounds(None) == ""
     assert report.said_windows(None) == {}
-    step = read_study(STUDIES / "digits.toml")
-    points = tuple((str(place), one) for place, one in enumerate(step.methods))
-    mixed = Sweep(name="mixed", over="members", points=points, combination="average")
-    assert mixed.windows == ""
+
+
+def test_methods_with_equal_rounds_are_named_together(tmp_path):
+    file = tmp_path / "study.toml"
+    same = '[[ablation]]\nname = "{}"\nsnapshots = 1\nepochs = 20\n'
+    file.write_text("[training]\nepochs = 20\n" + same.format("one") + same.format("other"))
+    assert report.said_rounds(read_study(file)) == (
+        "A round of dynsnap-cyc has 10 windows of 2 epochs. Others: one, other: 1 window of 20 "
+        "epochs."
+    )

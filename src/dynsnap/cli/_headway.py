@@ -14,28 +14,34 @@ class Headway:
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self.rounds = self.rounds_done = self.found = 0
+        self.rounds = self.rounds_done = 0
         self.epochs = self.epochs_done = 0
         self.accuracy = 0.0
         self._under_way: dict[RoundSpec, int] = {}
         self._clock = clock
-        self._since: float | None = None  # the first epoch that was told of
-        self._settled = False  # whether those that came with it have all been told of
-        self._counted = 0  # epochs after them
+        self._began: float | None = None  # when something was first wanted
+        self._told = 0.0  # when the last epoch was told of
+        self._settled = False  # whether all rounds under way have told of one
+        self._spent, self._counted = 0.0, 0  # seconds of epochs, and how many those were
 
-    def want(self, specs: Sequence[RoundSpec], found: int) -> None:
-        """Rounds that are to be trained, beside those that were found."""
-        self.found += found
+    def want(self, specs: Sequence[RoundSpec]) -> None:
+        """Rounds that are to be trained."""
+        if self._began is None:
+            self._began = self._clock()
         self.rounds += len(specs)
         self.epochs += sum(spec.recipe.epochs for spec in specs)
 
     def epoch(self, spec: RoundSpec, epoch: int, accuracy: float) -> None:
         """An epoch of a round has ended."""
-        if self._since is None:  # what came before says nothing: data, libraries, building networks
-            self._since = self._clock()
-        # Rounds that are side by side end their first epochs together: those do not count.
-        self._settled |= spec in self._under_way
-        self._counted += self._settled
+        now = self._clock()
+        if self._under_way:
+            # Rounds that are side by side end their first epochs together: those do not count.
+            self._settled |= spec in self._under_way
+            self._spent += now - self._told
+            self._counted += self._settled
+        else:  # what came before says nothing of epochs: reading data, building a network
+            self._settled = False
+        self._told = now
         # A round that goes on from a checkpoint begins with a later epoch.
         gone = epoch + 1 - self._under_way.get(spec, 0)
         self._under_way[spec] = epoch + 1
@@ -44,7 +50,6 @@ class Headway:
 
     def done(self, spec: RoundSpec) -> None:
         """A round has ended."""
-        self._settled = True
         self.rounds_done += 1
         self.epochs_done += spec.recipe.epochs - self._under_way.pop(spec, 0)
 
@@ -56,6 +61,9 @@ class Headway:
     @property
     def seconds_left(self) -> float | None:
         """Until what is known to be needed is done, at the speed so far; None while unknown."""
-        if self._since is None or not self._counted:
-            return None
-        return (self._clock() - self._since) / self._counted * (self.epochs - self.epochs_done)
+        left = self.epochs - self.epochs_done
+        if self._counted:
+            return self._spent / self._counted * left
+        if self.rounds_done and self._began is not None:  # rounds that tell of one epoch alone
+            return (self._clock() - self._began) / self.epochs_done * left
+        return None

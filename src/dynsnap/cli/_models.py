@@ -4,7 +4,7 @@ import dataclasses
 import importlib
 import inspect
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,33 +20,22 @@ _BOOSTED = {"xgboost": "xgboost.XGBClassifier", "lightgbm": "lightgbm.LGBMClassi
 
 def make_trainer(plan: StudyPlan, stream: Stream, *, store: RunFolder, monitor: Monitor) -> Trainer:
     """The trainer that a study file asks for, with its checkpoints in the run folder."""
-    settings = Section(plan.training, "[training]", taken=["epochs"])
+    settings = _settings(plan)
     trainer: Trainer
     if _is_boosted(plan.model):
-        every = settings.take("checkpoint_every", float, 60.0)
-        settings.finish()
-        if plan.training_on:
-            raise PlanError(
-                f"{plan.training_on[0].name} trains on from stored members, which networks can; "
-                "boosted trees and scikit-learn's classifiers always start afresh. Leave `onward` "
-                "and `refresh` out."
-            )
         from dynsnap.boost import BoostTrainer
 
         trainer = BoostTrainer(
             stream,
-            model=_classifier(plan.model),
+            **settings,
             monitor=monitor,
             checkpoints=store.checkpoints(lambda spec: round_key(trainer, spec)),
-            checkpoint_every=every,
             keep_weights=store.keeps_weights,
         )
     else:
-        train = _needed("dynsnap.train", "torch")
-        trainer = train.TorchTrainer(
+        trainer = _needed("dynsnap.train", "torch").TorchTrainer(
             stream,
-            model=module_factory(plan.model),
-            **_torch_settings(settings, train),
+            **settings,
             monitor=monitor,
             checkpoints=store.checkpoints(lambda spec: round_key(trainer, spec)),
             keep_weights=store.keeps_weights,
@@ -54,6 +43,31 @@ def make_trainer(plan: StudyPlan, stream: Stream, *, store: RunFolder, monitor: 
         )
     store.device = getattr(trainer, "hardware", "CPU")
     return trainer
+
+
+def check_model(plan: StudyPlan) -> Iterator[str]:
+    """Refuse what a trainer would refuse of [model] and [training]; say what is not installed."""
+    try:
+        _settings(plan)
+    except _NotInstalledError as error:
+        yield f"The model cannot be made yet: {error}"
+
+
+def _settings(plan: StudyPlan) -> dict[str, Any]:
+    """What a trainer is made with, from [model] and [training]."""
+    section = Section(plan.training, "[training]", taken=["epochs"])
+    if not _is_boosted(plan.model):
+        train = _needed("dynsnap.train", "torch")
+        return {"model": module_factory(plan.model), **_torch_settings(section, train)}
+    every = section.take("checkpoint_every", float, 60.0)
+    section.finish()
+    if plan.training_on:
+        raise PlanError(
+            f"{plan.training_on[0].name} trains on from stored members, which networks can; "
+            "boosted trees and scikit-learn's classifiers always start afresh. Leave `onward` "
+            "and `refresh` out."
+        )
+    return {"model": _classifier(plan.model), "checkpoint_every": every}
 
 
 def make_scorer(
@@ -203,11 +217,15 @@ def _imported(reference: Any) -> Callable[..., Any]:
     return found  # type: ignore[no-any-return]
 
 
+class _NotInstalledError(PlanError):
+    """A library that is not there."""
+
+
 def _needed(module: str, extra: str) -> Any:
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        raise PlanError(
+        raise _NotInstalledError(
             f"This needs {error.name or module}, which is not installed. "
             f"Install it with: pip install 'dynsnap[{extra}]'"
         ) from error

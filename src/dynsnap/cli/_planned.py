@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from dynsnap import report, study
+from dynsnap.cli._models import check_model
 from dynsnap.errors import DataError
 from dynsnap.report import Block, Bullets, Cell, Column, Document, Heading, Table
 from dynsnap.study import Outlook, Planned, StudyPlan
@@ -14,7 +15,7 @@ def planned(plan: StudyPlan) -> Document:
 
 
 def _blocks(plan: StudyPlan) -> Iterator[Block]:
-    notes = []
+    notes = list(check_model(plan))
     generations = study.growth_of(plan.data).generations
     try:
         stream, found = study.open_stream(plan.data)
@@ -26,7 +27,6 @@ def _blocks(plan: StudyPlan) -> Iterator[Block]:
         sets = ", ".join(f"{len(pool):,} ({name})" for name, pool in stream.evaluation.items())
         notes.append(f"Generations to train on: {sizes} inputs. Held out: {sets}.")
         notes += found
-    often = {one.name: plan.replicates_of(one) for one in plan.methods}
     ahead = study.outlook(plan, generations=generations)
     yield Heading(plan.name)
     numeric = ("m", "N", "epochs", "rounds", "κ")
@@ -45,7 +45,8 @@ def _blocks(plan: StudyPlan) -> Iterator[Block]:
         (
             f"{len(ahead.rounds)} rounds of training ({report.kappa(ahead.cost)} κ of "
             f"{plan.epochs} epochs) are certain: methods share rounds. "
-            f"Generations: {generations}. {report.said_replicates(plan.replicates, often)}.",
+            f"{generations} generations, "
+            f"{report.said_replicates(plan.replicates, plan.repeated)}.",
             *_spared(ahead),
             *_rolling(plan),
             *_not_counted(plan),
@@ -89,7 +90,7 @@ def _line(one: Planned) -> tuple[Cell, ...]:
         Cell(str(recipe.snapshots)),
         Cell(str(recipe.epochs)),
         Cell(f"{one.rounds}{more}"),
-        Cell(f"{one.cost:g}{more}"),
+        Cell(f"{report.kappa(one.cost)}{more}"),
         Cell(beta),
         Cell(recipe.schedule.kind),
     )

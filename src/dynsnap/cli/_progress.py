@@ -164,7 +164,7 @@ class Watch:
     # What a study and its trainer tell, and ask.
 
     def wave_begins(self, specs: Sequence[RoundSpec], /, *, found: int) -> None:
-        self._headway.want(specs, found)
+        self._headway.want(specs)
         stored = f", {found} were found" if found else ""
         if specs:
             noun = "round" if len(specs) == 1 else "rounds"

@@ -98,7 +98,7 @@ def findings(
     plan = None
     try:
         plan = study.read_study(folder / "study.toml")
-        replicates = {one.name: plan.replicates_of(one) for one in plan.methods}
+        replicates = plan.repeated
         if missing:  # so there may be fewer than asked for
             there = study.read_replicates(folder / "replicates.csv")
             replicates = {name: there.get(name, 1) for name in replicates}

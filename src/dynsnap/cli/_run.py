@@ -74,10 +74,9 @@ def run(
             training=not no_training,
             anywhere=from_anywhere,
         )
-    often = {one.name: plan.replicates_of(one) for one in plan.methods}
     notes = [
         f"{result.rounds} rounds ({result.trained} trained now), {result.seconds:.0f} s of "
-        f"training. {report.said_replicates(plan.replicates, often)}.",
+        f"training. {report.said_replicates(plan.replicates, plan.repeated)}.",
         f"Everything is in {folder}: table.csv, predictions/, rounds/.",
         *_missing(plan, result),
     ]

@@ -8,7 +8,7 @@ import click
 from dynsnap import report, study
 from dynsnap.cli import _options as options
 from dynsnap.cli._outputs import STDOUT, as_json, claim_outputs, deliver, kept_in, show
-from dynsnap.cli._stored import StoredRounds, truth_of
+from dynsnap.cli._stored import StoredRounds, read_about, truth_of
 from dynsnap.ensemble import COMBINATIONS, Combination, Method
 from dynsnap.errors import FileError, PlanError
 from dynsnap.study import FRESH, LAWS, Draw, LawName, StudyPlan
@@ -130,9 +130,10 @@ def size(
         seed=seed,
     )
     notes = list(_notes(stored.damaged, truth_known=truth is not None))
-    title = f"{plan.name}: {method.name}, {combination.replace('_', ' ')}"
+    name = str(read_about(folder).get("study") or plan.name)
+    title = f"{name}: {method.name}, {combination.replace('_', ' ')}"
     told = report.size_report(found, title=title, notes=notes)
-    plain = {"study": plan.name, "method": method.name, **found.to_json(), "notes": notes}
+    plain = {"study": name, "method": method.name, **found.to_json(), "notes": notes}
     deliver(json_to, lambda: as_json(plain))
     deliver(markdown_to, lambda: report.markdown(told))
     if not quiet and STDOUT not in (json_to, markdown_to):

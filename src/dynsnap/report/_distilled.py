@@ -14,7 +14,7 @@ from dynsnap.report._blocks import (
     Paragraph,
     Table,
 )
-from dynsnap.report._study_names import HEADLINE, kappa
+from dynsnap.report._study_words import HEADLINE, kappa
 from dynsnap.study import UNTAUGHT, Distilled, Row
 
 _METRICS = {

@@ -14,7 +14,7 @@ from dynsnap.report._blocks import (
     Table,
     counted,
 )
-from dynsnap.report._study_names import HEADLINE
+from dynsnap.report._study_words import HEADLINE
 from dynsnap.study import LawName, SizeCurve, Sizes
 
 _MARKS = {"accuracy": "○", "consistency": "●", "correct_consistency": "◆"}

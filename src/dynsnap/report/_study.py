@@ -15,14 +15,6 @@ from dynsnap.report._blocks import (
     without_empty_columns,
 )
 from dynsnap.report._plots import bar, spark
-from dynsnap.report._study_names import (
-    HEADLINE,
-    abbreviated,
-    kappa,
-    preferred,
-    said_rounds,
-    said_windows,
-)
 from dynsnap.report._study_tables import (
     BASELINE,
     Found,
@@ -34,6 +26,14 @@ from dynsnap.report._study_tables import (
     transition_tables,
     value_cells,
     value_heads,
+)
+from dynsnap.report._study_words import (
+    HEADLINE,
+    abbreviated,
+    kappa,
+    preferred,
+    said_rounds,
+    said_windows,
 )
 from dynsnap.study import (
     NEVER_RETRAIN,

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 from dynsnap.report._blocks import UNDEFINED, Cell, Column, Table, Tone, without_empty_columns
-from dynsnap.report._study_names import HEADLINE, MOVES, abbreviated, kappa, pairs_of
+from dynsnap.report._study_words import HEADLINE, MOVES, abbreviated, kappa, pairs_of
 from dynsnap.study import Row
 
 Found: TypeAlias = Mapping[tuple[str, str, str], Row]  # by method, combination and metric

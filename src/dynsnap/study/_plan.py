@@ -92,9 +92,10 @@ class StudyPlan:
     workers: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for often in (self.replicates, *self.learners.values()):
+        for name, often in (("", self.replicates), *self.learners.items()):
             if often < 1:
-                raise PlanError(f"`replicates` must be at least 1, got {often}.")
+                of = f" of {name}" if name else ""
+                raise PlanError(f"`replicates`{of} must be at least 1, got {often}.")
         if self.ahead < 0:
             raise PlanError(f"`ahead` must not be negative, got {self.ahead}.")
         for name in self.learners:
@@ -145,6 +146,11 @@ class StudyPlan:
     def replicates_of(self, method: Method) -> int:
         """How often a method is repeated."""
         return self.learners.get(method.name, self.replicates)
+
+    @property
+    def repeated(self) -> dict[str, int]:
+        """How often each method is repeated, by its name."""
+        return {method.name: self.replicates_of(method) for method in self.methods}
 
     def method(self, name: str) -> Method:
         """The method of this name."""
@@ -263,7 +269,7 @@ def _methods(
     own = {name: section.table(name) for name in (*METHODS, *ROLLING)}
     section.finish()
     _check_distinct("method", list(names))
-    often = {name: own[name].take("replicates", int, 0) for name in names if name in own}
+    often = {name: own[name].take("replicates", int, None) for name in names if name in own}
     chosen = tuple(
         (shared.own_to(name, own[name]) if name in own else shared).named(name) for name in names
     )
@@ -271,7 +277,12 @@ def _methods(
         if name not in names:
             table.rest()  # settings of a method that is left out do no harm
         table.finish()
-    return shared, chosen, {name: count for name, count in often.items() if count}, combinations
+    return (
+        shared,
+        chosen,
+        {name: count for name, count in often.items() if count is not None},
+        combinations,
+    )
 
 
 def _check_distinct(what: str, names: list[str]) -> None:

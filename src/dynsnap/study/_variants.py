@@ -35,17 +35,6 @@ class Sweep:
     points: tuple[tuple[str, Method], ...]
     combination: Combination
 
-    @property
-    def windows(self) -> str:
-        """What the windows of all points have in common, as a figure says it; may be empty."""
-        recipes = [way.recipe for _, way in self.points]
-        if any(recipe.selection != "window" for recipe in recipes):
-            return ""
-        lengths, numbers = {one.window for one in recipes}, {one.snapshots for one in recipes}
-        if len(lengths) == 1:
-            return f"windows of {lengths.pop()} epochs"
-        return f"{numbers.pop()} windows a round" if len(numbers) == 1 else ""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Defaults:
@@ -183,6 +172,10 @@ def read_sweep(section: Section, defaults: Defaults) -> Sweep:
         points.append((label, made))
     if not points:
         raise PlanError(f"{section.where}: `values` is empty: give the values to try.")
+    labels = [label for label, _ in points]
+    twice = next((label for label in labels if labels.count(label) > 1), None)
+    if twice is not None:
+        raise PlanError(f"{section.where}: {twice} is more than once among the `values`.")
     return Sweep(name=name, over=over, points=tuple(points), combination=combination)  # type: ignore[arg-type]
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from dynsnap.metrics import catalogue
 from dynsnap.report._element import Markup, clipped, element
-from dynsnap.report._study_names import preferred
+from dynsnap.report._study_words import kappa, preferred
 from dynsnap.report.figures import Figure, Point, Series, chart
 from dynsnap.report.figures._drawing import Tone
 from dynsnap.report.figures._plane import doublings
@@ -89,7 +89,7 @@ def _table(found: Sequence[Standing], how: str, judged: bool) -> Markup:
         line = [
             Entry(one.method, tone="quiet" if is_reference(one.method) else ""),
             *([_verdict(one)] if judged else []),
-            Entry(f"{one.cost:.2f}", key=one.cost),
+            Entry(kappa(one.cost), key=one.cost),
         ]
         for number in shown:
             value = value_of(each.get(number))
@@ -195,7 +195,7 @@ def _picture(
     for one, row in shown:
         name = _named(one)
         consistency = 100 * one.consistency.value
-        beside = f"{one.cost:.2f}κ" if costly else f"CON {consistency:.2f}"
+        beside = f"{kappa(one.cost)}κ" if costly else f"CON {consistency:.2f}"
         said = f"{name}: {word} {percent(row.value)}, {beside}"
         if one.lacks:
             said += f" ({one.lacks})"

@@ -7,7 +7,7 @@ from typing import Any
 from dynsnap import __version__
 from dynsnap.comparison import Comparison
 from dynsnap.report._element import clipped, element
-from dynsnap.report._study_names import (
+from dynsnap.report._study_words import (
     abbreviated,
     kappa,
     said_replicates,

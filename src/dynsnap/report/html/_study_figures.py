@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from dynsnap.report._element import Markup, element
-from dynsnap.report._study_names import HEADLINE, kappa, preferred
+from dynsnap.report._study_words import HEADLINE, kappa, preferred
 from dynsnap.report.figures import Figure, Level, Point, Series, chart, tones
 from dynsnap.report.figures._drawing import SERIES, Tone, slug
 from dynsnap.report.html._parts import Entry, Head, Listing, Section, listing, picture

@@ -7,7 +7,7 @@ from dynsnap.ensemble import METHODS
 from dynsnap.metrics import metric as metric_of
 from dynsnap.report._blocks import UNDEFINED
 from dynsnap.report._element import Markup
-from dynsnap.report._study_names import (
+from dynsnap.report._study_words import (
     HEADLINE,
     MOVES,
     abbreviated,

@@ -1,0 +1,117 @@
+"""What the tables of a study call things, in the terminal and on the page."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from dynsnap.ensemble import METHODS, Recipe
+from dynsnap.report._blocks import counted
+from dynsnap.study import FRESH, Row, StudyPlan, Sweep
+
+HEADLINE = {"accuracy": "ACC", "consistency": "CON", "correct_consistency": "ACC-CON"}
+MOVES = {"gained": "gained", "lost": "lost", "composite": "Com"}  # the paper's Table 5
+_SHORT = {
+    "majority": "MV",
+    "weighted_majority": "WMV",
+    "average": "AVG",
+    "weighted_average": "WAVG",
+}
+
+
+def abbreviated(combination: str) -> str:
+    """A combination as the paper abbreviates it."""
+    return _SHORT.get(combination, combination)
+
+
+def preferred(rows: Sequence[Row]) -> str:
+    """The combination that pictures show: the average, where there is one."""
+    known = list(dict.fromkeys(row.combination for row in rows))
+    return "average" if "average" in known else known[0]
+
+
+def kappa(cost: float) -> str:
+    """A cost in trainings from scratch: two decimals, three below one, and no zeros at the end.
+
+    Example:
+        >>> [kappa(cost) for cost in (20, 1.45, 10 / 3, 1 / 3, 0.025)]
+        ['20.0', '1.45', '3.33', '0.333', '0.025']
+    """
+    whole, _, rest = f"{cost:.{2 if cost >= 1 else 3}f}".partition(".")
+    return f"{whole}.{rest.rstrip('0') or '0'}"
+
+
+def said_replicates(usual: int, own: Mapping[str, int]) -> str:
+    """How often methods are repeated, with those that are repeated more or less often.
+
+    Args:
+        usual: How often a method is.
+        own: By the name of a method, how often it is.
+
+    Example:
+        >>> said_replicates(1, {"singlebase": 3, "snapshot": 1})
+        '1 replicate (3 of singlebase)'
+    """
+    others = [f"{often} of {name}" for name, often in own.items() if often != usual]
+    said = counted(usual, "replicate")
+    return f"{said} ({', '.join(others)})" if others else said
+
+
+def said_windows(plan: StudyPlan | None) -> dict[str, str]:
+    """What the points of a sweep have in common, where their windows are not DynSnap-cyc's own.
+
+    Args:
+        plan: The study; of none nothing is said.
+
+    Returns:
+        By the name of a sweep, what follows it after a comma.
+    """
+    said = {sweep.name: _in_common(sweep, plan) for sweep in plan.sweeps} if plan else {}
+    return {name: f", {words}" for name, words in said.items() if words}
+
+
+def _in_common(sweep: Sweep, plan: StudyPlan) -> str:
+    recipes = {method.recipe for _, method in sweep.points}
+    if recipes == {_usual(plan)} or any(recipe.selection != "window" for recipe in recipes):
+        return ""
+    lengths, numbers = {one.window for one in recipes}, {one.snapshots for one in recipes}
+    if len(lengths) == 1:
+        return f"windows of {counted(lengths.pop(), 'epoch')}"
+    return f"{counted(numbers.pop(), 'window')} a round" if len(numbers) == 1 else ""
+
+
+def said_rounds(plan: StudyPlan | None) -> str:
+    """Which methods of a study's own have other cycles than DynSnap-cyc, or none.
+
+    Args:
+        plan: The study; of none nothing is said.
+    """
+    usual = _usual(plan)
+    if plan is None or usual is None:
+        return ""
+    others: dict[str, list[str]] = {}
+    for method in plan.methods:
+        # Whole trainings, of which single learners and bagging are made, are no other cycles.
+        if method.name not in METHODS and method.recipe.schedule.kind != "step":
+            others.setdefault(_round(method.recipe), []).append(method.name)
+    others.pop(_round(usual), None)
+    if not others:
+        return ""
+    listed = "; ".join(f"{', '.join(names)}: {said}" for said, names in others.items())
+    return f"A round of {FRESH} has {_round(usual)}. Others: {listed}."
+
+
+def _usual(plan: StudyPlan | None) -> Recipe | None:
+    """How DynSnap-cyc's rounds are trained, where the study has it."""
+    methods = plan.methods if plan is not None else ()
+    return next((method.recipe for method in methods if method.name == FRESH), None)
+
+
+def _round(recipe: Recipe) -> str:
+    if recipe.selection == "window":
+        return f"{counted(recipe.snapshots, 'window')} of {counted(recipe.window, 'epoch')}"
+    best = f"the best {recipe.snapshots} of {counted(recipe.epochs, 'epoch')}"
+    return f"{best} at a {recipe.schedule.kind} rate"
+
+
+def pairs_of(metrics: Iterable[str]) -> list[str]:
+    """The pairs of generations that losses are told of, each as it stands behind a metric."""
+    known = (name.removeprefix("lost_") for name in metrics if name.startswith("lost_"))
+    return list(dict.fromkeys(known))
