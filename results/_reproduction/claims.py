@@ -21,8 +21,8 @@ from dynsnap.report import kappa
 from dynsnap.study import Row, StudyPlan
 
 ABOUT_CLAIMS = """\
-Differences are in points, by average, and called clear when they exceed twice the larger standard deviation over replicates (half a point
-where there is one replicate).
+Differences are in points, by average, and called clear when they exceed twice the larger standard deviation over replicates (where there is
+one replicate: half a point of ACC, one point of CON and ACC-CON).
 """
 
 ABOUT_PRUNING = """\

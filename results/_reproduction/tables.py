@@ -101,10 +101,18 @@ def _sizes(folder: Path, found: Found) -> str:
         row = found(method.name, "accuracy")
         if row is None or method.name not in ("extbagging", "dynsnap-step"):
             continue
-        size = method.plan.size
-        members = "all members that pruning leaves" if size == "auto" else f"{size} members"
-        said.append(f"{method.name} has {members} of {row.cost:.3g} rounds")
+        size: int | str = method.plan.size
+        if size == "auto":  # what pruning leaves
+            size = _members(found, method.name) or "as many as pruning leaves"
+        said.append(f"{method.name} has {size} members of {row.cost:.3g} rounds")
     return f" Here {', '.join(said)}." if said else ""
+
+
+def _members(found: Found, method: str) -> str:
+    """How many members an ensemble has in each generation, where the table knows."""
+    counts = [found(method, f"members_{generation}") for generation in (1, 2, 3)]
+    known = [f"{row.value:.3g}" for row in counts if row is not None]
+    return " and ".join([", ".join(known[:-1]), known[-1]]) if len(known) > 1 else "".join(known)
 
 
 def _fewer_rounds(folder: Path, method: str, paper: Found, ours: Found) -> str:

@@ -77,6 +77,7 @@ def test_the_page_tells_windows_costs_and_replicates(varied):
     assert f"Sweep over snapshots, {WINDOWS}" in page
     assert "1 (0.125κ)" in page and "2 (0.25κ)" in page
     assert ROUNDS in page
+    assert ">2 × 4<" in page and ">2 best of 4<" in page  # in the table of ablations
     assert OFTEN in page
     # The tables of sweeps and ablations, the frontier, and every metric of every method.
     assert page.count(">0.125<") >= 1 and page.count(">0.5<") >= 3

@@ -173,6 +173,13 @@ def test_how_rounds_are_trained_is_said_where_a_study_varies_it():
         "50 epochs at a constant rate; no-randomness: 20 windows of 5 epochs; no-randomness-long: "
         "40 windows of 5 epochs; dynsnap-cyc-short: 10 windows of 5 epochs."
     )
+    assert report.rounds_of(plan) == {
+        "dynsnap-cyc": "10 × 20",
+        "no-schedule": "10 best of 50",
+        "no-randomness": "20 × 5",
+        "no-randomness-long": "40 × 5",
+        "dynsnap-cyc-short": "10 × 5",
+    }
     swept = [SweepRow(sweep="snapshots", over="snapshots", point="5", row=row) for row in TABLE[:3]]
     text = " ".join(shown(plan=plan, sweeps=swept).split())
     assert "Sweep: snapshots, windows of 5 epochs ACC " in text
@@ -196,7 +203,7 @@ def test_of_rounds_that_are_all_alike_nothing_is_said(name):
 
 def test_of_no_study_nothing_is_said():
     assert report.said_rounds(None) == ""
-    assert report.said_windows(None) == {}
+    assert report.said_windows(None) == report.rounds_of(None) == {}
 
 
 def test_methods_with_equal_rounds_are_named_together(tmp_path):

@@ -66,6 +66,7 @@ def look(
         comparison=compared,
         looks=looks,
         learned_from=read_learned_from(folder),
+        files=[str(path) for path in files.values()],
     )
 
 

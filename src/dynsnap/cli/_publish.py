@@ -15,9 +15,10 @@ from dynsnap.cli._training import FILE, Training
 def publish(run: Path, target: Path) -> None:
     """Copy what is worth keeping of the run folder RUN to DIR: tables and predictions, made small.
 
-    Scores are kept for the average alone, in half precision; of the other combinations labels. Of
-    the rounds stays what a page shows: some curves, and the theorems. `dynsnap compare` reads the
-    files, and `dynsnap report` the folder.
+    Scores are kept for the average alone, in half precision: labels are those of the full scores,
+    but small scores may tie, so top-k may differ from the table's by a few inputs. Of the other
+    combinations labels are kept, and of the rounds what a page shows: some curves, and the
+    theorems. `dynsnap compare` reads the files, and `dynsnap report` the folder.
 
     \b
         dynsnap publish runs/mine results/mine

@@ -77,6 +77,9 @@ def report_command(
     if quiet or page_to == STDOUT:
         return
     notes = [*found.notes, f"Everything is on the page {page_to}."]
+    if found.closer is not None and found.closer.files:
+        last = " ".join(found.closer.files[-2:])
+        notes.append(f"Class by class, slice by slice, in the terminal: dynsnap compare {last}")
     show(
         report.study_report(
             found.rows, title=found.name, sweeps=found.sweeps, plan=found.plan, notes=notes

@@ -40,7 +40,7 @@ def runs(folder: Path, action: str, keys: tuple[str, ...], damaged: bool) -> Non
     if action == "list":
         if keys or damaged:
             raise PlanError("`list` takes no keys: it lists all rounds.")
-        show(tuple(_listing(list(store.entries()))))
+        show(tuple(_listing(list(store.entries()), store.begun)))
     elif action == "show":
         for key in map(store.find, keys):
             entry = store.entry(key)
@@ -56,9 +56,10 @@ def runs(folder: Path, action: str, keys: tuple[str, ...], damaged: bool) -> Non
             click.echo("No round is damaged.")
 
 
-def _listing(entries: Sequence[RoundEntry]) -> Iterator[report.Block]:
+def _listing(entries: Sequence[RoundEntry], begun: int) -> Iterator[report.Block]:
+    started = f"{begun} begun: `dynsnap run` goes on with {'it' if begun == 1 else 'them'}."
     if not entries:
-        yield report.Paragraph("No rounds yet.")
+        yield report.Paragraph("No rounds yet" + (f", {started}" if begun else "."))
         return
     numeric = ("epochs", "generation", "replicate", "round", "accuracy", "κ", "seconds", "MB")
     yield report.Table(
@@ -70,7 +71,7 @@ def _listing(entries: Sequence[RoundEntry]) -> Iterator[report.Block]:
             Column("holds"),
         ),
         rows=tuple(_line(entry) for entry in sorted(entries, key=_order)),
-        footer=_total(entries),
+        footer=_total(entries) + (f" {started}" if begun else ""),
     )
 
 

@@ -57,7 +57,7 @@ class _Found:
         return DataError(
             f"{self.place / name} is damaged or not what its name says: {reason}. Its md5 is "
             f"{md5(self.contents[name])}{f', that of the official file {known}' if known else ''}. "
-            f"Get it again from {SITE}."
+            f"Get it again from {SITE}/{self.layout.archive}."
         )
 
     def notes(self) -> tuple[str, ...]:
@@ -76,7 +76,14 @@ class _Found:
 
 def _read(cifar: Cifar, path: Path, subset: bool) -> DataSet:
     found = _find(cifar, path)
+    for name in found.layout.files:  # before one of them is read, and perhaps refused
+        found.content(name)
     names = _class_names(cifar, found)
+    for place, (kind, classes) in enumerate(cifar.labels.items()):
+        if len(names[kind]) != classes and not subset:
+            file = found.layout.names[min(place, len(found.layout.names) - 1)]
+            said = kind.replace("_", " ")
+            raise found.damaged(file, f"it has {len(names[kind])} names for the {classes} {said}s")
     pools = {
         split: _pool(cifar, found, split, files, names, subset)
         for split, files in (("train", found.layout.train), ("test", found.layout.test))
@@ -137,19 +144,19 @@ def _pool(
     names: dict[str, tuple[str, ...]],
     subset: bool,
 ) -> Pool:
-    parts = []
+    parts, kinds = [], tuple(cifar.labels)
     for name in files:
         content = found.content(name)
         read = _binary_part if found.layout.kind == "binary" else _python_part
         try:
-            pixels, labels = read(content, cifar.labels)
+            pixels, labels = read(content, kinds)
         except (pickle.UnpicklingError, KeyError, TypeError, ValueError, OverflowError) as error:
             raise found.damaged(name, str(error) or type(error).__name__) from error
         if len(pixels) != cifar.rows[split] and not subset:
             raise found.damaged(
                 name, f"it holds {len(pixels):,} images instead of {cifar.rows[split]:,}"
             )
-        if wrong := _wrong_labels(labels, [names[kind] for kind in cifar.labels], subset):
+        if wrong := _wrong_labels(labels, [names[kind] for kind in kinds], subset):
             raise found.damaged(name, wrong)
         parts.append((pixels, labels))
     images = np.concatenate([pixels for pixels, _ in parts])
@@ -158,11 +165,11 @@ def _pool(
         name=f"{cifar.name} {split}",
         inputs=np.ascontiguousarray(images.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)),
         labels=labels[:, -1],
-        classes=names[cifar.labels[-1]],
+        classes=names[kinds[-1]],
         ids=numbered(split, len(labels)),
         slices={
             kind.removesuffix("_label"): np.array(names[kind])[column]
-            for kind, column in zip(cifar.labels[:-1], labels.T, strict=False)
+            for kind, column in zip(kinds[:-1], labels.T, strict=False)
         },
     )
 

@@ -31,14 +31,16 @@ class Cifar:
 
     name: str
     rows: Mapping[str, int]  # images in a file, by the split that the file belongs to
-    labels: tuple[str, ...]  # kinds of labels in the order of the binary layout; the last counts
+    labels: Mapping[
+        str, int
+    ]  # classes of each kind of label, as in the binary layout; the last counts
     layouts: tuple[Layout, ...]
 
 
 CIFAR10 = Cifar(
     name="cifar-10",
     rows={"train": 10_000, "test": 10_000},
-    labels=("label",),
+    labels={"label": 10},
     layouts=(
         Layout(
             kind="python",
@@ -80,7 +82,7 @@ CIFAR10 = Cifar(
 CIFAR100 = Cifar(
     name="cifar-100",
     rows={"train": 50_000, "test": 10_000},
-    labels=("coarse_label", "fine_label"),
+    labels={"coarse_label": 20, "fine_label": 100},
     layouts=(
         Layout(
             kind="python",

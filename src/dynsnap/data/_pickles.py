@@ -50,7 +50,7 @@ class _Unpickler(pickle.Unpickler):
             return _ADMITTED[module.replace("numpy.core", "numpy._core"), name]
         except KeyError:
             raise pickle.UnpicklingError(
-                f"it asks for {module}.{name}, and only numpy arrays are admitted"
+                f"it asks for {module}.{name}, and nothing but numpy arrays may be asked for"
             ) from None
 
 
@@ -122,6 +122,13 @@ def _encode(text: Any, encoding: Any) -> bytes:
     return text.encode("latin-1")
 
 
+def _nothing(*arguments: Any) -> bytes:
+    # And how it writes empty ones; any argument could ask for as much memory as it likes.
+    if arguments:
+        raise pickle.UnpicklingError("it makes bytes of something odd")
+    return b""
+
+
 def _text(value: Any) -> str:
     if isinstance(value, bytes):
         return value.decode("latin-1")
@@ -136,4 +143,5 @@ _ADMITTED = {
     ("numpy", "ndarray"): _Admitted(_Array),
     ("numpy", "dtype"): _Admitted(_Kind),
     ("_codecs", "encode"): _Admitted(_encode),
+    ("__builtin__", "bytes"): _Admitted(_nothing),
 }

@@ -19,7 +19,13 @@ from dynsnap.report._gate import gate_report, junit
 from dynsnap.report._markdown import markdown
 from dynsnap.report._size import size_report
 from dynsnap.report._study import study_report
-from dynsnap.report._study_words import kappa, said_replicates, said_rounds, said_windows
+from dynsnap.report._study_words import (
+    kappa,
+    rounds_of,
+    said_replicates,
+    said_rounds,
+    said_windows,
+)
 from dynsnap.report._text import PIPE_WIDTH, text
 
 __all__ = [
@@ -45,6 +51,7 @@ __all__ = [
     "junit",
     "kappa",
     "markdown",
+    "rounds_of",
     "said_replicates",
     "said_rounds",
     "said_windows",

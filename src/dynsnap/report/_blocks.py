@@ -147,6 +147,17 @@ def interval(estimate: Estimate | None) -> str:
     return f"[{number(estimate.low)}, {number(estimate.high)}]"
 
 
+def said_p_value(value: float | None) -> str:
+    """A p-value in a sentence.
+
+    Example:
+        >>> said_p_value(0.25), said_p_value(1e-9)
+        ('p = 0.2500', 'p < 0.0001')
+    """
+    said = p_value(value)
+    return f"p < {said[1:]}" if said.startswith("<") else f"p = {said}"
+
+
 def p_value(value: float | None) -> str:
     """A p-value, which is never zero.
 

@@ -21,7 +21,7 @@ from dynsnap.report._blocks import (
     counted,
     interval,
     number,
-    p_value,
+    said_p_value,
     without_empty_columns,
 )
 from dynsnap.report._breakdowns import breakdowns, symbol_of, value_of
@@ -157,7 +157,7 @@ def _headline(comparison: Comparison) -> Iterator[Block]:
     )
     if pair.mcnemar is not None:
         yield Paragraph(
-            f"McNemar's exact test of lost against gained: p = {p_value(pair.mcnemar)}", "quiet"
+            f"McNemar's exact test of lost against gained: {said_p_value(pair.mcnemar)}", "quiet"
         )
 
 

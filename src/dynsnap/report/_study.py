@@ -143,7 +143,7 @@ def _frontier(found: Sequence[Standing], how: str) -> Iterator[Block]:
     each = [row.metric.removeprefix("accuracy_") for row in max(found, key=_known).accuracies]
     if len(each) > _EACH:  # of a long stream, the first and the last say most
         each = [each[0], *each[-2:]]
-    heads = [Column("method"), Column("κ", numeric=True)]
+    heads = [Column("method"), Column("retrain κ", numeric=True)]
     heads += [Column(f"ACC {number}", numeric=True) for number in each]
     heads += [Column(word, numeric=True) for word in ("gained", "lost", "CON", "ACC-CON", "late")]
     lines = []

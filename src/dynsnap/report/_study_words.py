@@ -77,25 +77,43 @@ def _in_common(sweep: Sweep, plan: StudyPlan) -> str:
     return f"{counted(numbers.pop(), 'window')} a round" if len(numbers) == 1 else ""
 
 
-def said_rounds(plan: StudyPlan | None) -> str:
-    """Which methods of a study's own have other cycles than DynSnap-cyc, or none.
+def rounds_of(plan: StudyPlan | None) -> dict[str, str]:
+    """How DynSnap-cyc and the methods of a study's own are trained, where not all are alike.
 
     Args:
         plan: The study; of none nothing is said.
+
+    Returns:
+        By the name of a method the epochs of one of its rounds, in few words. Whole trainings, of
+        which single learners and bagging are made, are left out.
     """
+    return {name: _few_words(recipe) for name, recipe in _trained(plan).items()}
+
+
+def said_rounds(plan: StudyPlan | None) -> str:
+    """The same as a sentence; empty where all rounds are alike."""
+    rounds = {name: _in_full(recipe) for name, recipe in _trained(plan).items()}
+    if not rounds:
+        return ""
+    usual = rounds[FRESH]
+    others: dict[str, list[str]] = {}
+    for name, said in rounds.items():
+        if said != usual:
+            others.setdefault(said, []).append(name)
+    listed = "; ".join(f"{', '.join(names)}: {said}" for said, names in others.items())
+    return f"A round of {FRESH} has {usual}. Others: {listed}."
+
+
+def _trained(plan: StudyPlan | None) -> dict[str, Recipe]:
     usual = _usual(plan)
     if plan is None or usual is None:
-        return ""
-    others: dict[str, list[str]] = {}
-    for method in plan.methods:
-        # Whole trainings, of which single learners and bagging are made, are no other cycles.
-        if method.name not in METHODS and method.recipe.schedule.kind != "step":
-            others.setdefault(_round(method.recipe), []).append(method.name)
-    others.pop(_round(usual), None)
-    if not others:
-        return ""
-    listed = "; ".join(f"{', '.join(names)}: {said}" for said, names in others.items())
-    return f"A round of {FRESH} has {_round(usual)}. Others: {listed}."
+        return {}
+    own = {
+        method.name: method.recipe
+        for method in plan.methods
+        if method.name not in METHODS and method.recipe.schedule.kind != "step"
+    }
+    return {FRESH: usual, **own} if any(recipe != usual for recipe in own.values()) else {}
 
 
 def _usual(plan: StudyPlan | None) -> Recipe | None:
@@ -104,11 +122,17 @@ def _usual(plan: StudyPlan | None) -> Recipe | None:
     return next((method.recipe for method in methods if method.name == FRESH), None)
 
 
-def _round(recipe: Recipe) -> str:
+def _in_full(recipe: Recipe) -> str:
     if recipe.selection == "window":
         return f"{counted(recipe.snapshots, 'window')} of {counted(recipe.window, 'epoch')}"
     best = f"the best {recipe.snapshots} of {counted(recipe.epochs, 'epoch')}"
     return f"{best} at a {recipe.schedule.kind} rate"
+
+
+def _few_words(recipe: Recipe) -> str:
+    if recipe.selection == "window":
+        return f"{recipe.snapshots} × {recipe.window}"
+    return f"{recipe.snapshots} best of {recipe.epochs}"
 
 
 def pairs_of(metrics: Iterable[str]) -> list[str]:

@@ -131,6 +131,12 @@ class RunFolder:
         """Finds stored learners by name, also in other processes that see this folder."""
         return StoredLearners(self.path)
 
+    @property
+    def begun(self) -> int:
+        """How many rounds have a checkpoint, and are not done."""
+        held = {path.stem for path in (self.path / "checkpoints").glob("[!.]*.bin")}
+        return len(held - {path.stem for path in (self.path / "rounds").glob("*.npz")})
+
     def checkpoints(self, key: Callable[[RoundSpec], str]) -> "RoundCheckpoints":
         """The states of unfinished rounds, under the keys that `key` gives them."""
         return RoundCheckpoints(self, key)

@@ -38,7 +38,8 @@ class Row:
             on; "lost_1_2" for the transition from generation 1 to generation 2 alone, and so on;
             "late_accuracy" for the accuracy of the last generation on the classes that arrive
             late, "seconds" for the training time of one generation, "retrain_cost" for the cost
-            (κ) of a generation that is not the first.
+            (κ) of a generation that is not the first, "members_1" for the number of learners in
+            generation 1, and so on.
         value: Generation metrics averaged over generations, pair metrics over pairs, replicates
             last. Fractions.
         low: Lower bound of the interval over test inputs, None where there is none.
@@ -89,6 +90,9 @@ def table(
                 if has_late:
                     found["late_accuracy"] = _accuracy(plan, shelf.path(line[-1], how, late=True))
                 found["retrain_cost"] = Estimate(price(plan, ledger, line[1:]).kappa)
+                for one in line:
+                    members = len(ledger.casting.of(one))
+                    found[f"members_{one.generation}"] = Estimate(float(members))
                 yield replicate, _rows(method.name, how, found, spent)
         for how in plan.combinations if replicate < plan.replicates else ():
             if ledger.has(noise_floor(plan, replicate)):

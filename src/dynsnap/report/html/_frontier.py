@@ -79,7 +79,7 @@ def _table(found: Sequence[Standing], how: str, judged: bool) -> Markup:
     used = [each for each in measures if any(each[2](one) is not None for one in found)]
     bare = Extent(intervals=False, spreads=False)  # the first table says how sure they are
     heads = [Head("method"), *([Head("counts")] if judged else [])]
-    heads.append(Head("κ", True, "Trainings from scratch that a retrain takes."))
+    heads.append(Head("retrain κ", True, "Trainings from scratch that a retrain takes."))
     heads += [Head(f"ACC {number}", True, f"Accuracy of generation {number}.") for number in shown]
     for word, meaning, _ in used:
         heads += bare.heads(word, meaning)

@@ -10,6 +10,7 @@ from dynsnap.report._element import clipped, element
 from dynsnap.report._study_words import (
     abbreviated,
     kappa,
+    rounds_of,
     said_replicates,
     said_rounds,
     said_windows,
@@ -46,6 +47,7 @@ class Closer:
         comparison: Its generations side by side.
         looks: What the inputs look like, by id.
         learned_from: Training rows of each class in the last generation, where that is known.
+        files: Where its predictions lie, the oldest first.
     """
 
     method: str
@@ -53,6 +55,7 @@ class Closer:
     comparison: Comparison
     looks: Looks = field(default_factory=dict)
     learned_from: Mapping[str, int] = field(default_factory=dict)
+    files: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,14 +131,14 @@ def _sizes(about: Mapping[str, Any]) -> list[int]:
 def _sections(study: StudyFindings, rows: int) -> Iterator[Section]:
     own = [row for row in study.rows if not is_ablation(row.method)]
     yield _methods(own or study.rows)
-    yield cost(study.rows)
+    yield cost(study.rows, said_rounds(study.plan))
     frontier = honest(study.rows)
     if frontier is not None:
         yield frontier
     if study.sweeps:
         yield sweeps(study.sweeps, said_windows(study.plan))
     if any(is_ablation(row.method) for row in study.rows):
-        yield _ablations(study.rows, said_rounds(study.plan))
+        yield _ablations(study.rows, rounds_of(study.plan))
     if study.curves:
         yield curves(study.curves)
     if study.audits:
@@ -177,9 +180,9 @@ def _methods(rows: Sequence[Row]) -> Section:
     return Section(name="methods", title="Methods", lead=lead, body=body)
 
 
-def _ablations(rows: Sequence[Row], rounds: str) -> Section:
+def _ablations(rows: Sequence[Row], rounds: Mapping[str, str]) -> Section:
     beside = [row for row in rows if is_ablation(row.method) or row.method == FRESH]
-    body = [by_method("ablations-table", "Ablations and variants", beside)]
+    body = [by_method("ablations-table", "Ablations and variants", beside, rounds=rounds)]
     if any(row.metric == "top_5_accuracy" for row in beside):  # there are many classes
         scored = [row for row in beside if row.combination.endswith("average")]
         caption = "Their two and five likeliest classes"
@@ -188,7 +191,7 @@ def _ablations(rows: Sequence[Row], rounds: str) -> Section:
         name="ablations",
         title="Ablations and variants",
         short="Ablations",
-        lead=f"With an idea taken away, changed or added, beside {FRESH} itself. {rounds}".strip(),
+        lead=f"With an idea taken away, changed or added, beside {FRESH} itself.",
         body=body,
     )
 

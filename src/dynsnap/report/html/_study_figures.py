@@ -47,8 +47,8 @@ def colours_of(methods: Iterable[str]) -> dict[str, Tone]:
     return {name: SERIES[place % 5] for place, name in enumerate(trained)}
 
 
-def cost(rows: Sequence[Row]) -> Section:
-    """Consistency against cost, with every method."""
+def cost(rows: Sequence[Row], rounds: str) -> Section:
+    """Consistency against cost, with every method, and what is said of their rounds."""
     how = preferred(rows)
     drawn = []
     for metric, symbol in (("correct_consistency", "ACC-CON"), ("consistency", "CON")):
@@ -97,7 +97,7 @@ def cost(rows: Sequence[Row]) -> Section:
         name="cost",
         title="What consistency costs",
         short="Cost",
-        lead=drawn[0].description if drawn else "",
+        lead=f"{drawn[0].description} {rounds}".strip() if drawn else "",
         body=[element("div", [picture(figure) for figure in drawn], class_="side")],
         figures=tuple(drawn),
     )

@@ -50,8 +50,12 @@ def by_method(
     metrics: Mapping[str, str] = HEADLINE,
     *,
     short: bool = False,
+    rounds: Mapping[str, str] | None = None,
 ) -> Markup:
-    """Some metrics of every method and combination; short of intervals, where asked for."""
+    """Some metrics of every method and combination; short of intervals, where asked for.
+
+    Where `rounds` says how methods are trained, that stands beside them.
+    """
     found = {
         (row.method, row.combination, row.metric): row for row in rows if row.metric in metrics
     }
@@ -61,7 +65,12 @@ def by_method(
     if short and len(shown) > _INTERVALS:  # the table of all metrics has them
         extent = replace(extent, intervals=False)
     price = _Price.of(found.values())
-    heads = [Head("method"), Head("by"), *price.heads()]
+    trained = (
+        [Head("epochs", meaning="Of a round: windows and their length, or the best of how many.")]
+        if rounds
+        else []
+    )
+    heads = [Head("method"), *trained, Head("by"), *price.heads()]
     for metric, word in shown.items():
         heads += extent.heads(word, metric_of(metric).meaning)
     made = []
@@ -69,6 +78,7 @@ def by_method(
         present = [found.get((method, how, metric)) for metric in shown]
         line = [
             Entry(method, tone="quiet" if is_reference(method) else ""),
+            *([Entry(rounds.get(method, ""), tone="quiet")] if rounds else []),
             Entry("all" if alike else abbreviated(how)),
             *price.cells(next(row for row in present if row is not None)),
         ]

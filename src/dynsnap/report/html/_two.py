@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from dynsnap.comparison import Comparison, Estimate, PairResult, TransitionCounts
 from dynsnap.metrics import metric
-from dynsnap.report._blocks import CASES, count, interval, number, p_value
+from dynsnap.report._blocks import CASES, count, interval, number, said_p_value
 from dynsnap.report._element import Markup, clipped, element
 from dynsnap.report.figures import flow
 from dynsnap.report.figures._drawing import Box, Dot, Figure, Shape, Stroke
@@ -37,7 +37,7 @@ def moved(comparison: Comparison, pair: PairResult) -> Section:
     test = ""
     if pair.mcnemar is not None and counts.lost + counts.gained:
         test = (
-            f" McNemar's exact test of lost against gained: p = {p_value(pair.mcnemar)}"
+            f" McNemar's exact test of lost against gained: {said_p_value(pair.mcnemar)}"
             f"{_reading(pair.mcnemar, counts.lost, counts.gained, 1 - comparison.confidence)}."
         )
     return Section(
