@@ -78,7 +78,7 @@ def test_a_small_class_that_lost_a_larger_share_comes_first_but_is_drawn_where_i
     assert in_the_terminal(found, "Classes, worst first") == ["cat", "dog"]
     page = comparison_page(found)
     assert "Largest share lost first: 1 of 2 inputs of class cat." in page.html
-    figure = by_class(groups_of(found, "class"))
+    figure = by_class(groups_of(found, "class"), of=5)
     assert figure.rows == (("dog", "3", "0"), ("cat", "1", "0"))
     assert figure.description == (
         "The 2 classes that lost most inputs, most first. "

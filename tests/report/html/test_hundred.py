@@ -90,6 +90,13 @@ def test_no_row_of_the_picture_of_classes_is_empty_and_its_words_stand_beside_it
     assert section.index("Lost inputs by coarse") < section.index(said)
 
 
+def test_classes_that_the_picture_has_no_room_for_are_counted_whether_they_changed_or_not(found):
+    page = comparison_page(found)
+    figure = next(figure for figure in page.figures if figure.name == "classes")
+    known = sum(group.kind == "class" for group in found.pairs[-1].groups)
+    assert f"and {known - len(figure.rows)} more that lost no more than the last" in page.html
+
+
 def test_small_slices_that_lost_a_larger_share_come_first(found):
     table = table_of(comparison_page(found).html, "slice-table-1")
     groups = {one.name: one for one in found.pairs[-1].groups if one.column == "training rows"}

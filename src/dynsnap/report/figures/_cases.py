@@ -135,10 +135,14 @@ def _share(inputs: int, total: int) -> str:
     return f"{count(inputs)} ({inputs / total:.1%})"
 
 
-def by_class(groups: Sequence[GroupResult]) -> Figure:
+def by_class(groups: Sequence[GroupResult], *, of: int) -> Figure:
     """How many inputs of each class were lost (to the left) and gained (to the right).
 
     It draws inputs, so those come first that lost most inputs; equals stay in their order.
+
+    Args:
+        groups: Classes that lost or gained something.
+        of: How many classes there are.
     """
     known = [(group, group.transitions) for group in groups if group.transitions]
     shown = sorted(known, key=lambda one: -one[1].lost)[:_ROWS]
@@ -171,7 +175,7 @@ def by_class(groups: Sequence[GroupResult]) -> Figure:
         ]
     bottom = top + len(shown) * step
     worst, cases = shown[0]
-    rest = len(groups) - len(shown)
+    rest = of - len(shown)
     if rest:
         more = f"and {count(rest)} more that lost no more than the last"
         shapes.append(Text(x=2, y=bottom + 16, text=more, tone="muted", size=11))

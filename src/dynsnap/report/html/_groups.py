@@ -31,7 +31,7 @@ def classes(
     """Lost and gained in every class, and from how many rows it was learned, where known."""
     ranked = worst_first(groups)
     flipping = [group for group in groups if _moved(group)]
-    drawn = (by_class(flipping),) if flipping else ()
+    drawn = (by_class(flipping, of=len(groups)),) if flipping else ()
     rare = [group for group in pair.groups if group.kind == "frequency"]
     lead = "No class lost an input." if flipping else "No class lost or gained an input."
     if (cases := ranked[0].transitions) and cases.lost:
