@@ -33,10 +33,10 @@ ASIDE = """\
 Unlike in the paper, of the 50 validation images of each class 5 stay aside: members of all generations can be judged by them, so that
 [rolling ensembles](beyond.md) can be made of the same rounds. The paper has all 50 for validation. The training sets have the paper's sizes.
 
-DynSnap-cyc's first round is the first half of Snapshot's training, whose windows are the same: of their 20 snapshots before pruning both
-have 10 in common. SingleBase's three replicates are the rounds of ExtBagging and DynSnap-step.
+DynSnap-cyc's first round is the first half of Snapshot's training, whose windows are the same: 10 of Snapshot's 20 snapshots are also among
+the 30 that DynSnap-cyc prunes. SingleBase's three replicates are the rounds of ExtBagging and DynSnap-step.
 
-Where the GPU's time ran out, the second of these had its last 1 and 3 of 200 epochs on a CPU in generations 2 and 3: all of its
+Where the GPU's time ran out, the second single network had its last 1 and 3 of 200 epochs on a CPU in generations 2 and 3: all of its
 snapshots are of earlier epochs. Its seconds are those on the GPU.
 """
 

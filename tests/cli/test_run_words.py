@@ -1,10 +1,12 @@
 """What a study that varies its windows says of them: planned, run, reported, and on its page."""
 
+import importlib
 import itertools
-import sys
+import shlex
 
 import pytest
 
+from dynsnap.study import read_table
 from tests.cli.studies import TINY, dynsnap
 
 VARIED = (
@@ -23,20 +25,22 @@ beta = 1.0
 [[ablation]]
 name = "no-schedule"
 schedule = "constant"
-epochs = 4
+epochs = 3
+beta = 1.0
 """
 )
 OFTEN = "1 replicate (2 of singlebase)"
 WINDOWS = "windows of 1 epoch"
 ROUNDS = (
-    "A round of dynsnap-cyc has 2 windows of 4 epochs. Others: no-schedule: the best 2 of 4 epochs "
-    "at a constant rate."
+    "A round of dynsnap-cyc has 2 windows of 4 epochs. Others: no-schedule: the best 2 of 3 "
+    "epochs, constant rate."
 )
 
 
 @pytest.fixture(scope="module")
 def varied(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("varied")
+    folder = tmp_path_factory.mktemp("varied") / "a place"  # which a shell takes apart
+    folder.mkdir()
     (folder / "varied.toml").write_text(VARIED)
     ended = dynsnap("run", folder / "varied.toml", "--out", folder / "run")
     assert ended.exit_code == 0, ended.stderr
@@ -54,6 +58,13 @@ def points(text):
     ]
 
 
+def within(page, table):
+    """A table of a page, by its name."""
+    _, found, rest = page.partition(f'id="{table}"')
+    assert found, table
+    return rest.partition("</table>")[0]
+
+
 def test_the_plan_tells_costs_and_replicates(varied):
     folder, _ = varied
     said = " ".join(dynsnap("run", folder / "varied.toml", "--plan").stdout.split())
@@ -67,6 +78,10 @@ def test_a_run_and_its_report_tell_windows_costs_and_replicates(varied):
     for text in (said, " ".join(reported.split())):
         assert points(text) == [("1", "0.125"), ("2", "0.25")]
         assert ROUNDS in text
+        assert "method retrain κ ACC 1 ACC 2" in text
+    command = reported.splitlines()[-1]
+    assert command.startswith("dynsnap compare ")
+    assert dynsnap(*shlex.split(command)[1:]).exit_code == 0
     assert f"of training. {OFTEN}." in said
 
 
@@ -77,16 +92,37 @@ def test_the_page_tells_windows_costs_and_replicates(varied):
     assert f"Sweep over snapshots, {WINDOWS}" in page
     assert "1 (0.125κ)" in page and "2 (0.25κ)" in page
     assert ROUNDS in page
-    assert ">2 × 4<" in page and ">2 best of 4<" in page  # in the table of ablations
+    assert ">2 × 4<" in page and ">2 best of 3<" in page  # in the table of ablations
     assert OFTEN in page
-    # The tables of sweeps and ablations, the frontier, and every metric of every method.
-    assert page.count(">0.125<") >= 1 and page.count(">0.5<") >= 3
+    for table, cost in (
+        ("sweep-snapshots-table", "0.125"),
+        ("ablations-table", "0.375"),
+        ("frontier-table", "0.375"),
+        ("everything-table", "0.375"),
+    ):
+        assert f">{cost}<" in within(page, table), table
+    assert "retrain κ" in within(page, "frontier-table")
+    assert "retrain κ" not in within(page, "ablations-table")
+
+
+def test_the_table_tells_how_many_members_there_are(varied):
+    folder, _ = varied
+    members = {
+        (row.method, row.metric): row.value
+        for row in read_table(folder / "run/table.csv")
+        if row.metric.startswith("members_")
+    }
+    own = {"singlebase": 1, "dynsnap-cyc": 2, "no-schedule": 2}
+    assert members == {
+        (method, f"members_{number}"): count for method, count in own.items() for number in (1, 2)
+    }
 
 
 def test_stored_rounds_tell_what_they_cost(varied):
     folder, _ = varied
-    said = dynsnap("runs", folder / "run").stdout
-    assert "0.25" in said and "0.5" in said
+    lines = [line.split() for line in dynsnap("runs", folder / "run").stdout.splitlines()]
+    costs = {line[1]: line[7] for line in lines if len(line) > 7}
+    assert (costs["step"], costs["constant"]) == ("1.0", "0.375")
 
 
 @pytest.mark.parametrize(
@@ -107,9 +143,23 @@ def test_a_plan_is_refused_where_the_study_would_be(tmp_path, old, new, message)
     assert message in ended.stderr
 
 
+def test_a_module_that_a_library_has_not_is_no_library_that_is_not_installed(tmp_path):
+    file = tmp_path / "wrong.toml"
+    file.write_text('[model]\nname = "sklearn.ensembl.X"\n')
+    ended = dynsnap("run", file, "--plan")
+    assert ended.exit_code == 2
+    assert "There is no sklearn.ensembl in sklearn." in ended.stderr
+
+
 def test_what_is_not_installed_does_not_hide_a_plan(varied, monkeypatch):
     folder, _ = varied
-    monkeypatch.setitem(sys.modules, "dynsnap.train", None)
+
+    def missing(name, real=importlib.import_module):
+        if name == "dynsnap.train":
+            raise ModuleNotFoundError("No module named 'torch'", name="torch")
+        return real(name)
+
+    monkeypatch.setattr(importlib, "import_module", missing)
     ended = dynsnap("run", folder / "varied.toml", "--plan")
     assert ended.exit_code == 0
     said = " ".join(ended.stdout.split())

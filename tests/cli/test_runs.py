@@ -31,9 +31,9 @@ def test_rounds_that_are_begun_are_counted(folder):
     assert "begun" not in dynsnap("runs", folder).stdout
     for key in ("aaaa1111", "dddd4444", "eeee5555"):  # the first is done, and not yet swept away
         (folder / "checkpoints" / f"{key}.bin").write_bytes(b"")
-    assert "2 begun: `dynsnap run` goes on with them." in dynsnap("runs", folder).stdout
+    assert "2 begun: `dynsnap run` can go on with them." in dynsnap("runs", folder).stdout
     assert dynsnap("runs", folder, "remove", "aa", "bbb", "bbc").exit_code == 0
-    assert "No rounds yet, 2 begun: `dynsnap run` goes on" in dynsnap("runs", folder).stdout
+    assert "No rounds yet, 2 begun: `dynsnap run` can go on" in dynsnap("runs", folder).stdout
 
 
 def test_a_round_is_shown_in_full_by_the_beginning_of_its_key(folder):

@@ -1,3 +1,4 @@
+import dataclasses
 from pathlib import Path
 
 import pytest
@@ -142,6 +143,7 @@ def test_the_paper_s_tables_4_and_5_are_shown_where_they_were_measured():
         (0.025, "0.025"),
         (0.125, "0.125"),
         (0.25, "0.25"),
+        (0.0004, "0.0004"),
         (1 / 3, "0.333"),
         (20, "20.0"),
     ],
@@ -170,7 +172,7 @@ def test_how_rounds_are_trained_is_said_where_a_study_varies_it():
     }
     assert report.said_rounds(plan) == (
         "A round of dynsnap-cyc has 10 windows of 20 epochs. Others: no-schedule: the best 10 of "
-        "50 epochs at a constant rate; no-randomness: 20 windows of 5 epochs; no-randomness-long: "
+        "50 epochs, constant rate; no-randomness: 20 windows of 5 epochs; no-randomness-long: "
         "40 windows of 5 epochs; dynsnap-cyc-short: 10 windows of 5 epochs."
     )
     assert report.rounds_of(plan) == {
@@ -204,6 +206,21 @@ def test_of_rounds_that_are_all_alike_nothing_is_said(name):
 def test_of_no_study_nothing_is_said():
     assert report.said_rounds(None) == ""
     assert report.said_windows(None) == report.rounds_of(None) == {}
+
+
+def test_short_trainings_are_told_of_whatever_their_schedule(tmp_path):
+    file = tmp_path / "study.toml"
+    few = '[[ablation]]\nname = "few"\nschedule = "step"\nepochs = 12\n'
+    file.write_text("[training]\nepochs = 20\n" + few)
+    assert report.rounds_of(read_study(file)) == {"dynsnap-cyc": "10 × 2", "few": "10 best of 12"}
+
+
+def test_of_rounds_that_differ_in_what_is_not_told_nothing_is_said():
+    plan = read_study(STUDIES / "digits.toml")
+    usual = plan.method("dynsnap-cyc")
+    other = dataclasses.replace(usual.recipe, dropout=0.5)
+    dropping = dataclasses.replace(usual, name="dropping", recipe=other)
+    assert report.said_rounds(dataclasses.replace(plan, methods=(usual, dropping))) == ""
 
 
 def test_methods_with_equal_rounds_are_named_together(tmp_path):

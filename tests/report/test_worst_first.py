@@ -1,5 +1,6 @@
 """Classes and slices come worst first, and in one order wherever they are shown."""
 
+import html
 import re
 
 import numpy as np
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 
 from dynsnap.comparison import compare, worst_first
 from dynsnap.predictions import Predictions
-from dynsnap.report import Table, comparison_report
+from dynsnap.report import Table, comparison_report, text
 from dynsnap.report.figures import by_class
 from dynsnap.report.html import comparison_page
 from tests.gate import made
@@ -46,9 +47,9 @@ def in_the_terminal(found, title):
 
 
 def on_the_page(found, name):
-    html = comparison_page(found).html
-    start = html.index(f'id="{name}"')
-    body = html[html.index("<tbody", start) : html.index("</table>", start)]
+    page = comparison_page(found).html
+    start = page.index(f'id="{name}"')
+    body = page[page.index("<tbody", start) : page.index("</table>", start)]
     return re.findall(r"<th[^>]*>(?:<[^>]*>)*([^<]+)<", body)
 
 
@@ -95,3 +96,11 @@ def test_a_share_of_nothing_comes_last():
     groups = [made.group(name, lost=lost) for name, lost in (("a", float("nan")), ("b", 0.0))]
     for given_in in (groups, groups[::-1]):
         assert [group.name for group in worst_first(given_in)] == ["b", "a"]
+
+
+def test_a_tiny_p_value_is_said_to_be_less():
+    found = compared([(0, 0, 1, 1.0)] * 40 + [(0, 0, 0, 1.0)] * 3)
+    said = "McNemar's exact test of lost against gained: p {} 0.0001"
+    assert said.format("<") in text(comparison_report(found, limit=0))
+    page = html.unescape(comparison_page(found).html)
+    assert said.format("<") in page

@@ -2,6 +2,7 @@
 
 import dataclasses
 import importlib
+import importlib.util
 import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -46,7 +47,10 @@ def make_trainer(plan: StudyPlan, stream: Stream, *, store: RunFolder, monitor: 
 
 
 def check_model(plan: StudyPlan) -> Iterator[str]:
-    """Refuse what a trainer would refuse of [model] and [training]; say what is not installed."""
+    """Refuse a model and settings that do not exist; say what is not installed.
+
+    What a setting may be is for the trainer to say, which knows the data.
+    """
     try:
         _settings(plan)
     except _NotInstalledError as error:
@@ -225,6 +229,9 @@ def _needed(module: str, extra: str) -> Any:
     try:
         return importlib.import_module(module)
     except ImportError as error:
+        package = module.partition(".")[0]
+        if error.name == module != package and importlib.util.find_spec(package) is not None:
+            raise PlanError(f"There is no {module} in {package}.") from error
         raise _NotInstalledError(
             f"This needs {error.name or module}, which is not installed. "
             f"Install it with: pip install 'dynsnap[{extra}]'"

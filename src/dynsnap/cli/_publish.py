@@ -16,7 +16,7 @@ def publish(run: Path, target: Path) -> None:
     """Copy what is worth keeping of the run folder RUN to DIR: tables and predictions, made small.
 
     Scores are kept for the average alone, in half precision: labels are those of the full scores,
-    but small scores may tie, so top-k may differ from the table's by a few inputs. Of the other
+    but small scores may tie, so top-k may differ a little from the table's. Of the other
     combinations labels are kept, and of the rounds what a page shows: some curves, and the
     theorems. `dynsnap compare` reads the files, and `dynsnap report` the folder.
 

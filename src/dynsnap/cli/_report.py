@@ -1,6 +1,7 @@
 """`dynsnap report`: a finished study as tables in the terminal, and as one page."""
 
 import dataclasses
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
@@ -77,14 +78,14 @@ def report_command(
     if quiet or page_to == STDOUT:
         return
     notes = [*found.notes, f"Everything is on the page {page_to}."]
-    if found.closer is not None and found.closer.files:
-        last = " ".join(found.closer.files[-2:])
-        notes.append(f"Class by class, slice by slice, in the terminal: dynsnap compare {last}")
     show(
         report.study_report(
             found.rows, title=found.name, sweeps=found.sweeps, plan=found.plan, notes=notes
         )
     )
+    if found.closer is not None:  # a command is not wrapped: it is there to be copied
+        command = shlex.join(["dynsnap", "compare", *found.closer.files[-2:]])
+        click.echo(f"\nClass by class, slice by slice, in the terminal:\n{command}")
 
 
 def findings(

@@ -57,7 +57,7 @@ def runs(folder: Path, action: str, keys: tuple[str, ...], damaged: bool) -> Non
 
 
 def _listing(entries: Sequence[RoundEntry], begun: int) -> Iterator[report.Block]:
-    started = f"{begun} begun: `dynsnap run` goes on with {'it' if begun == 1 else 'them'}."
+    started = f"{begun} begun: `dynsnap run` can go on with {'it' if begun == 1 else 'them'}."
     if not entries:
         yield report.Paragraph("No rounds yet" + (f", {started}" if begun else "."))
         return

@@ -31,9 +31,8 @@ class Cifar:
 
     name: str
     rows: Mapping[str, int]  # images in a file, by the split that the file belongs to
-    labels: Mapping[
-        str, int
-    ]  # classes of each kind of label, as in the binary layout; the last counts
+    # Classes of each kind of label, in the order of the binary layout; the last counts.
+    labels: Mapping[str, int]
     layouts: tuple[Layout, ...]
 
 

@@ -28,14 +28,14 @@ def preferred(rows: Sequence[Row]) -> str:
 
 
 def kappa(cost: float) -> str:
-    """A cost in trainings from scratch: two decimals, three below one, and no zeros at the end.
+    """A cost in trainings from scratch: two decimals, of less than one training three digits.
 
     Example:
-        >>> [kappa(cost) for cost in (20, 1.45, 10 / 3, 1 / 3, 0.025)]
-        ['20.0', '1.45', '3.33', '0.333', '0.025']
+        >>> [kappa(cost) for cost in (20, 1.45, 10 / 3, 1 / 3, 0.025, 0)]
+        ['20.0', '1.45', '3.33', '0.333', '0.025', '0.0']
     """
-    whole, _, rest = f"{cost:.{2 if cost >= 1 else 3}f}".partition(".")
-    return f"{whole}.{rest.rstrip('0') or '0'}"
+    said = f"{cost:.2f}".rstrip("0") if cost >= 1 else f"{cost:.3g}"
+    return said + "0" if said.endswith(".") else said if "." in said or "e" in said else f"{said}.0"
 
 
 def said_replicates(usual: int, own: Mapping[str, int]) -> str:
@@ -62,6 +62,10 @@ def said_windows(plan: StudyPlan | None) -> dict[str, str]:
 
     Returns:
         By the name of a sweep, what follows it after a comma.
+
+    Example:
+        >>> said_windows(None)
+        {}
     """
     said = {sweep.name: _in_common(sweep, plan) for sweep in plan.sweeps} if plan else {}
     return {name: f", {words}" for name, words in said.items() if words}
@@ -86,20 +90,29 @@ def rounds_of(plan: StudyPlan | None) -> dict[str, str]:
     Returns:
         By the name of a method the epochs of one of its rounds, in few words. Whole trainings, of
         which single learners and bagging are made, are left out.
+
+    Example:
+        >>> rounds_of(None)
+        {}
     """
     return {name: _few_words(recipe) for name, recipe in _trained(plan).items()}
 
 
 def said_rounds(plan: StudyPlan | None) -> str:
-    """The same as a sentence; empty where all rounds are alike."""
+    """The same as a sentence; empty where all rounds are alike.
+
+    Example:
+        >>> said_rounds(None)
+        ''
+    """
     rounds = {name: _in_full(recipe) for name, recipe in _trained(plan).items()}
-    if not rounds:
-        return ""
-    usual = rounds[FRESH]
+    usual = rounds.get(FRESH)
     others: dict[str, list[str]] = {}
     for name, said in rounds.items():
         if said != usual:
             others.setdefault(said, []).append(name)
+    if not others:
+        return ""
     listed = "; ".join(f"{', '.join(names)}: {said}" for said, names in others.items())
     return f"A round of {FRESH} has {usual}. Others: {listed}."
 
@@ -111,9 +124,14 @@ def _trained(plan: StudyPlan | None) -> dict[str, Recipe]:
     own = {
         method.name: method.recipe
         for method in plan.methods
-        if method.name not in METHODS and method.recipe.schedule.kind != "step"
+        if method.name not in METHODS and not _whole(method.recipe, plan)
     }
     return {FRESH: usual, **own} if any(recipe != usual for recipe in own.values()) else {}
+
+
+def _whole(recipe: Recipe, plan: StudyPlan) -> bool:
+    """Whether a round is a training from scratch as a single learner has it."""
+    return recipe.schedule.kind == "step" and recipe.epochs == plan.epochs
 
 
 def _usual(plan: StudyPlan | None) -> Recipe | None:
@@ -126,7 +144,7 @@ def _in_full(recipe: Recipe) -> str:
     if recipe.selection == "window":
         return f"{counted(recipe.snapshots, 'window')} of {counted(recipe.window, 'epoch')}"
     best = f"the best {recipe.snapshots} of {counted(recipe.epochs, 'epoch')}"
-    return f"{best} at a {recipe.schedule.kind} rate"
+    return f"{best}, {recipe.schedule.kind} rate"
 
 
 def _few_words(recipe: Recipe) -> str:

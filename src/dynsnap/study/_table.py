@@ -38,7 +38,7 @@ class Row:
             on; "lost_1_2" for the transition from generation 1 to generation 2 alone, and so on;
             "late_accuracy" for the accuracy of the last generation on the classes that arrive
             late, "seconds" for the training time of one generation, "retrain_cost" for the cost
-            (κ) of a generation that is not the first, "members_1" for the number of learners in
+            (κ) of a generation that is not the first, "members_1" for the number of members in
             generation 1, and so on.
         value: Generation metrics averaged over generations, pair metrics over pairs, replicates
             last. Fractions.

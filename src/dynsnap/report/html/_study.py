@@ -236,7 +236,7 @@ def _everything(rows: Sequence[Row], most: int) -> Section:
             listing(
                 Listing(
                     name="everything-table",
-                    caption="Every method, combination and metric, as fractions",
+                    caption="Every method, combination and metric; shares as fractions",
                     heads=(
                         Head("method"),
                         Head("by"),
