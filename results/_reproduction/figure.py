@@ -3,13 +3,14 @@
 # ruff: noqa: E501  the page's own sentences are as long as those of other pages
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 from _reproduction.studies import (
     MAIN,
     NOT_RUN,
     VARIED,
+    Points,
     clearly,
     ours_of,
     percent,
@@ -18,9 +19,6 @@ from _reproduction.studies import (
 )
 from dynsnap.report import kappa, rounds_of, said_windows
 from dynsnap.study import Row, StudyPlan
-
-Points = Mapping[tuple[str, str], Mapping[str, Row]]
-"""Of a sweep: setting and point to the rows of its metrics."""
 
 _METRIC = "correct_consistency"
 _MORE = {

@@ -12,7 +12,8 @@ from dynsnap.study import Row, StudyPlan, read_study, read_sweeps, read_table
 MAIN = {"accuracy": "ACC", "consistency": "CON", "correct_consistency": "ACC-CON"}
 METHODS = ("singlebase", "extbagging", "mcdropout", "snapshot", "dynsnap-cyc", "dynsnap-step")
 NOT_RUN = "not run yet"
-DOUBT = {"accuracy": 0.5}  # points: what single runs differ by, where there are no replicates
+# Points: what single runs differ by, where there are no replicates.
+DOUBT = {"accuracy": 0.5, "consistency": 1.0, "correct_consistency": 1.0}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,14 +129,14 @@ def plan_of(folder: Path) -> StudyPlan | None:
     return read_study(path) if path.is_file() else None
 
 
-Sweeps = dict[str, dict[tuple[str, str], dict[str, Row]]]
-"""Sweep, (setting, point) and metric to the row."""
+Points = dict[tuple[str, str], dict[str, Row]]
+"""Of a sweep: (setting, point) and metric to the row."""
 
 
-def sweeps_of(folder: Path) -> Sweeps:
+def sweeps_of(folder: Path) -> dict[str, Points]:
     """What the sweeps of a study gave; nothing where there are none."""
     path = folder / "sweeps.csv"
-    found: Sweeps = {}
+    found: dict[str, Points] = {}
     for one in read_sweeps(path) if path.is_file() else ():
         points = found.setdefault(one.sweep, {})
         points.setdefault((one.over, one.point), {})[one.row.metric] = one.row
@@ -151,6 +152,7 @@ def percent(row: Row) -> str:
 def clearly(one: Row, other: Row) -> str:
     """Whether a value is more or less than another by more than replicates of them differ."""
     gap = 100 * (one.value - other.value)
-    chance = DOUBT.get(one.metric, 1.0)
-    doubt = max(chance if row.spread is None else 200 * row.spread for row in (one, other))
+    doubt = max(
+        DOUBT[row.metric] if row.spread is None else 200 * row.spread for row in (one, other)
+    )
     return "no clear difference" if abs(gap) <= doubt else "more" if gap > 0 else "less"

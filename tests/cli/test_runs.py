@@ -1,4 +1,5 @@
 import json
+import os
 
 import pytest
 
@@ -31,6 +32,7 @@ def test_rounds_that_are_begun_are_counted(folder):
     assert "begun" not in dynsnap("runs", folder).stdout
     for key in ("aaaa1111", "dddd4444", "eeee5555"):  # the first is done, and not yet swept away
         (folder / "checkpoints" / f"{key}.bin").write_bytes(b"")
+    os.utime(folder / "checkpoints/aaaa1111.bin", (0, 0))  # written before its round was
     assert "2 begun: `dynsnap run` can go on with them." in dynsnap("runs", folder).stdout
     assert dynsnap("runs", folder, "remove", "aa", "bbb", "bbc").exit_code == 0
     assert "No rounds yet, 2 begun: `dynsnap run` can go on" in dynsnap("runs", folder).stdout

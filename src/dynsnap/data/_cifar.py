@@ -1,5 +1,6 @@
 """CIFAR-10 and CIFAR-100, in the official python and binary layouts, from folder or archive."""
 
+import itertools
 import pickle
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,15 +43,15 @@ class _Found:
     place: Path
     contents: dict[str, bytes]
 
-    def content(self, name: str) -> bytes:
-        if name not in self.contents:
-            known = self.layout.sums.get(name)
-            raise DataError(
-                f"{self.place} is not complete: it has {', '.join(self.contents)}, but lacks "
-                f"{name}{f' (md5 {known})' if known else ''}. Get all of "
-                f"{SITE}/{self.layout.archive} (md5 {self.layout.archive_md5})."
-            )
-        return self.contents[name]
+    def check_complete(self) -> None:
+        for name in self.layout.files:
+            if name not in self.contents:
+                known = self.layout.sums.get(name)
+                raise DataError(
+                    f"{self.place} is not complete: it has {', '.join(self.contents)}, but lacks "
+                    f"{name}{f' (md5 {known})' if known else ''}. Get all of "
+                    f"{SITE}/{self.layout.archive} (md5 {self.layout.archive_md5})."
+                )
 
     def damaged(self, name: str, reason: str) -> DataError:
         known = self.layout.sums.get(name)
@@ -76,14 +77,10 @@ class _Found:
 
 def _read(cifar: Cifar, path: Path, subset: bool) -> DataSet:
     found = _find(cifar, path)
-    for name in found.layout.files:  # before one of them is read, and perhaps refused
-        found.content(name)
+    found.check_complete()  # before one of the files is read, and perhaps refused
     names = _class_names(cifar, found)
-    for place, (kind, classes) in enumerate(cifar.labels.items()):
-        if len(names[kind]) != classes and not subset:
-            file = found.layout.names[min(place, len(found.layout.names) - 1)]
-            said = kind.replace("_", " ")
-            raise found.damaged(file, f"it has {len(names[kind])} names for the {classes} {said}s")
+    if not subset:
+        _check_names(cifar, found, names)
     pools = {
         split: _pool(cifar, found, split, files, names, subset)
         for split, files in (("train", found.layout.train), ("test", found.layout.test))
@@ -121,15 +118,24 @@ def _class_names(cifar: Cifar, found: _Found) -> dict[str, tuple[str, ...]]:
     """The names of the classes, for each kind of label."""
     if found.layout.kind == "binary":
         return {
-            kind: tuple(found.content(name).decode("latin-1").split())
+            kind: tuple(found.contents[name].decode("latin-1").split())
             for kind, name in zip(cifar.labels, found.layout.names, strict=True)
         }
     (name,) = found.layout.names
     try:
-        meta = plain_dict(found.content(name))
+        meta = plain_dict(found.contents[name])
         return {kind: _words(meta[f"{kind}_names"]) for kind in cifar.labels}
     except (pickle.UnpicklingError, KeyError, TypeError, AttributeError) as error:
         raise found.damaged(name, f"no class names can be read from it: {error}") from error
+
+
+def _check_names(cifar: Cifar, found: _Found, names: dict[str, tuple[str, ...]]) -> None:
+    """Raise if there are more or fewer names than classes: fine and coarse may be swapped."""
+    files = itertools.cycle(found.layout.names)  # one for all kinds of labels, or one for each
+    for file, (kind, classes) in zip(files, cifar.labels.items(), strict=False):
+        if len(names[kind]) != classes:
+            said = kind.replace("_", " ")
+            raise found.damaged(file, f"it has {len(names[kind])} names for the {classes} {said}s")
 
 
 def _words(names: list[bytes | str]) -> tuple[str, ...]:
@@ -146,7 +152,7 @@ def _pool(
 ) -> Pool:
     parts, kinds = [], tuple(cifar.labels)
     for name in files:
-        content = found.content(name)
+        content = found.contents[name]
         read = _binary_part if found.layout.kind == "binary" else _python_part
         try:
             pixels, labels = read(content, kinds)

@@ -34,8 +34,7 @@ def kappa(cost: float) -> str:
         >>> [kappa(cost) for cost in (20, 1.45, 10 / 3, 1 / 3, 0.025, 0)]
         ['20.0', '1.45', '3.33', '0.333', '0.025', '0.0']
     """
-    said = f"{cost:.2f}".rstrip("0") if cost >= 1 else f"{cost:.3g}"
-    return said + "0" if said.endswith(".") else said if "." in said or "e" in said else f"{said}.0"
+    return str(float(f"{cost:.2f}" if cost >= 1 else f"{cost:.3g}"))
 
 
 def said_replicates(usual: int, own: Mapping[str, int]) -> str:

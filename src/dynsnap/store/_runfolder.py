@@ -133,9 +133,8 @@ class RunFolder:
 
     @property
     def begun(self) -> int:
-        """How many rounds have a checkpoint, and are not done."""
-        held = {path.stem for path in (self.path / "checkpoints").glob("[!.]*.bin")}
-        return len(held - {path.stem for path in (self.path / "rounds").glob("*.npz")})
+        """How many rounds have a checkpoint to go on from."""
+        return sum(not spent for _, spent in self._checkpoints())
 
     def checkpoints(self, key: Callable[[RoundSpec], str]) -> "RoundCheckpoints":
         """The states of unfinished rounds, under the keys that `key` gives them."""
@@ -192,15 +191,25 @@ class RunFolder:
     def _checkpoint(self, key: str) -> Path:
         return self.path / "checkpoints" / f"{key}.bin"
 
-    def _drop_spent_checkpoints(self) -> None:
-        """Finish what `put` began where it was killed: the round is there, its checkpoint too.
+    def _checkpoints(self) -> Iterator[tuple[Path, bool]]:
+        """Every checkpoint, and whether it is spent: its round is there.
 
         A checkpoint that is younger than its round is of a training that goes on: the round was
         damaged, or is wanted with its weights now.
         """
         for checkpoint in (self.path / "checkpoints").glob("[!.]*.bin"):
             done = self._round(checkpoint.stem)
-            if done.exists() and done.stat().st_mtime_ns >= checkpoint.stat().st_mtime_ns:
+            try:
+                written = checkpoint.stat().st_mtime_ns
+                spent = done.exists() and done.stat().st_mtime_ns >= written
+            except FileNotFoundError:  # a study at work has just ended the round
+                continue
+            yield checkpoint, spent
+
+    def _drop_spent_checkpoints(self) -> None:
+        """Finish what `put` began where it was killed: the round is there, its checkpoint too."""
+        for checkpoint, spent in self._checkpoints():
+            if spent:
                 checkpoint.unlink(missing_ok=True)
 
     def _check_mark(self) -> None:

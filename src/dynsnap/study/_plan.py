@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias
 
 from dynsnap.ensemble import COMBINATIONS, METHODS, ROLLING, Combination, Method
 from dynsnap.errors import FileError, PlanError, did_you_mean
-from dynsnap.study._sections import Section, resolve
+from dynsnap.study._sections import Section, repeated, resolve
 from dynsnap.study._variants import (
     Defaults,
     Sweep,
@@ -269,7 +269,11 @@ def _methods(
     own = {name: section.table(name) for name in (*METHODS, *ROLLING)}
     section.finish()
     _check_distinct("method", list(names))
-    often = {name: own[name].take("replicates", int, None) for name in names if name in own}
+    often = {
+        name: count
+        for name in names
+        if name in own and (count := own[name].take("replicates", int, None)) is not None
+    }
     chosen = tuple(
         (shared.own_to(name, own[name]) if name in own else shared).named(name) for name in names
     )
@@ -277,15 +281,9 @@ def _methods(
         if name not in names:
             table.rest()  # settings of a method that is left out do no harm
         table.finish()
-    return (
-        shared,
-        chosen,
-        {name: count for name, count in often.items() if count is not None},
-        combinations,
-    )
+    return shared, chosen, often, combinations
 
 
 def _check_distinct(what: str, names: list[str]) -> None:
-    for name in names:
-        if names.count(name) > 1:
-            raise PlanError(f"The {what} {name!r} is named more than once.")
+    if (name := repeated(names)) is not None:
+        raise PlanError(f"The {what} {name!r} is named more than once.")

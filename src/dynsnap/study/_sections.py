@@ -84,3 +84,8 @@ class Section:
 def resolve(path: str, folder: Path) -> Path:
     """A path in a study file: relative to that file, `~` for the home folder."""
     return folder / Path(path).expanduser()
+
+
+def repeated(names: list[str]) -> str | None:
+    """The first name that is there more than once."""
+    return next((name for name in names if names.count(name) > 1), None)

@@ -84,16 +84,17 @@ def table(
             if not ledger.has(line):
                 continue
             spent = price(plan, ledger, line)
+            counts = {
+                f"members_{one.generation}": Estimate(float(len(ledger.casting.of(one))))
+                for one in line
+            }
             for how in plan.combinations:
                 said = [predictions.read(shelf.path(one, how)) for one in line]
                 found = _measured(plan, said, how, each=True)
                 if has_late:
                     found["late_accuracy"] = _accuracy(plan, shelf.path(line[-1], how, late=True))
                 found["retrain_cost"] = Estimate(price(plan, ledger, line[1:]).kappa)
-                for one in line:
-                    members = len(ledger.casting.of(one))
-                    found[f"members_{one.generation}"] = Estimate(float(members))
-                yield replicate, _rows(method.name, how, found, spent)
+                yield replicate, _rows(method.name, how, found | counts, spent)
         for how in plan.combinations if replicate < plan.replicates else ():
             if ledger.has(noise_floor(plan, replicate)):
                 yield replicate, _noise_floor_rows(plan, ledger, shelf, how, replicate)

@@ -14,7 +14,7 @@ from dynsnap.ensemble import (
     method,
 )
 from dynsnap.errors import PlanError, did_you_mean
-from dynsnap.study._sections import Section
+from dynsnap.study._sections import Section, repeated
 
 SWEPT = ("members", "beta", "snapshots", "window", "carry", "margin")
 
@@ -172,9 +172,7 @@ def read_sweep(section: Section, defaults: Defaults) -> Sweep:
         points.append((label, made))
     if not points:
         raise PlanError(f"{section.where}: `values` is empty: give the values to try.")
-    labels = [label for label, _ in points]
-    twice = next((label for label in labels if labels.count(label) > 1), None)
-    if twice is not None:
+    if (twice := repeated([label for label, _ in points])) is not None:
         raise PlanError(f"{section.where}: {twice} is more than once among the `values`.")
     return Sweep(name=name, over=over, points=tuple(points), combination=combination)  # type: ignore[arg-type]
 
