@@ -1,6 +1,6 @@
-"""A trainer on its way to the workers: packed once, checked where it arrives.
+"""A trainer as bytes: pickled once by the driver, checked by every worker that loads it.
 
-This is pickle between processes of one program. Nothing that a user hands in is read with it.
+This is pickle between the processes of one program. Files are never read with it.
 """
 
 import importlib
@@ -17,10 +17,10 @@ import dynsnap
 from dynsnap.ensemble import Checkpoints, Monitor, Trainer
 from dynsnap.errors import PlanError, TrainingError
 
-# Same spec, same bits: only among workers that compute with the same of these.
+# A spec gives the same bits only where these versions match.
 _BITS_DEPEND_ON = ("numpy", "torch", "scikit-learn", "lightgbm", "xgboost", "xgboost-cpu")
 
-# Those who stay with the driver, by what they can do.
+# Objects that stay with the driver, recognised by their methods.
 _ROLES = {
     role: [word for word in vars(protocol) if not word.startswith("_")]
     for role, protocol in (("monitor", Monitor), ("checkpoints", Checkpoints))
@@ -28,15 +28,15 @@ _ROLES = {
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Parcel:
-    """A packed trainer.
+class PickledTrainer:
+    """A trainer as bytes, with its arrays apart.
 
     Attributes:
-        versions: Of what it was packed with.
-        path: Where Python looked for modules there.
-        fingerprint: The trainer's.
+        versions: The library versions of the driver.
+        path: `sys.path` of the driver.
+        fingerprint: The trainer's fingerprint.
         content: The trainer without its arrays.
-        arrays: The content of its arrays, one after another.
+        arrays: The buffers of its arrays, in order.
     """
 
     versions: Mapping[str, str]
@@ -47,20 +47,20 @@ class Parcel:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Sent:
-    """A parcel, and what stays behind: those who watch the training and keep its checkpoints."""
+class Packed:
+    """A pickled trainer, and the monitor and checkpoints that stay with the driver."""
 
-    parcel: Parcel
+    pickled: PickledTrainer
     monitor: Monitor | None
     checkpoints: Checkpoints | None
 
 
-def pack(trainer: Trainer, pickler: type[Any] = pickle.Pickler) -> Sent:
-    """Make a trainer ready to travel. Its monitor and its checkpoints stay here.
+def pack(trainer: Trainer, pickler: type[Any] = pickle.Pickler) -> Packed:
+    """Pickle a trainer. Its monitor and its checkpoints stay here.
 
     Args:
-        trainer: What travels.
-        pickler: A kind of pickle.Pickler, which may be able to pack more than that.
+        trainer: The trainer.
+        pickler: A subclass of pickle.Pickler, which may support more types.
     """
     kept: dict[str, Any] = {}
     arrays: list[pickle.PickleBuffer] = []
@@ -71,7 +71,7 @@ def pack(trainer: Trainer, pickler: type[Any] = pickle.Pickler) -> Sent:
                 return f"module {thing.__name__}"
             role = _role(thing)
             if role is not None and kept.setdefault(role, thing) is not thing:
-                raise PlanError(f"A trainer with more than one {role} cannot be sent to workers.")
+                raise PlanError(f"A trainer with more than one {role} cannot be packed to workers.")
             return role
 
     content = io.BytesIO()
@@ -79,24 +79,24 @@ def pack(trainer: Trainer, pickler: type[Any] = pickle.Pickler) -> Sent:
         Packer(content, protocol=5, buffer_callback=arrays.append).dump(trainer)
     except (pickle.PicklingError, AttributeError, TypeError) as error:
         raise PlanError(
-            f"{type(trainer).__name__} cannot be sent to workers: {error}. What it is made with "
+            f"{type(trainer).__name__} cannot be packed to workers: {error}. What it is made with "
             "(model, loss, augmentation) must be functions or classes of a module, not lambdas."
         ) from error
-    parcel = Parcel(
+    pickled = PickledTrainer(
         versions=versions(),
         path=tuple(sys.path),
         fingerprint=trainer.fingerprint,
         content=content.getvalue(),
         arrays=arrays,
     )
-    return Sent(parcel, kept.get("monitor"), kept.get("checkpoints"))
+    return Packed(pickled, kept.get("monitor"), kept.get("checkpoints"))
 
 
-def check_versions(parcel: Parcel, *, where: str) -> None:
-    """Raise unless a trainer packed elsewhere gives the same rounds here."""
+def check_versions(pickled: PickledTrainer, *, where: str) -> None:
+    """Raise unless this process has the driver's library versions."""
     here = versions()
-    for name in sorted({*parcel.versions, *here}):
-        ours, theirs = here.get(name), parcel.versions.get(name)
+    for name in sorted({*pickled.versions, *here}):
+        ours, theirs = here.get(name), pickled.versions.get(name)
         if ours != theirs:
             raise TrainingError(
                 f"The worker on {where} has {name} {ours or '(none)'}, but the study was started "
@@ -105,12 +105,16 @@ def check_versions(parcel: Parcel, *, where: str) -> None:
 
 
 def unpack(
-    parcel: Parcel, *, monitor: Monitor, checkpoints: Checkpoints, where: str = "this machine"
+    pickled: PickledTrainer,
+    *,
+    monitor: Monitor,
+    checkpoints: Checkpoints,
+    where: str = "this machine",
 ) -> Trainer:
-    """The trainer of a parcel, with stand-ins for those who stayed behind."""
-    check_versions(parcel, where=where)
-    # A factory of the user's own is found where the driver found it.
-    sys.path.extend(folder for folder in parcel.path if folder not in sys.path)
+    """Load a pickled trainer, with proxies for the driver's monitor and checkpoints."""
+    check_versions(pickled, where=where)
+    # The user's own modules are found where the driver found them.
+    sys.path.extend(folder for folder in pickled.path if folder not in sys.path)
 
     class Unpacker(pickle.Unpickler):
         def persistent_load(self, role: str) -> Any:
@@ -118,10 +122,10 @@ def unpack(
                 return importlib.import_module(role.removeprefix("module "))
             return {"monitor": monitor, "checkpoints": checkpoints}[role]
 
-    trainer: Trainer = Unpacker(io.BytesIO(parcel.content), buffers=parcel.arrays).load()
-    # A fingerprint that came along would prove nothing: code of the same version may differ.
+    trainer: Trainer = Unpacker(io.BytesIO(pickled.content), buffers=pickled.arrays).load()
+    # Compute the fingerprint afresh: code of the same version may differ.
     vars(trainer).pop("fingerprint", None)
-    if trainer.fingerprint != parcel.fingerprint:
+    if trainer.fingerprint != pickled.fingerprint:
         raise TrainingError(
             f"The worker on {where} would train other rounds: its model, its device or its "
             "libraries differ from those the study was started with. Make them the same."
@@ -130,7 +134,7 @@ def unpack(
 
 
 def versions() -> dict[str, str]:
-    """What the bits of a round depend on, beside the trainer itself."""
+    """Versions that the bits of a round depend on."""
     found = {"dynsnap": dynsnap.__version__, "Python": "{}.{}".format(*sys.version_info)}
     for name in _BITS_DEPEND_ON:
         try:

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynsnap.engine._events import RoundDone, TaskEnded, TaskFailed, TaskLost
-from dynsnap.engine._spread import Rules, Wave
+from dynsnap.engine._wave import Rules, Wave
+from dynsnap.engine._worker import RoundDone, TaskEnded, TaskFailed, TaskLost
 from dynsnap.ensemble import Round
 from dynsnap.errors import TrainingError
 from tests.engine.made import CYCLIC, STEP, specs
@@ -26,7 +26,7 @@ def made_round(spec):
     )
 
 
-class SimulatedCrew:
+class SimulatedPool:
     """Workers that take `seconds(spec)` for a round, one after another.
 
     Args:
@@ -81,8 +81,8 @@ class SimulatedCrew:
         heapq.heappush(self._events, (when, next(self._order), number, event))
 
 
-def spread(crew, wanted, **rules):
-    wave = Wave(crew=crew, rules=Rules(**rules), clock=lambda: crew.now)
+def spread(pool, wanted, **rules):
+    wave = Wave(pool=pool, rules=Rules(**rules), clock=lambda: pool.now)
     return list(wave.run(wanted))
 
 
@@ -101,52 +101,52 @@ def test_every_round_is_given_once_whoever_dies_once(count, workers, together, u
             return True
         return False
 
-    crew = SimulatedCrew(workers, lambda spec: 1 + spec.index % 3, lost)
-    done = spread(crew, specs(count), together=together)
+    pool = SimulatedPool(workers, lambda spec: 1 + spec.index % 3, lost)
+    done = spread(pool, specs(count), together=together)
     assert sorted(one.spec.index for one in done) == list(range(count))
-    assert max(map(len, crew.tasks), default=0) <= together
+    assert max(map(len, pool.tasks), default=0) <= together
     # What a worker had delivered before it died is not trained again.
-    assert sorted(crew.trained) == list(range(count))
-    assert not crew.abandoned
+    assert sorted(pool.trained) == list(range(count))
+    assert not pool.abandoned
 
 
 def test_a_round_that_failed_is_tried_alone():
-    crew = SimulatedCrew(1, lambda spec: 1, lambda spec: spec.index == 2)
+    pool = SimulatedPool(1, lambda spec: 1, lambda spec: spec.index == 2)
     with pytest.raises(TrainingError, match=r"round 2 .* failed 3 times, .* it was told to"):
-        spread(crew, specs(8))
-    assert [task for task in crew.tasks if specs(8)[2] in task][1:] == [(specs(8)[2],)] * 2
+        spread(pool, specs(8))
+    assert [task for task in pool.tasks if specs(8)[2] in task][1:] == [(specs(8)[2],)] * 2
 
 
 def test_where_rounds_train_side_by_side_only_the_last_attempt_is_alone():
-    crew = SimulatedCrew(1, lambda spec: 1, lambda spec: spec.index == 0)
+    pool = SimulatedPool(1, lambda spec: 1, lambda spec: spec.index == 0)
     with pytest.raises(TrainingError, match=r"round 0 .* failed 3 times"):
-        spread(crew, specs(4), side_by_side=True)
-    assert [len(task) for task in crew.tasks] == [4, 4, 1]
+        spread(pool, specs(4), side_by_side=True)
+    assert [len(task) for task in pool.tasks] == [4, 4, 1]
 
 
 def test_long_rounds_go_first():
-    crew = SimulatedCrew(2, lambda spec: spec.recipe.epochs)
-    spread(crew, [*specs(4), *specs(2, recipe=CYCLIC)], together=1)
-    assert [task[0].recipe for task in crew.tasks] == [CYCLIC] * 2 + [STEP] * 4
+    pool = SimulatedPool(2, lambda spec: spec.recipe.epochs)
+    spread(pool, [*specs(4), *specs(2, recipe=CYCLIC)], together=1)
+    assert [task[0].recipe for task in pool.tasks] == [CYCLIC] * 2 + [STEP] * 4
 
 
 def test_a_silent_worker_is_overtaken_once_and_then_left_alone():
     stuck = iter([float("inf")])
-    crew = SimulatedCrew(2, lambda spec: next(stuck, 5) if spec.index == 0 else 5)
-    done = spread(crew, specs(6), together=1, patience=30)
+    pool = SimulatedPool(2, lambda spec: next(stuck, 5) if spec.index == 0 else 5)
+    done = spread(pool, specs(6), together=1, patience=30)
     assert len(done) == 6
-    assert sum(specs(6)[0] in task for task in crew.tasks) == 2
-    assert crew.abandoned == [1]
+    assert sum(specs(6)[0] in task for task in pool.tasks) == 2
+    assert pool.abandoned == [1]
 
 
 def test_a_slow_worker_is_not_overtaken_before_its_time():
-    crew = SimulatedCrew(2, lambda spec: 25 if spec.index == 0 else 5)
-    spread(crew, specs(3), together=1, patience=30)
-    assert len(crew.tasks) == 3
+    pool = SimulatedPool(2, lambda spec: 25 if spec.index == 0 else 5)
+    spread(pool, specs(3), together=1, patience=30)
+    assert len(pool.tasks) == 3
 
 
 def test_an_error_of_dynsnaps_own_lets_the_others_finish_and_begins_nothing_new():
-    class Failing(SimulatedCrew):
+    class Failing(SimulatedPool):
         def begin(self, task, /):
             if task.specs[0].index == 0:
                 self.tasks.append(task.specs)
@@ -154,12 +154,12 @@ def test_an_error_of_dynsnaps_own_lets_the_others_finish_and_begins_nothing_new(
             else:
                 super().begin(task)
 
-    crew, found = Failing(3, lambda spec: 5), []
-    wave = Wave(crew=crew, rules=Rules(together=1), clock=lambda: crew.now)
+    pool, found = Failing(3, lambda spec: 5), []
+    wave = Wave(pool=pool, rules=Rules(together=1), clock=lambda: pool.now)
     with pytest.raises(TrainingError, match="diverged"):
         found.extend(done.spec.index for done in wave.run(specs(9)))
     assert found == [1, 2]
-    assert [task[0].index for task in crew.tasks] == [0, 1, 2]
+    assert [task[0].index for task in pool.tasks] == [0, 1, 2]
 
 
 @pytest.mark.parametrize("workers", [1, 8, 64])
@@ -171,6 +171,6 @@ def test_workers_are_busy_nine_tenths_of_the_time(workers):
     def seconds(spec):
         return spec.recipe.epochs * (0.9 + 0.2 * (spec.index * 7919 % 100) / 100)
 
-    crew = SimulatedCrew(workers, seconds)
-    assert len(spread(crew, wanted)) == 600
-    assert crew.busy / (workers * crew.now) >= 0.9
+    pool = SimulatedPool(workers, seconds)
+    assert len(spread(pool, wanted)) == 600
+    assert pool.busy / (workers * pool.now) >= 0.9

@@ -1,4 +1,8 @@
-"""GPUs on paper: how long they take, and what goes wrong with them."""
+"""A cluster of GPUs that exists on paper: the real plan and schedule, with a simulated clock.
+
+Nothing is trained. Rounds take the time that was measured on one GPU, and their accuracies are made
+up, so that ensembles ask for about as many rounds as real ones do. `simulate.py` prints the tables.
+"""
 
 import heapq
 import itertools
@@ -10,7 +14,9 @@ import numpy as np
 
 from dynsnap import seeds
 from dynsnap._types import Floats
-from dynsnap.engine._events import (
+from dynsnap.engine import Rules
+from dynsnap.engine._wave import More, Wave
+from dynsnap.engine._worker import (
     EpochDone,
     Event,
     RoundDone,
@@ -19,8 +25,18 @@ from dynsnap.engine._events import (
     TaskEnded,
     TaskLost,
 )
-from dynsnap.ensemble import Round, RoundSpec
+from dynsnap.ensemble import (
+    CheckpointsInMemory,
+    NoTrainer,
+    Round,
+    RoundsInMemory,
+    RoundSpec,
+    Trainer,
+)
 from dynsnap.errors import PlanError
+from dynsnap.study import StudyPlan, trained_as
+from dynsnap.study._views import ensembles_of
+from dynsnap.study._waves import Ledger
 
 _TOLD = 10  # epochs between two signs of life; real workers tell every one
 
@@ -121,7 +137,7 @@ class _Job:
 
 
 @dataclass(eq=False)
-class SimulatedCrew:
+class SimulatedPool:
     """GPUs that take as long as a rule says.
 
     Attributes:
@@ -165,13 +181,13 @@ class SimulatedCrew:
         self._hand_over()
 
     def news(self, seconds: float, /) -> Iterator[tuple[int, Event]]:
-        """What happens next, whenever that is: nobody has to wait for paper."""
+        """What happens next, whenever that is: the clock jumps there."""
         when, _, happen = heapq.heappop(self._agenda)
         self.now = max(self.now, when)
         yield from happen()
 
     def stop(self) -> None:
-        """Nobody asks for this."""
+        """Never called: a simulated study runs to its end."""
 
     def abandon(self, number: int, /) -> None:
         """Take a task out of the hands of its GPU."""
@@ -275,3 +291,99 @@ def _made(spec: RoundSpec, seed: int) -> Round:
         scores={},
         curve=np.zeros(spec.recipe.epochs),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Simulated:
+    """How a study went, all times in seconds.
+
+    Attributes:
+        gpus: How many there were.
+        rounds: How many rounds were trained.
+        wall: From the first task to the last round.
+        busy: Time of all GPUs with a task in hand.
+        down: Time of all GPUs whose node was dead.
+        idle: Time of all GPUs that were there without a task.
+        lost: Part of the busy time that came to nothing, since a node died.
+    """
+
+    gpus: int
+    rounds: int
+    wall: float
+    busy: float
+    down: float
+    idle: float
+    lost: float
+
+    @property
+    def busy_share(self) -> float:
+        """Share of the time that GPUs had something to do."""
+        return self.busy / (self.gpus * self.wall)
+
+    @property
+    def gpu_hours(self) -> float:
+        """What is paid for: all GPUs, until the last round is there."""
+        return self.gpus * self.wall / 3600
+
+
+def simulate(
+    plan: StudyPlan,
+    *,
+    images: Sequence[int],
+    gpus: int,
+    gpu: Gpu | None = None,
+    mishaps: Mishaps | None = None,
+    rules: Rules | None = None,
+    seed: int = 0,
+) -> Simulated:
+    """Run a study on paper.
+
+    Args:
+        plan: The study.
+        images: Training images of each generation.
+        gpus: How many GPUs there are; each takes one task at a time.
+        gpu: How fast they are.
+        mishaps: What goes wrong; nothing unless said otherwise.
+        rules: How rounds are handed out.
+        seed: Of the mishaps, and of what rounds give.
+    """
+    if gpus < 1:
+        raise PlanError(f"`gpus` must be at least 1, got {gpus}.")
+    pool = SimulatedPool(
+        gpus=gpus, gpu=gpu or Gpu(), images=images, mishaps=mishaps or Mishaps(), seed=seed
+    )
+    store = RoundsInMemory()
+    ledger = Ledger(NoTrainer(), store, None, trained_as=trained_as(plan))
+    engine = _Engine(pool, rules or Rules())
+    ledger.grow(ensembles_of(plan, len(images)), engine=engine, seed=plan.seed, ahead=plan.ahead)
+    pool.finish()
+    assert len(store) == ledger.trained, "a round came twice"
+    return Simulated(
+        gpus=gpus,
+        rounds=len(store),
+        wall=pool.now,
+        busy=pool.busy,
+        down=pool.down,
+        idle=gpus * pool.now - pool.busy - pool.down,
+        lost=pool.lost,
+    )
+
+
+class _Engine:
+    takes_more = True
+
+    def __init__(self, pool: SimulatedPool, rules: Rules) -> None:
+        self._pool, self._rules = pool, rules
+        self._states = CheckpointsInMemory()
+
+    def __call__(
+        self,
+        trainer: Trainer,
+        specs: Sequence[RoundSpec],
+        /,
+        *,
+        more: More | None = None,
+    ) -> Iterator[Round]:
+        clock = lambda: self._pool.now  # noqa: E731
+        wave = Wave(pool=self._pool, rules=self._rules, clock=clock, checkpoints=self._states)
+        return wave.run(specs, more)
