@@ -6,11 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from dynsnap._files import read_arrays
 from dynsnap._types import AnyArray, Labels
+from dynsnap._untrusted import read_arrays
 from dynsnap.data._dataset import DataSet, class_order, numbered, positions
 from dynsnap.data._pool import Pool
 from dynsnap.errors import DataError
+
+_NAMES = ("inputs", "labels", "classes", "ids")
+_SLICE = "slice:"
 
 
 def from_arrays(
@@ -79,11 +82,10 @@ def read_npz(path: str | Path, *, test: str | Path | None = None) -> DataSet:
 
 
 def _npz(path: Path, name: str) -> Pool:
-    arrays = read_arrays(path)
+    arrays = read_arrays(path, lambda key: key in _NAMES or key.startswith(_SLICE))
     if lacking := {"inputs", "labels"} - arrays.keys():
         raise DataError(
-            f"{path} must hold the arrays `inputs` and `labels`, but lacks {sorted(lacking)}: it "
-            f"has {sorted(arrays)}."
+            f"{path} must hold the arrays `inputs` and `labels`, but lacks {sorted(lacking)}."
         )
     return from_arrays(
         arrays["inputs"],
@@ -91,9 +93,9 @@ def _npz(path: Path, name: str) -> Pool:
         classes=arrays["classes"].tolist() if "classes" in arrays else None,
         ids=arrays.get("ids"),
         slices={
-            key.removeprefix("slice:"): values.astype(str)
+            key.removeprefix(_SLICE): values.astype(str)
             for key, values in arrays.items()
-            if key.startswith("slice:")
+            if key.startswith(_SLICE)
         },
         name=name,
     )
