@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from dynsnap._types import AnyArray, Labels
-from dynsnap._untrusted import read_arrays
+from dynsnap._untrusted import ArrayArchive
 from dynsnap.data._dataset import DataSet, class_order, numbered, positions
 from dynsnap.data._pool import Pool
 from dynsnap.errors import DataError
@@ -82,11 +82,14 @@ def read_npz(path: str | Path, *, test: str | Path | None = None) -> DataSet:
 
 
 def _npz(path: Path, name: str) -> Pool:
-    arrays = read_arrays(path, lambda key: key in _NAMES or key.startswith(_SLICE))
-    if lacking := {"inputs", "labels"} - arrays.keys():
-        raise DataError(
-            f"{path} must hold the arrays `inputs` and `labels`, but lacks {sorted(lacking)}."
-        )
+    with ArrayArchive(path) as archive:
+        if lacking := {"inputs", "labels"} - archive.headers.keys():
+            raise DataError(
+                f"{path} must hold the arrays `inputs` and `labels`, but lacks {sorted(lacking)}: "
+                f"it has {sorted(archive.headers)}."
+            )
+        known = [key for key in archive.headers if key in _NAMES or key.startswith(_SLICE)]
+        arrays = {key: archive.read(key) for key in known}
     return from_arrays(
         arrays["inputs"],
         arrays["labels"],

@@ -25,7 +25,7 @@ class FittedEnsemble:
     _allow_nan: bool
     _fitted: Fitted
     _score_members: ScoreMembers | None
-    _trust: bool
+    _trust: bool = False
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_fitted")

@@ -1,6 +1,7 @@
 """Files as batches of rows, whatever their format."""
 
 import contextlib
+import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -10,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dynsnap._untrusted import Bounded, allowance
 from dynsnap.errors import FileError, InputError
 from dynsnap.predictions._schema import ColumnNames
 from dynsnap.predictions._text import on_one_line, shown
@@ -214,10 +216,9 @@ def _read_csv(path: Path, columns: ColumnNames) -> pa.Table:
     """A CSV file. Text stays as it is written: "007" is not 7, and "NA" may be a class."""
     from pyarrow import csv
 
-    compression = compression_of(path)
     read_options = csv.ReadOptions(block_size=_CSV_BLOCK)
     parse_options = csv.ParseOptions(newlines_in_values=True)
-    with pa.input_stream(str(path), compression=compression) as stream:
+    with _unpacked(path) as stream:
         names = csv.open_csv(stream, read_options, parse_options).schema.names
     mark = next((mark for mark in _OTHER_MARKS if mark in names[0]), None)
     if len(names) == 1 and mark is not None:
@@ -231,12 +232,20 @@ def _read_csv(path: Path, columns: ColumnNames) -> pa.Table:
         return pa.float64() if number else pa.string()
 
     convert_options = csv.ConvertOptions(column_types={name: type_of(name) for name in names})
-    with pa.input_stream(str(path), compression=compression) as stream:
+    with _unpacked(path) as stream:
         table = csv.read_csv(stream, read_options, parse_options, convert_options)
     if names.count(columns.id) != 1:
         return table  # what is wrong is said where columns are interpreted
     ids = _whole_numbers(table.column(columns.id))
     return table.set_column(names.index(columns.id), columns.id, ids)
+
+
+def _unpacked(path: Path) -> Any:
+    """The bytes of a file, unpacked on the way where its name tells so, and not without end."""
+    stream = pa.input_stream(str(path), compression=compression_of(path))
+    if compression_of(path) is None:
+        return stream
+    return io.BufferedReader(Bounded(stream, allowance(path.stat().st_size)))
 
 
 def _whole_numbers(ids: pa.ChunkedArray) -> pa.ChunkedArray:
