@@ -2,8 +2,8 @@
 
 import contextlib
 import io
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -13,6 +13,15 @@ import pyarrow.compute as pc
 
 from dynsnap._untrusted import Bounded, allowance
 from dynsnap.errors import FileError, InputError
+from dynsnap.predictions._declared import (
+    check_arrow,
+    check_rows,
+    check_views,
+    check_whole,
+    lists_of,
+    values_in,
+    width,
+)
 from dynsnap.predictions._schema import ColumnNames
 from dynsnap.predictions._text import on_one_line, shown
 from dynsnap.predictions._vocabulary import Batches
@@ -71,6 +80,8 @@ def opened(path: Path, columns: ColumnNames) -> Iterator[Batches]:
             yield file
     elif kind == "Arrow":
         with pa.memory_map(str(path)) as mapped:
+            check_arrow(memoryview(mapped.read_buffer()))
+            mapped.seek(0)
             yield _ArrowBatches(mapped)
     elif kind == "CSV":
         yield TableBatches(_read_csv(path, columns))
@@ -104,6 +115,8 @@ class ParquetBatches:
         schema: Its columns.
         groups: How many rows each of its row groups has.
         rows_at_once: Rows of a batch.
+        stored: Its size in bytes, None where it is far away.
+        lists: The values in columns of lists, by their paths.
     """
 
     path: str
@@ -111,6 +124,8 @@ class ParquetBatches:
     schema: pa.Schema
     groups: tuple[int, ...]
     rows_at_once: int
+    stored: int | None = None
+    lists: Mapping[str, int] = field(default_factory=dict)
     _held: Any = None
 
     @classmethod
@@ -121,18 +136,32 @@ class ParquetBatches:
         about = pq.read_metadata(path, filesystem=filesystem)
         groups = [about.row_group(place) for place in range(about.num_row_groups)]
         size = sum(group.total_byte_size for group in groups) // max(1, about.num_rows)
+        lists = lists_of(about)
+        # Repeated values are stored once: a row may be far larger in memory.
+        size = max(size, width(about, lists))
+        # A store far away is the caller's own, and is not asked once more.
+        stored = Path(path).stat().st_size if filesystem is None else None
+        if stored is not None:
+            check_rows(about.num_rows, stored)
         return cls(
             path=path,
             filesystem=filesystem,
             schema=about.schema.to_arrow_schema(),
             groups=tuple(group.num_rows for group in groups),
             rows_at_once=min(_BATCH_ROWS, max(1, _BATCH_BYTES // max(1, size))),
+            stored=stored,
+            lists=lists,
         )
 
     @property
     def rows(self) -> int:
         """How many rows it has."""
         return sum(self.groups)
+
+    def check_whole(self, columns: Sequence[str]) -> None:
+        """Raise if these columns as a whole would take far more memory than the file has bytes."""
+        if self.stored is not None:
+            check_whole(values_in(self.lists, list(columns), rows=self.rows), self.stored)
 
     @contextlib.contextmanager
     def kept_open(self) -> "Iterator[ParquetBatches]":
@@ -176,7 +205,7 @@ class ParquetBatches:
             yield file
 
     def __reduce__(self) -> tuple[Any, ...]:
-        named = {field.name: getattr(self, field.name) for field in fields(self)}
+        named = {each.name: getattr(self, each.name) for each in fields(self)}
         return _parquet_again, ({**named, "_held": None},)
 
 
@@ -209,6 +238,7 @@ class _ArrowBatches:
 def _sound(batch: pa.RecordBatch, columns: Sequence[str]) -> pa.RecordBatch:
     chosen = batch.select(list(columns))
     chosen.validate(full=True)
+    check_views(chosen)
     return chosen
 
 
