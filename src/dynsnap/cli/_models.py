@@ -2,7 +2,6 @@
 
 import dataclasses
 import importlib
-import importlib.util
 import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -76,7 +75,7 @@ def check_model(plan: StudyPlan) -> Iterator[str]:
     except _NotInstalledError as error:
         yield f"The model cannot be made yet: {error}"
     if (own := plan.model.get("factory")) is not None:
-        yield f"The model is built by code of yours, {own!r}. It is imported by `dynsnap run` alone."
+        yield f"The model is built by your code, {own!r}, which only `dynsnap run` imports."
 
 
 def _settings(plan: StudyPlan, *, importing: bool = True) -> dict[str, Any]:
@@ -102,7 +101,9 @@ def _settings(plan: StudyPlan, *, importing: bool = True) -> dict[str, Any]:
     return {"model": _classifier(plan.model), "checkpoint_every": every}
 
 
-def module_factory(model: Mapping[str, Any], *, importing: bool = True) -> Callable[..., Any] | None:
+def module_factory(
+    model: Mapping[str, Any], *, importing: bool = True
+) -> Callable[..., Any] | None:
     """The function that builds the module which a study file names.
 
     None for a factory of the user's own, unless `importing`.
@@ -248,9 +249,6 @@ def needed(module: str, extra: str) -> Any:
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        package = module.partition(".")[0]
-        if error.name == module != package and importlib.util.find_spec(package) is not None:
-            raise PlanError(f"There is no {module} in {package}.") from error
         raise _NotInstalledError(
             f"This needs {error.name or module}, which is not installed. "
             f"Install it with: pip install 'dynsnap[{extra}]'"
