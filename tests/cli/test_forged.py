@@ -326,7 +326,7 @@ def test_a_forged_ensemble_is_refused_within_little_memory(place, dropping, tmp_
 
     ended = subprocess.run(
         [*COMMAND, "predict", file, place / "new.npz", "-o", tmp_path / "x.parquet"],
-        preexec_fn=limit,  # noqa: PLW1509
+        preexec_fn=limit,
         capture_output=True,
         text=True,
         check=False,

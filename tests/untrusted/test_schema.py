@@ -114,7 +114,7 @@ def test_what_is_parsed_is_what_json_says_and_finite(value):
     ],
 )
 def test_json_that_makes_no_sense_is_a_value_error(text):
-    with pytest.raises(ValueError, match="."):
+    with pytest.raises(ValueError, match=r"."):
         parse_json(text)
 
 
