@@ -130,7 +130,11 @@ def size(
         seed=seed,
     )
     notes = list(_notes(stored.damaged, truth_known=truth is not None))
-    name = str(read_about(folder).get("study") or plan.name)
+    try:
+        name = read_about(folder).get("study") or plan.name
+    except FileError as error:
+        name = plan.name
+        notes.append(f"What the run says about itself is left out: {error}")
     title = f"{name}: {method.name}, {combination.replace('_', ' ')}"
     told = report.size_report(found, title=title, notes=notes)
     plain = {"study": name, "method": method.name, **found.to_json(), "notes": notes}
