@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from dynsnap import predictions
+from dynsnap._parse import read_json
 from dynsnap._types import Labels
 from dynsnap.data import Stream
 from dynsnap.ensemble import Round, RoundSpec, beginning
@@ -133,7 +134,7 @@ class RoundsByName:
 def read_about(folder: Path) -> dict[str, Any]:
     """What a run folder says about itself; nothing where that is missing or damaged."""
     try:
-        known = json.loads((folder / "about.json").read_text(encoding="utf-8"))
+        known = read_json(folder / "about.json")
     except (OSError, ValueError):
         return {}
     return known if isinstance(known, dict) else {}

@@ -15,6 +15,7 @@ from typing import Any, Self
 import numpy as np
 
 from dynsnap import _files, study, theory
+from dynsnap._parse import parse_json
 from dynsnap._types import AnyArray
 from dynsnap.cli._stored import StoredRounds, truth_of
 from dynsnap.ensemble import Method, Round, members, survivors, threshold, wanted
@@ -78,7 +79,7 @@ class Training:
         """
         arrays = _files.read_arrays(path)
         try:
-            header = json.loads(arrays["header"].astype(np.uint8).tobytes())
+            header = parse_json(arrays["header"].astype(np.uint8).tobytes())
             curves = tuple(_curve(known) for known in header["curves"])
             audits = {
                 known.pop("title"): _audit(known, arrays, number)

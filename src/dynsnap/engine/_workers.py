@@ -58,8 +58,13 @@ def one_thread() -> Iterator[None]:
 
 @contextlib.contextmanager
 def without_interrupts() -> Iterator[None]:
-    """Processes that are started in here do not hear Ctrl-C: it is the driver's to stop them."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    """Processes that are started in here do not hear Ctrl-C, SIGTERM or SIGHUP.
+
+    A terminal or a service manager sends them to all processes of a program. The driver stops the
+    others, after it has what they have done.
+    """
+    ending = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ending)
     try:
         yield
     finally:

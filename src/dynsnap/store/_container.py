@@ -17,6 +17,7 @@ from typing import IO, Any
 import numpy as np
 
 from dynsnap import _files
+from dynsnap._parse import parse_json
 from dynsnap._types import AnyArray
 from dynsnap.errors import FileError
 
@@ -137,7 +138,7 @@ def _archive(path: Path, file: IO[bytes]) -> zipfile.ZipFile:
 
 def _manifest(path: Path, archive: zipfile.ZipFile) -> dict[str, Any]:
     try:
-        facts = json.loads(archive.read(_MANIFEST))
+        facts = parse_json(archive.read(_MANIFEST))
     except KeyError as error:
         raise DamagedError(
             f"{path} is damaged, or is not a file of dynsnap's own: it has no {_MANIFEST}."

@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Any
 
 from dynsnap import _files
+from dynsnap._parse import read_json
 from dynsnap.ensemble import Round, RoundSpec
 from dynsnap.errors import FileError, InputError
 from dynsnap.store import _container, _rounds
@@ -217,7 +218,7 @@ class RunFolder:
         if not mark.exists():
             return
         try:
-            known = json.loads(mark.read_text())
+            known = read_json(mark)
         except (OSError, ValueError) as error:
             raise FileError(f"{mark} cannot be read: {error}. Is this a run folder?") from error
         if not isinstance(known, dict) or known.get("kind") != "run":
