@@ -39,11 +39,8 @@ def publish(run: Path, target: Path) -> tuple[Path, ...]:
                 shutil.copyfile(run / path.name, aside)
         for folder in ("", "late", "twin"):
             kept += _predictions(run / "predictions" / folder, target / "predictions" / folder)
-        stale = [
-            *(target / "predictions").rglob("[!.]*.parquet"),
-            *(target / name for name in TABLES),
-        ]
-        for path in stale:
+        found = (target / "predictions").rglob("[!.]*.parquet")
+        for path in (*found, *(target / name for name in TABLES)):
             if path not in kept:  # of an earlier form of the study
                 _files.remove(path)
     return tuple(kept)
