@@ -1,5 +1,6 @@
 """A study as a value: what to train on, what to train, and what to compare."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +20,10 @@ from dynsnap.study._variants import (
 )
 
 Keep: TypeAlias = Literal["scores", "weights"]
+
+# More is a slip of the keyboard, and merely to list it would take hours.
+_MOST_ROUNDS = 100_000
+_MOST_RESAMPLES = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,8 +109,10 @@ class StudyPlan:
                     f"{name} cannot have replicates of its own: only a method of one learner can, "
                     "in a study that is not replicated as a whole."
                 )
-        if self.resamples < 1:
-            raise PlanError(f"`resamples` must be at least 1, got {self.resamples}.")
+        if not 1 <= self.resamples <= _MOST_RESAMPLES:
+            raise PlanError(
+                f"`resamples` must be from 1 to {_MOST_RESAMPLES:,}, got {self.resamples:,}."
+            )
         if self.seed < 0:
             raise PlanError(f"`seed` must not be negative, got {self.seed}.")
         if self.keep not in ("scores", "weights"):
@@ -127,6 +134,19 @@ class StudyPlan:
                     f"There is no combination {how!r}. {did_you_mean(how, COMBINATIONS)}"
                 )
         _check_distinct("combination", list(self.combinations))
+        if (rounds := self._least_rounds()) > _MOST_ROUNDS:
+            raise PlanError(
+                f"This study needs at least {rounds:,} rounds of training for each generation, and "
+                f"at most {_MOST_ROUNDS:,} are possible. Lower `replicates` or `members`."
+            )
+
+    def _least_rounds(self) -> int:
+        points = (one for sweep in self.sweeps for _, one in sweep.points)
+        return self.ahead + sum(
+            self.replicates_of(one)
+            * (1 if one.plan.size == "auto" else math.ceil(one.plan.size / one.plan.most_per_round))
+            for one in (*self.methods, *points)
+        )
 
     @property
     def kept_methods(self) -> tuple[Method, ...]:
