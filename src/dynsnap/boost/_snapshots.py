@@ -31,23 +31,33 @@ def pack(payload: bytes, *, learner: Learner, seen: Labels) -> bytes:
     return json.dumps(head, separators=(",", ":")).encode() + b"\n" + payload
 
 
-def score(weights: Sequence[bytes], inputs: AnyArray, *, classes: int) -> MemberScores:
+def score(
+    weights: Sequence[bytes], inputs: AnyArray, *, classes: int, trust: bool = False
+) -> MemberScores:
     """Scores of stored learners, each with a column for every class: zero for those never seen.
 
     Args:
         weights: Learners as a `BoostTrainer` stored them.
         inputs: One per row; images are laid out flat.
         classes: How many columns to give.
+        trust: Whether to open learners that cannot be checked before their library reads them.
 
     Example:
         >>> score([], np.zeros((2, 3)), classes=4).shape
         (0, 2, 4)
     """
-    return opened(weights, classes=classes)(inputs)
+    return opened(weights, classes=classes, trust=trust)(inputs)
 
 
-def opened(weights: Sequence[bytes], *, classes: int) -> Callable[[AnyArray], MemberScores]:
+def opened(
+    weights: Sequence[bytes], *, classes: int, trust: bool = False
+) -> Callable[[AnyArray], MemberScores]:
     """Stored learners, read once to `score` many times.
+
+    Args:
+        weights: Learners as a `BoostTrainer` stored them.
+        classes: How many columns to give.
+        trust: Whether to open learners that cannot be checked before their library reads them.
 
     Example:
         >>> opened([], classes=4)(np.zeros((2, 3))).shape

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from dynsnap._parse import ParseError, read_toml
+from dynsnap._untrusted import read_toml
 from dynsnap.errors import FileError, PlanError, did_you_mean
 from dynsnap.gate._rule import EVERY, Rule
 
@@ -42,7 +42,7 @@ def read_rules(path: str | Path) -> tuple[Rule, ...]:
     except OSError as error:
         reason = error.strerror or error
         raise FileError(f"Cannot read the rules {path}: {reason}. Name a TOML file.") from error
-    except ParseError as error:
+    except ValueError as error:
         raise PlanError(f"The rules {path} are not valid TOML: {error}.") from error
     _refuse_unknown(document, {"rule"}, str(path))
     tables = document.get("rule", [])

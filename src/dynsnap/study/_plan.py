@@ -1,13 +1,12 @@
 """A study as a value: what to train on, what to train, and what to compare."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from dynsnap._parse import ParseError, read_toml
-from dynsnap.ensemble import COMBINATIONS, METHODS, ROLLING, Combination, Method
+from dynsnap._untrusted import read_toml
+from dynsnap.ensemble import COMBINATIONS, METHODS, ROLLING, Combination, Method, wanted
 from dynsnap.errors import FileError, PlanError, did_you_mean
 from dynsnap.study._sections import Section, repeated, resolve
 from dynsnap.study._variants import (
@@ -21,7 +20,7 @@ from dynsnap.study._variants import (
 
 Keep: TypeAlias = Literal["scores", "weights"]
 
-# More is a slip of the keyboard, and merely to list it would take hours.
+# Far more than anyone trains, so that a wrong number ends in a message and not in a full memory.
 _MOST_ROUNDS = 100_000
 _MOST_RESAMPLES = 1_000_000
 
@@ -111,7 +110,7 @@ class StudyPlan:
                 )
         if not 1 <= self.resamples <= _MOST_RESAMPLES:
             raise PlanError(
-                f"`resamples` must be from 1 to {_MOST_RESAMPLES:,}, got {self.resamples:,}."
+                f"`resamples` must be from 1 to {_MOST_RESAMPLES:,}, got {self.resamples}."
             )
         if self.seed < 0:
             raise PlanError(f"`seed` must not be negative, got {self.seed}.")
@@ -126,6 +125,7 @@ class StudyPlan:
             raise PlanError("A study needs at least one method.")
         _check_distinct("method", [method.name for method in self.methods])
         _check_distinct("sweep", [sweep.name for sweep in self.sweeps])
+        self._check_extent()
         if not self.combinations:
             raise PlanError(f"Name at least one combination: {', '.join(COMBINATIONS)}.")
         for how in (*self.combinations, *(sweep.combination for sweep in self.sweeps)):
@@ -134,19 +134,17 @@ class StudyPlan:
                     f"There is no combination {how!r}. {did_you_mean(how, COMBINATIONS)}"
                 )
         _check_distinct("combination", list(self.combinations))
-        if (rounds := self._least_rounds()) > _MOST_ROUNDS:
-            raise PlanError(
-                f"This study needs at least {rounds:,} rounds of training for each generation, and "
-                f"at most {_MOST_ROUNDS:,} are possible. Lower `replicates` or `members`."
-            )
 
-    def _least_rounds(self) -> int:
-        points = (one for sweep in self.sweeps for _, one in sweep.points)
-        return self.ahead + sum(
-            self.replicates_of(one)
-            * (1 if one.plan.size == "auto" else math.ceil(one.plan.size / one.plan.most_per_round))
-            for one in (*self.methods, *points)
-        )
+    def _check_extent(self) -> None:
+        """Raise for a study of more rounds than could ever be trained, or even listed."""
+        points = [one for sweep in self.sweeps for _, one in sweep.points]
+        rounds = self.replicates * sum(wanted(one.plan, []) for one in (*self.methods, *points))
+        rounds += sum(self.learners.values())
+        if rounds > _MOST_ROUNDS:
+            raise PlanError(
+                f"The study asks for {rounds:,} rounds of training in each generation; "
+                f"{_MOST_ROUNDS:,} are the most. Lower `members` or `replicates`."
+            )
 
     @property
     def kept_methods(self) -> tuple[Method, ...]:
@@ -201,7 +199,7 @@ def read_study(path: Path | str) -> StudyPlan:
         found = read_toml(path)
     except OSError as error:
         raise FileError(f"Cannot read the study file {path}: {error.strerror}.") from error
-    except ParseError as error:
+    except ValueError as error:
         raise PlanError(f"{path} is not valid TOML: {error}.") from error
     try:
         return _study(found, path)
