@@ -2,6 +2,7 @@
 
 import functools
 import io
+import json
 import random
 import tempfile
 from pathlib import Path
@@ -45,8 +46,30 @@ def sound() -> dict[str, bytes]:
         return {file.name: file.read_bytes() for file in Path(folder).iterdir()}
 
 
+@functools.cache
+def beside() -> dict[str, bytes]:
+    """What else commands read: the members of two ensembles, and the inputs behind predictions."""
+    rng = np.random.default_rng(0)
+    names = [f"input {number}" for number in range(30)]
+    members = io.BytesIO()
+    scores = rng.dirichlet(np.ones(3), (4, 30))
+    np.savez(members, scores=scores, truth=rng.integers(0, 3, 30), ids=np.array(names))
+    pictures = io.BytesIO()
+    np.savez(pictures, inputs=rng.integers(0, 255, (30, 8, 8), np.uint8), ids=np.array(names))
+    return {
+        "members.npz": members.getvalue(),
+        "inputs.npz": pictures.getvalue(),
+        "inputs.csv": "".join(["id,text\n", *(f"{name},hello\n" for name in names)]).encode(),
+        "inputs.jsonl": "".join(
+            json.dumps({"id": name, "text": "hello", "label": "a"}) + "\n" for name in names
+        ).encode(),
+    }
+
+
 def case(rng: random.Random, folder: Path) -> Attempt:
     """A sound file and a broken one, in either order, and a command that takes two."""
+    if rng.random() < 0.15:
+        return _case_beside(rng, folder)
     names = sorted(sound())
     good, bad = folder / rng.choice(names), folder / f"bad-{rng.choice(names)}"
     good.write_bytes(sound()[good.name])
@@ -63,6 +86,24 @@ def case(rng: random.Random, folder: Path) -> Attempt:
         )
     )
     return Attempt(f"{bad.name.partition('.')[2]} {kind}", [command])
+
+
+def _case_beside(rng: random.Random, folder: Path) -> Attempt:
+    name = rng.choice(sorted(beside()))
+    bad = folder / f"bad-{name}"
+    kind, content = _broken(rng, name, beside()[name])
+    bad.write_bytes(content)
+    if name == "members.npz":
+        good = folder / name
+        good.write_bytes(beside()[name])
+        command = ["audit", *rng.sample((good, bad), 2), "--json", "-"]
+    else:
+        files = [folder / "scores.parquet", folder / "labels.csv"]
+        for file in files:
+            file.write_bytes(sound()[file.name])
+        command = ["compare", *files, "--resamples", 3, "-q", "--html", folder / "page.html"]
+        command += ["--inputs", bad]
+    return Attempt(f"{name} {kind}", [command])
 
 
 def _broken(rng: random.Random, name: str, content: bytes) -> tuple[str, bytes]:
@@ -134,7 +175,7 @@ def _column(rng: random.Random, rows: int) -> pa.Array:
         lambda: pa.array([[1.0] * number for number in range(rows)]),
         lambda: pa.array([{"a": 1}] * rows),
         lambda: pa.array(some, pa.timestamp("ns")),
-        lambda: pa.array(some, pa.date32()),
+        lambda: pa.array(some.astype(np.int32), pa.date32()),
         lambda: pa.array([1] * rows, pa.decimal128(38, 10)),
         lambda: pa.array(["a"] * rows).dictionary_encode(),
         lambda: pa.DictionaryArray.from_arrays(pa.array([None] * rows, pa.int8()), pa.array(["a"])),

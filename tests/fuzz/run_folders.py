@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from dynsnap import study
-from dynsnap.cli import cli
 from dynsnap.store import RunFolder
 from dynsnap.testing import CentroidTrainer
+from tests.cli.helpers import dynsnap
 from tests.cli.studies import TINY
 from tests.fuzz import harness, mutations
 from tests.fuzz.harness import Attempt
@@ -54,7 +54,7 @@ def sound() -> dict[str, bytes]:
             "wall_seconds_last": 2.5,
         }
         (folder / "run" / "about.json").write_text(json.dumps(about))
-        cli.main(["publish", str(folder / "run"), str(folder / "published")], standalone_mode=False)
+        dynsnap("publish", folder / "run", folder / "published")
         return {
             str(path.relative_to(folder)): path.read_bytes()
             for path in sorted(folder.rglob("*"))

@@ -165,10 +165,7 @@ def _sweeps(path: Path) -> list[SweepRow]:
 
 
 def _read(path: Path, reader: Callable[[Path], list[Read]]) -> list[Read]:
-    try:
-        rows = reader(path)
-    except (OSError, KeyError, TypeError, ValueError) as error:
-        raise FileError(f"{path} is damaged ({error}). Run the study again.") from error
+    rows = reader(path)
     if not rows:
         raise FileError(f"{path} has no rows. Run the study again.")
     return rows
