@@ -24,6 +24,7 @@ from dynsnap._untrusted._schema import (
     Whole,
     mismatch,
 )
+from dynsnap._untrusted._toml import read_toml
 
 __all__ = [
     "DIGEST",
@@ -52,4 +53,5 @@ __all__ = [
     "parse_json",
     "read_arrays",
     "read_pinned",
+    "read_toml",
 ]

@@ -154,5 +154,6 @@ def read_about(folder: Path) -> dict[str, Any]:
 def truth_of(folder: Path, pattern: str = "*") -> Labels | None:
     """The true classes of the test inputs, from a file of predictions; None where there is none."""
     for path in sorted((folder / "predictions").glob(f"{pattern}.parquet")):
-        return predictions.read(path).truth
+        if not path.name.startswith("."):  # what was left of a run that was killed
+            return predictions.read(path).truth
     return None

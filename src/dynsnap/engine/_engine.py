@@ -61,8 +61,13 @@ def one_thread() -> Iterator[None]:
 
 @contextlib.contextmanager
 def ignoring_interrupts() -> Iterator[None]:
-    """Processes started inside ignore Ctrl-C: the driver stops them."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    """Processes started inside ignore Ctrl-C, SIGTERM and SIGHUP.
+
+    A terminal or a service manager sends these to all processes of a program. The driver stops the
+    workers, after it has received what they finished.
+    """
+    ending = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ending)
     try:
         yield
     finally:

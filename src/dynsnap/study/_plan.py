@@ -1,11 +1,11 @@
 """A study as a value: what to train on, what to train, and what to compare."""
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+from dynsnap._untrusted import read_toml
 from dynsnap.ensemble import COMBINATIONS, METHODS, ROLLING, Combination, Method, wanted
 from dynsnap.errors import FileError, PlanError, did_you_mean
 from dynsnap.study._sections import Section, repeated, resolve
@@ -196,14 +196,10 @@ def read_study(path: Path | str) -> StudyPlan:
     """
     path = Path(path)
     try:
-        content = path.read_text(encoding="utf-8")
+        found = read_toml(path)
     except OSError as error:
         raise FileError(f"Cannot read the study file {path}: {error.strerror}.") from error
-    except UnicodeDecodeError as error:
-        raise FileError(f"The study file {path} is not text in UTF-8.") from error
-    try:
-        found = tomllib.loads(content)
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:
         raise PlanError(f"{path} is not valid TOML: {error}.") from error
     try:
         return _study(found, path)

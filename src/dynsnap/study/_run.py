@@ -4,6 +4,7 @@ import itertools
 from dataclasses import dataclass
 from pathlib import Path
 
+from dynsnap import _files
 from dynsnap.data import Stream
 from dynsnap.ensemble import Engine, RoundSpec, RoundStore, Trainer, serial
 from dynsnap.errors import FileError, PlanError
@@ -103,27 +104,28 @@ def run(
         replicates.setdefault(replicate, []).extend(rows)
         if monitor is not None:
             monitor.measured(rows[0].method, rows[0].combination)
-    write_inputs(plan, stream, shelf, folder / INPUTS)
     rows = averaged(list(replicates.values()))
-    write_rows(folder / "table.csv", rows)
-    for name in ("replicates.csv", "sweeps.csv"):  # of another study in this folder
-        (folder / name).unlink(missing_ok=True)
-    if len(replicates) > 1:
-        each = [(number, row) for number, found in replicates.items() for row in found]
-        write_rows(
-            folder / "replicates.csv",
-            [row for _, row in each],
-            replicate=[number for number, _ in each],
-        )
     points = tuple(sweep_rows(plan, ledger, stream))
-    if points:
-        write_rows(
-            folder / "sweeps.csv",
-            [point.row for point in points],
-            sweep=[point.sweep for point in points],
-            over=[point.over for point in points],
-            point=[point.point for point in points],
-        )
+    with _files.together():
+        for name in (INPUTS, "replicates.csv", "sweeps.csv"):  # of another study in this folder
+            _files.remove(folder / name)
+        write_inputs(plan, stream, shelf, folder / INPUTS)
+        write_rows(folder / "table.csv", rows)
+        if len(replicates) > 1:
+            each = [(number, row) for number, found in replicates.items() for row in found]
+            write_rows(
+                folder / "replicates.csv",
+                [row for _, row in each],
+                replicate=[number for number, _ in each],
+            )
+        if points:
+            write_rows(
+                folder / "sweeps.csv",
+                [point.row for point in points],
+                sweep=[point.sweep for point in points],
+                over=[point.over for point in points],
+                point=[point.point for point in points],
+            )
     needed = itertools.chain.from_iterable(map(ledger.specs, ledger.grown))
     used = set(map(ledger.trained_as, needed))
     return StudyResult(
