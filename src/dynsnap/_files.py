@@ -3,21 +3,10 @@
 import contextlib
 import os
 import secrets
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
-
-from dynsnap._types import AnyArray
-from dynsnap.errors import FileError, one_line
-
-# How files start that are often taken for an NPZ archive.
-_STARTS = {
-    b"\x93NUMPY": "a single array, ",
-    b"PAR1": "a Parquet file, ",
-    b"ARROW1": "an Arrow file, ",
-}
+from dynsnap.errors import FileError
 
 
 @contextlib.contextmanager
@@ -65,41 +54,3 @@ def _flush(path: Path) -> None:
         os.fsync(handle)  # where a disk that is full, or failing, may first be noticed
     finally:
         os.close(handle)
-
-
-def read_arrays(path: Path) -> dict[str, AnyArray]:
-    """The plain arrays of an NPZ archive. A pickle in one is never loaded."""
-    if path.is_dir():
-        raise FileError(f"Cannot read {path}: it is a directory. Name an NPZ file.")
-    try:
-        with path.open("rb") as handle:
-            start = handle.read(6)
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise FileError(f"Cannot read {path}: {reason}. Name a file that can be read.") from error
-    if not start.startswith(b"PK"):  # numpy would take anything else for a pickle
-        found = next((what for magic, what in _STARTS.items() if start.startswith(magic)), "")
-        raise FileError(
-            f"{path} is {found if start else 'empty, '}not an NPZ archive. Write one with "
-            "`numpy.savez`, or give the file its own ending."
-        )
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of old or damaged headers: one line is enough
-            with np.load(path, allow_pickle=False) as archive:
-                arrays = {name: archive[name] for name in archive.files}
-    except MemoryError as error:
-        raise FileError(f"{path} is damaged, or needs more memory than there is.") from error
-    except Exception as error:
-        # Headers are Python literals inside a zip file: damage shows in a dozen kinds of error.
-        if isinstance(error, ValueError) and "allow_pickle" in str(error):
-            raise FileError(
-                f"{path} holds pickled Python objects, which are never loaded. "
-                "Save plain arrays: text with `.astype(str)`."
-            ) from error
-        reason = one_line(str(error))[:200] or type(error).__name__
-        raise FileError(f"{path} is damaged ({reason}). Write it again.") from error
-    for name, array in arrays.items():
-        if not isinstance(array, np.ndarray):  # numpy hands out the bytes of anything else
-            raise FileError(f"{path} holds {one_line(name)!r}, which is not an array.")
-    return arrays

@@ -70,6 +70,11 @@ def opened(
 ) -> Callable[[AnyArray], MemberScores]:
     """Stored learners, read and checked once to `score` many times.
 
+    Args:
+        weights: Learners as a `BoostTrainer` stored them.
+        classes: How many columns to give.
+        trust: Whether to load learners that cannot be checked.
+
     Example:
         >>> opened([], classes=4)(np.zeros((2, 3))).shape
         (0, 2, 4)

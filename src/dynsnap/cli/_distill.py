@@ -171,7 +171,7 @@ def distill(
             ]
     deliver(json_to, lambda: as_json(report.distilled_json(found, study=plan.name)))
     if json_to != STDOUT:
-        listed = ", ".join(str(path) for path in saved)
+        listed = ", ".join(f"{path} (sha256 {digest})" for path, digest in saved)
         show(
             report.distilled_report(found, title=plan.name, notes=[f"Ready to predict: {listed}."])
         )

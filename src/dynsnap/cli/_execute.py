@@ -184,13 +184,13 @@ def save_trained(
     name: str,
     combination: Combination,
     reading: Mapping[str, Any],
-) -> Path:
-    """Save an ensemble of a study in its run folder, ready to predict, and say where.
+) -> tuple[Path, str]:
+    """Save an ensemble of a study in its run folder, ready to predict: its file and its SHA-256.
 
     `reading` are the options that new inputs are read with, as `data.reading_options` finds them.
     """
     path = rounds.ensemble_path(name, trained.ensemble.generation)
-    save_ensemble(
+    digest = save_ensemble(
         path,
         SavedEnsemble(
             method=name,
@@ -212,4 +212,4 @@ def save_trained(
             },
         ),
     )
-    return path
+    return path, digest

@@ -130,7 +130,7 @@ def size(
         seed=seed,
     )
     notes = list(_notes(stored.damaged, truth_known=truth is not None))
-    name = str(read_about(folder).get("study") or plan.name)
+    name = read_about(folder).get("study") or plan.name
     title = f"{name}: {method.name}, {combination.replace('_', ' ')}"
     told = report.size_report(found, title=title, notes=notes)
     plain = {"study": name, "method": method.name, **found.to_json(), "notes": notes}

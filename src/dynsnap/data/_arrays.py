@@ -6,11 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from dynsnap._files import read_arrays
 from dynsnap._types import AnyArray, Labels
+from dynsnap._untrusted import ArrayArchive
 from dynsnap.data._dataset import DataSet, class_order, numbered, positions
 from dynsnap.data._pool import Pool
 from dynsnap.errors import DataError
+
+_NAMES = ("inputs", "labels", "classes", "ids")
+_SLICE = "slice:"
 
 
 def from_arrays(
@@ -79,21 +82,23 @@ def read_npz(path: str | Path, *, test: str | Path | None = None) -> DataSet:
 
 
 def _npz(path: Path, name: str) -> Pool:
-    arrays = read_arrays(path)
-    if lacking := {"inputs", "labels"} - arrays.keys():
-        raise DataError(
-            f"{path} must hold the arrays `inputs` and `labels`, but lacks {sorted(lacking)}: it "
-            f"has {sorted(arrays)}."
-        )
+    with ArrayArchive(path) as archive:
+        if lacking := {"inputs", "labels"} - archive.headers.keys():
+            raise DataError(
+                f"{path} must hold the arrays `inputs` and `labels`, but lacks {sorted(lacking)}: "
+                f"it has {sorted(archive.headers)}."
+            )
+        known = [key for key in archive.headers if key in _NAMES or key.startswith(_SLICE)]
+        arrays = {key: archive.read(key) for key in known}
     return from_arrays(
         arrays["inputs"],
         arrays["labels"],
         classes=arrays["classes"].tolist() if "classes" in arrays else None,
         ids=arrays.get("ids"),
         slices={
-            key.removeprefix("slice:"): values.astype(str)
+            key.removeprefix(_SLICE): values.astype(str)
             for key, values in arrays.items()
-            if key.startswith("slice:")
+            if key.startswith(_SLICE)
         },
         name=name,
     )

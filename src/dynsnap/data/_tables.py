@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dynsnap._types import AnyArray
-from dynsnap.data._dataset import DataSet, class_order, numbered, positions
+from dynsnap.data._dataset import DataSet, class_order, numbered, opened, positions
 from dynsnap.data._pool import Pool
 from dynsnap.errors import DataError, PlanError, did_you_mean, one_line
 
@@ -152,7 +152,8 @@ def _arrow(path: Path, words: Sequence[str]) -> Any:
             # Labels and ids stay as they are written: 007 is not 7.
             as_text = csv.ConvertOptions(column_types={name: pa.string() for name in words})
             multiline = csv.ParseOptions(newlines_in_values=True)
-            table = csv.read_csv(path, convert_options=as_text, parse_options=multiline)
+            with opened(path) as file:
+                table = csv.read_csv(file, convert_options=as_text, parse_options=multiline)
         table.validate(full=True)  # among others, that text is UTF-8
         twice = [name for name, count in Counter(table.column_names).items() if count > 1]
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:

@@ -6,7 +6,7 @@ from typing import Any, Literal, TypeAlias
 from dynsnap._types import AnyArray, MemberScores
 from dynsnap.data import Stream
 from dynsnap.ensemble import Trainer
-from dynsnap.errors import InputError, PlanError
+from dynsnap.errors import FileError, InputError, PlanError
 
 Backend: TypeAlias = Literal["torch", "boost"]
 ScoreMembers: TypeAlias = Callable[[AnyArray], MemberScores]
@@ -66,12 +66,26 @@ def scoring(
     model: Any,
     classes: int,
     settings: Mapping[str, Any],
+    passes: int,
+    trust: bool,
 ) -> ScoreMembers:
-    """Stored learners, ready to score inputs."""
+    """Stored learners, ready to score inputs.
+
+    Args:
+        weights: The learners.
+        backend: Whose they are.
+        model: The factory of their module.
+        classes: How many classes they know.
+        settings: Those of torch, by name.
+        passes: Members that each of them gives.
+        trust: Whether to open learners that cannot be checked before their library reads them.
+    """
     if backend == "boost":
         from dynsnap.boost import opened
 
-        return opened(weights, classes=classes)
+        if passes != 1:
+            raise FileError(f"A classifier that is no module gives 1 member, not {passes}.")
+        return opened(weights, classes=classes, trust=trust)
     if model is None or backend_of(model) != "torch":
         raise InputError(
             "The members are torch modules, whose code no file holds: pass the function that "
@@ -85,4 +99,6 @@ def scoring(
         model=model,
         prepare=None if own is None or isinstance(own, str) else own,
         device=settings["device"],
+        members=len(weights) * passes,
+        classes=classes,
     )

@@ -164,17 +164,26 @@ class DynSnapClassifier(ClassifierMixin, ConfiguredEnsemble):  # type: ignore[mi
 
     # --- keeping ----------------------------------------------------------------------------
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: str | os.PathLike[str]) -> str:
         """Write the ensemble to one file: a plain zip with the learners and a manifest in JSON.
 
         The training data is not in it, nor is the code of a torch module.
+
+        Returns:
+            The SHA-256 of the file, which `load` can insist on.
         """
         check_is_fitted(self)
-        _file.write(Path(path), self)
+        return _file.write(Path(path), self)
 
     @classmethod
     def load(
-        cls, path: str | os.PathLike[str], *, model: Any = None, **settings: Any
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        model: Any = None,
+        sha256: str | None = None,
+        trust: bool = False,
+        **settings: Any,
     ) -> "DynSnapClassifier":
         """Read an ensemble from a file. Nothing in it is unpickled or executed.
 
@@ -182,7 +191,11 @@ class DynSnapClassifier(ClassifierMixin, ConfiguredEnsemble):  # type: ignore[mi
             path: The file.
             model: What the ensemble was made with. A torch module's factory is needed to predict;
                 any other model only to `retrain`.
+            sha256: The digest that the file must have, as `save` gave it. Any other file is refused
+                before anything in it is read.
+            trust: Whether to open members of kinds that cannot be checked before their library
+                reads them. Say so only of a file whose maker you trust.
             settings: Parameters to set anew, such as `device`, and those that no file can hold,
                 such as an `optimizer` of your own.
         """
-        return _file.read(Path(path), cls, model, settings)
+        return _file.read(Path(path), cls, model, settings, sha256=sha256, trust=trust)

@@ -77,9 +77,15 @@ class ConfiguredEnsemble(FittedEnsemble, BaseEstimator):  # type: ignore[misc]
         self.monitor = monitor
 
     def _become(
-        self, made: Fitted, classes: AnyArray, *, data: tuple[AnyArray, AnyArray] | None
+        self,
+        made: Fitted,
+        classes: AnyArray,
+        *,
+        data: tuple[AnyArray, AnyArray] | None,
+        trust: bool = True,  # of what was trained here
     ) -> Self:
         self.classes_ = classes
+        self._trust = trust
         self._fitted = made
         self._data = data
         self._score_members = None

@@ -28,6 +28,7 @@ def as_id_column(values: Any) -> pa.Array:
         if isinstance(column, pa.ChunkedArray):  # what some versions give for no chunks at all
             column = pa.concat_arrays(column.chunks) if column.num_chunks else column.chunk(0)
     if pa.types.is_dictionary(column.type):
+        _check_distinct(column)
         column = column.dictionary_decode()
     if pa.types.is_null(column.type):  # nothing at all, or nothing but gaps
         column = column.cast(pa.int64())
@@ -49,6 +50,16 @@ def as_id_column(values: Any) -> pa.Array:
         f"Ids must be whole numbers or text, but are of the type {column.type}. "
         "Convert them with str() or int()."
     )
+
+
+def _check_distinct(column: pa.DictionaryArray) -> None:
+    """Raise where ids must repeat, before a long one that does is written out for every row."""
+    surplus = len(column) - column.null_count - len(column.dictionary)
+    if surplus > 0 and is_text(column.type.value_type):
+        raise InputError(
+            f"Ids must be unique, but {len(column):,} rows have {len(column.dictionary):,} "
+            "different ones at most. Keep one row for each input."
+        )
 
 
 def check_ids(column: pa.Array, *, unique: bool = True) -> None:

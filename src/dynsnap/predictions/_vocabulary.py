@@ -17,6 +17,7 @@ from dynsnap.predictions._schema import Layout
 from dynsnap.predictions._text import check_class_names, check_name, listed, natural_order, shown
 
 MOST_SLICE_VALUES = 50
+_MOST_CLASSES = 100_000
 _GLANCE = 16_384  # rows: enough to see that a column has too many values
 
 
@@ -53,7 +54,13 @@ def vocabulary_of(source: Batches, layout: Layout) -> Vocabulary:
     notes: list[str] = []
     known = layout.classes or ()
     if layout.score_list is not None and not known:
-        known = tuple(str(place) for place in range(_list_size(source, layout.score_list)))
+        size = _list_size(source, layout.score_list)
+        if size > _MOST_CLASSES:
+            raise InputError(
+                f"{shown(layout.score_list)} claims {size:,} scores in a row; {_MOST_CLASSES:,} "
+                "classes are the most."
+            )
+        known = tuple(str(place) for place in range(size))
         notes.append(
             "Classes are called by their positions (0, 1, ...): the file has no class names for "
             f"{shown(layout.score_list)}."

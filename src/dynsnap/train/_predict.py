@@ -12,6 +12,7 @@ from dynsnap._types import AnyArray, MemberScores
 from dynsnap.errors import FileError, InputError
 from dynsnap.train._bags import Bags, KnownBags, is_bag
 from dynsnap.train._chain import Chain
+from dynsnap.train._claims import check_claims
 from dynsnap.train._devices import choose_device, one_thread
 from dynsnap.train._dust import without_dust
 from dynsnap.train._factory import Blueprint, is_dropout
@@ -37,6 +38,12 @@ class Predictor:
         model: The factory that they were trained with.
         prepare: The preparation that they were trained with; needed only if it was the caller's.
         device: Where to compute.
+        members: How many members they must give, where a file says so too.
+        classes: How many classes they must know, likewise.
+
+    Raises:
+        FileError: The learners are damaged, or claim something that is not so: they may come from
+            a stranger.
     """
 
     def __init__(
@@ -46,6 +53,8 @@ class Predictor:
         model: Callable[..., nn.Module],
         prepare: Preparation | None = None,
         device: str = "auto",
+        members: int | None = None,
+        classes: int | None = None,
     ) -> None:
         if not weights:
             raise InputError("There is nothing to predict with: no learners were given.")
@@ -57,11 +66,13 @@ class Predictor:
                 "preparation. Predict with the learners of one study."
             )
         first = learners[0]
+        blueprint = Blueprint(factory=model, classes=first.classes, offers=first.offers)
+        prepare = prepare or from_header(first.prepare)
+        check_claims(
+            learners, blueprint=blueprint, prepare=prepare, members=members, classes=classes
+        )
         self._scoring = Scoring(
-            learners,
-            blueprint=Blueprint(factory=model, classes=first.classes, offers=first.offers),
-            prepare=prepare or from_header(first.prepare),
-            device=choose_device(device),
+            learners, blueprint=blueprint, prepare=prepare, device=choose_device(device)
         )
 
     @property
