@@ -12,10 +12,12 @@ from dynsnap._types import AnyArray, Floats, Labels, Scores
 from dynsnap.boost._saver import State
 from dynsnap.boost._watch import Watch
 from dynsnap.ensemble import Recipe
-from dynsnap.errors import PlanError
+from dynsnap.errors import FileError, PlanError
 
 Cut: TypeAlias = Callable[[int], bytes]  # the learner as it was after an epoch, serialised
 Predict: TypeAlias = Callable[[AnyArray], Scores]
+# A stored learner that is ready to score, and how many features it takes, where that is known.
+Loaded: TypeAlias = tuple[Predict, int | None]
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -35,6 +37,19 @@ class Task:
     validation: AnyArray
     seed: int
 
+    @property
+    def classes(self) -> int:
+        """How many classes there are to learn."""
+        return int(self.labels.max()) + 1
+
+    def check_fits(self, features: int | None) -> None:
+        """Raise FileError unless a stored learner takes as many features as there are here."""
+        found = self.inputs.shape[1] if self.inputs.ndim > 1 else None
+        if features != found:
+            raise FileError(
+                f"A stored learner takes {features} features, but the inputs have {found}."
+            )
+
 
 class Learner(Protocol):
     """One library's classifier, before training."""
@@ -50,8 +65,12 @@ class Learner(Protocol):
         """Raise PlanError unless this learner can follow the recipe."""
         ...
 
-    def open(self, state: State, /) -> Any:
-        """What `fit` goes on from, of a state that it gave to `Watch.rest`."""
+    def open(self, state: State, task: Task, /, *, trust: bool) -> Any:
+        """What `fit` goes on from, of a state that it gave to `Watch.rest`.
+
+        The state comes from a file: unless it is trusted, FileError is raised where it is not
+        known to be sound, or does not fit the task.
+        """
         ...
 
     def fit(self, task: Task, watch: Watch, begun: Any, /) -> Cut:

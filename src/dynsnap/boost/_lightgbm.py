@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from dynsnap._types import AnyArray, Labels, Scores
+from dynsnap.boost import _check_lightgbm
 from dynsnap.boost._learner import (
     Cut,
-    Predict,
+    Loaded,
     Task,
     rates,
     refuse_unknown,
@@ -68,8 +69,12 @@ class LightGBMLearner:
     def check(self, recipe: Recipe) -> None:
         """Every recipe without dropout will do."""
 
-    def open(self, state: State) -> Any:
-        booster = self._module.Booster(model_str=state["booster"].decode())
+    def open(self, state: State, task: Task, *, trust: bool) -> Any:
+        text = state["booster"]
+        if not trust:
+            text, features = _check_lightgbm.check(text, task.classes)
+            task.check_fits(features)
+        booster = self._module.Booster(model_str=text.decode())
         return booster, [int(length) for length in json.loads(state["lengths"])]
 
     def fit(self, task: Task, watch: Watch, begun: Any) -> Cut:
@@ -156,13 +161,16 @@ def _text(booster: Any, iterations: int) -> bytes:
     return str(booster.model_to_string(num_iteration=iterations)).encode()
 
 
-def load(payload: bytes) -> Predict:
+def load(payload: bytes, columns: int, *, trust: bool) -> Loaded:
     """A stored booster, ready to score."""
     import lightgbm
 
+    width = None
+    if not trust:
+        payload, width = _check_lightgbm.check(payload, columns)
     booster = lightgbm.Booster(model_str=payload.decode())
 
     def predict(inputs: AnyArray) -> Scores:
         return two_columns(np.asarray(booster.predict(inputs)))
 
-    return predict
+    return predict, width

@@ -9,8 +9,9 @@ import numpy as np
 
 from dynsnap._types import AnyArray, Scores
 from dynsnap.boost import _skops
-from dynsnap.boost._learner import Cut, Predict, Task, rates, seed
+from dynsnap.boost._learner import Cut, Loaded, Task, rates, seed
 from dynsnap.boost._saver import State
+from dynsnap.boost._structure import invalid
 from dynsnap.boost._watch import Watch
 from dynsnap.ensemble import Recipe
 from dynsnap.errors import PlanError
@@ -58,8 +59,8 @@ class ScikitLearner:
                 f"of XGBClassifier, LGBMClassifier, {MANY}."
             )
 
-    def open(self, state: State) -> Any:
-        return _skops.load(state["learner"]), state["learner"]
+    def open(self, state: State, task: Task, *, trust: bool) -> Any:
+        return open_model(state["learner"], task, trust=trust), state["learner"]
 
     def fit(self, task: Task, watch: Watch, begun: Any) -> Cut:
         # It is done after the first epoch, and cannot stop before: there is nothing in between.
@@ -97,9 +98,9 @@ class SteppedLearner(ScikitLearner):
     def check(self, recipe: Recipe) -> None:
         """Every recipe without dropout will do."""
 
-    def open(self, state: State) -> Any:
+    def open(self, state: State, task: Task, *, trust: bool) -> Any:
         kept = {int(name): part for name, part in state.items() if name != "model"}
-        return _skops.load(state["model"]), kept
+        return open_model(state["model"], task, trust=trust), kept
 
     def fit(self, task: Task, watch: Watch, begun: Any) -> Cut:
         kept: dict[int, Any]  # a learner, or what `_stored` made of it before the round was stopped
@@ -142,11 +143,31 @@ def _stored(learner: Any) -> bytes:
     return _skops.dump(learner)
 
 
-def load(payload: bytes) -> Predict:
+def open_model(content: bytes, task: Task, *, trust: bool) -> Any:
+    """A classifier from a checkpoint, which must be one for the task."""
+    if trust:
+        return _skops.load(content)
+    model, facts = _skops.load_checked(content)
+    _check_classes(facts.outputs, task.classes)
+    task.check_fits(facts.inputs)
+    return model
+
+
+def load(payload: bytes, columns: int, *, trust: bool) -> Loaded:
     """A stored classifier, ready to score."""
-    model = _skops.load(payload)
+    if trust:
+        model, width = _skops.load(payload), None
+    else:
+        model, facts = _skops.load_checked(payload)
+        _check_classes(facts.outputs, columns)
+        width = facts.inputs
 
     def predict(inputs: AnyArray) -> Scores:
         return np.asarray(model.predict_proba(inputs))
 
-    return predict
+    return predict, width
+
+
+def _check_classes(found: int | None, expected: int) -> None:
+    if found != expected:
+        raise invalid(f"it knows {found} classes, but {expected} are expected")

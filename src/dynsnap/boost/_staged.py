@@ -16,8 +16,10 @@ from dynsnap._types import Scores
 from dynsnap.boost import _skops
 from dynsnap.boost._learner import Cut, Task
 from dynsnap.boost._saver import State
-from dynsnap.boost._scikit import ScikitLearner
+from dynsnap.boost._scikit import ScikitLearner, open_model
+from dynsnap.boost._structure import invalid
 from dynsnap.boost._watch import Watch
+from dynsnap.boost.rebuilt import array
 from dynsnap.ensemble import Recipe
 
 
@@ -27,9 +29,13 @@ class GradientLearner(ScikitLearner):
     def check(self, recipe: Recipe) -> None:
         """Every recipe without dropout will do."""
 
-    def open(self, state: State) -> Any:
-        raw = np.load(io.BytesIO(state["raw"]), allow_pickle=False)
-        return _skops.load(state["model"]), raw
+    def open(self, state: State, task: Task, *, trust: bool) -> Any:
+        model, raw = open_model(state["model"], task, trust=trust), array(state["raw"])
+        # Compiled code writes to it, row by row.
+        shape = (len(task.labels), model.n_trees_per_iteration_)
+        if raw.shape != shape or raw.dtype != np.float64:
+            raise invalid(f"its scores have the shape {raw.shape} instead of {shape}")
+        return model, raw
 
     def fit(self, task: Task, watch: Watch, begun: Any) -> Cut:
         epochs = task.recipe.epochs
@@ -71,8 +77,8 @@ class HistogramLearner(ScikitLearner):
     def check(self, recipe: Recipe) -> None:
         """Every recipe without dropout will do."""
 
-    def open(self, state: State) -> Any:
-        return _skops.load(state["model"])
+    def open(self, state: State, task: Task, *, trust: bool) -> Any:
+        return open_model(state["model"], task, trust=trust)
 
     def fit(self, task: Task, watch: Watch, begun: Any) -> Cut:
         model = self._fresh(task) if begun is None else begun

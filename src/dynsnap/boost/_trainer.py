@@ -42,6 +42,8 @@ class BoostTrainer:
             before they are fitted.
         checkpoint_every: Least seconds between two checkpoints of a round.
         keep_weights: Whether rounds carry their learners, or scores only.
+        trust: Whether stored learners and checkpoints are loaded even where they cannot be
+            checked. Say so only of files of your own.
 
     Example:
         >>> from sklearn.linear_model import LogisticRegression
@@ -67,6 +69,7 @@ class BoostTrainer:
         checkpoints: Checkpoints | None = None,
         checkpoint_every: float = 60.0,
         keep_weights: bool = True,
+        trust: bool = False,
     ) -> None:
         if checkpoint_every < 0:
             raise PlanError(f"`checkpoint_every` must not be negative, got {checkpoint_every}.")
@@ -77,6 +80,7 @@ class BoostTrainer:
         self._checkpoints = checkpoints
         self._checkpoint_every = checkpoint_every
         self._keep_weights = keep_weights
+        self._trust = trust
 
     @cached_property
     def fingerprint(self) -> str:
@@ -113,7 +117,8 @@ class BoostTrainer:
 
     def score(self, weights: Sequence[bytes], inputs: AnyArray, /) -> MemberScores:
         """Scores of stored learners, with a column for every class of the stream."""
-        return score(weights, inputs, classes=len(self._stream.pool.classes))
+        classes = len(self._stream.pool.classes)
+        return score(weights, inputs, classes=classes, trust=self._trust)
 
     def _train(self, specs: Sequence[RoundSpec]) -> Iterator[Round]:
         stopping = False
@@ -152,7 +157,7 @@ class BoostTrainer:
             validation=features(pool.inputs[validation]),
             seed=seeds.number(spec.seed, name, "model") % 2**31,
         )
-        begun = saver.restore(self._learner.open)
+        begun = saver.restore(lambda state: self._learner.open(state, task, trust=self._trust))
         watch = Watch(
             spec,
             truth=pool.labels[validation],
@@ -177,7 +182,7 @@ class BoostTrainer:
             )
             seconds = saver.seconds
             # The stored learners are what is scored, so what was stored is what was measured.
-            scoring = opened(weights, classes=len(pool.classes))
+            scoring = opened(weights, classes=len(pool.classes), trust=True)
             scores = {
                 name: scoring(held_out.inputs) for name, held_out in self._stream.evaluation.items()
             }

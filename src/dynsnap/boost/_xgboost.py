@@ -5,9 +5,10 @@ from typing import Any
 import numpy as np
 
 from dynsnap._types import AnyArray, Labels, Scores
+from dynsnap.boost import _check_xgboost
 from dynsnap.boost._learner import (
     Cut,
-    Predict,
+    Loaded,
     Task,
     rates,
     refuse_unknown,
@@ -62,7 +63,9 @@ class XGBoostLearner:
     def check(self, recipe: Recipe) -> None:
         """Every recipe without dropout will do."""
 
-    def open(self, state: State) -> Any:
+    def open(self, state: State, task: Task, *, trust: bool) -> Any:
+        if not trust:
+            task.check_fits(_check_xgboost.check(state["booster"], task.classes))
         booster = self._module.Booster()
         booster.load_model(bytearray(state["booster"]))
         return booster
@@ -136,10 +139,11 @@ def _raw(booster: Any) -> bytes:
     return bytes(booster.save_raw("ubj"))
 
 
-def load(payload: bytes) -> Predict:
+def load(payload: bytes, columns: int, *, trust: bool) -> Loaded:
     """A stored booster, ready to score."""
     import xgboost
 
+    width = None if trust else _check_xgboost.check(payload, columns)
     booster = xgboost.Booster()
     booster.load_model(bytearray(payload))
 
@@ -148,4 +152,4 @@ def load(payload: bytes) -> Predict:
     def predict(inputs: AnyArray) -> Scores:
         return two_columns(booster.inplace_predict(inputs, missing=missing))
 
-    return predict
+    return predict, width
