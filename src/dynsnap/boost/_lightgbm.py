@@ -1,8 +1,8 @@
 """LightGBM: a snapshot is the booster cut to its first iterations, in its own text format."""
 
+import inspect
 import json
 import re
-import warnings
 from typing import Any
 
 import numpy as np
@@ -121,17 +121,17 @@ class LightGBMLearner:
         )
         # The labels are not looked at, but LightGBM wants each of them to be a known one.
         unused = np.zeros(len(task.validation), dtype=np.int64)
-        with warnings.catch_warnings():
-            # `eval_set` has a new spelling since 4.7, which older versions do not know.
-            warnings.filterwarnings("ignore", message=".*eval_set.*")
-            model.fit(
-                task.inputs,
-                task.labels,
-                eval_set=[(task.validation, unused)],
-                eval_metric=look,
-                callbacks=[before, after],
-                init_model=booster,
-            )
+        # `eval_set` has another spelling since 4.7.
+        new = "eval_X" in inspect.signature(model.fit).parameters
+        shown = {"eval_X": task.validation, "eval_y": unused}
+        model.fit(
+            task.inputs,
+            task.labels,
+            eval_metric=look,
+            callbacks=[before, after],
+            init_model=booster,
+            **(shown if new else {"eval_set": [tuple(shown.values())]}),
+        )
         return lambda epoch: _text(model.booster_, lengths[epoch])
 
 

@@ -11,6 +11,7 @@ from dynsnap import seeds
 from dynsnap._types import AnyArray, MemberScores
 from dynsnap.boost._learner import Learner, Task, describe
 from dynsnap.boost._lightgbm import LightGBMLearner
+from dynsnap.boost._one_thread import one_thread
 from dynsnap.boost._saver import Saver
 from dynsnap.boost._scikit import ScikitLearner, SteppedLearner
 from dynsnap.boost._snapshots import features, opened, pack, score
@@ -135,8 +136,6 @@ class BoostTrainer:
 
     def _train_one(self, spec: RoundSpec, saver: Saver) -> tuple[Round, bool]:
         """A round, and whether the monitor asked to stop while it was in its last epoch."""
-        from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
-
         pool, name = self._stream.pool, spec.canonical()
         rng = seeds.generator(spec.seed, name, "split")
         train, validation = split(self._stream, spec.generation, rng)
@@ -161,8 +160,7 @@ class BoostTrainer:
             saver=saver,
             curve=begun.curve,
         )
-        # One thread: sums in parallel come in any order, and so differ in their last bits.
-        with threadpool_limits(limits=1):
+        with one_thread():
             try:
                 cut = self._learner.fit(task, watch, begun.state)
             except DynSnapError:
