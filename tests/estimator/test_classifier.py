@@ -276,7 +276,8 @@ def test_it_clones(model):
 def test_it_works_in_a_pipeline_and_in_cross_validation(name):
     (inputs, labels), _, _ = digits()
     model = MODELS[name][0]
-    pipeline = make_pipeline(StandardScaler(), small(model, prepare="features", members=2))
+    own = {"prepare": "features"} if name == "mlp" else {}
+    pipeline = make_pipeline(StandardScaler(), small(model, members=2, **own))
     assert cross_val_score(pipeline, inputs, labels, cv=2).mean() > 0.75
 
 

@@ -20,12 +20,11 @@ def a_rolling_one(kind, **settings):
         "members": 4,
         "snapshots": 2,
         "epochs": 8,
-        "learning_rate": 0.05,
         "carry": 0.5,
         "lag": 1.0,
         "untouched": 0.2,
         "random_state": 0,
-        "device": "cpu",
+        **({"learning_rate": 0.05, "device": "cpu"} if kind == "torch" else {}),
         **settings,
     }
     return DynSnapClassifier(MODELS[kind](), **chosen)

@@ -13,7 +13,7 @@ from typing import Any, Protocol, TextIO
 
 from dynsnap.cli._headway import Headway
 from dynsnap.ensemble import Round, RoundSpec
-from dynsnap.errors import Interrupted, one_line
+from dynsnap.errors import Interrupted, TrainingError, one_line
 
 _EVERY = 10.0  # seconds between two lines in a log
 
@@ -160,6 +160,8 @@ class Watch:
             elif self._late():
                 reason = f"Stopped: the time budget of {self._budget:g} s is spent."
             raise Interrupted(f"{reason} {kept} Go on with: {command}") from error
+        except TrainingError as error:
+            raise TrainingError(f"{error} {kept}") from error
 
     # What a study and its trainer tell, and ask.
 
