@@ -50,7 +50,9 @@ class DynSnapClassifier(ClassifierMixin, ConfiguredEnsemble):  # type: ignore[mi
         optimizer: Called with parameters and a rate, as torch.optim.SGD is; Adam by default.
         loss: Called with outputs and labels; cross-entropy by default.
         augment: Alters a whole batch of inputs; nothing by default.
-        prepare: How inputs become tensors; "auto" goes by the inputs.
+        prepare: How inputs become tensors: "pixels" (bytes of images), "images" (other numbers of
+            images), "words", "standardised" or "features" (numbers as they are); "auto" goes by
+            the inputs.
         device: "auto", "cpu", "cuda" or "mps".
         precision: "auto", "float32" or "bfloat16".
         random_state: A seed for all randomness, or None for another one in each fit.
@@ -82,7 +84,7 @@ class DynSnapClassifier(ClassifierMixin, ConfiguredEnsemble):  # type: ignore[mi
 
         Args:
             X: Features (rows, columns), images (rows, height, width, channels), or a list of texts
-                if the model is for text.
+                if the model is for text. Images that are no bytes may have their channels first.
             y: Class labels, numbers or texts.
         """
         self._allow_nan = allows_nan(self.model)
