@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dynsnap._types import AnyArray, Labels
+from dynsnap._types import AnyArray, Flags, Labels
 from dynsnap.errors import InputError, did_you_mean
 from dynsnap.predictions._kinds import is_view
 from dynsnap.predictions._text import (
@@ -32,14 +32,38 @@ class Slice:
     Attributes:
         values: Its distinct values, as text.
         codes: For each input, the position of its value in `values`.
+        differs: For each input, whether another generation has another value; None if none has.
     """
 
     values: tuple[str, ...]
     codes: Labels
+    differs: Flags | None = None
 
     def take(self, rows: Any) -> "Slice":
         """The same column for some of the inputs."""
-        return Slice(self.values, self.codes[rows])
+        differs = None if self.differs is None else self.differs[rows]
+        return Slice(self.values, self.codes[rows], differs)
+
+    def beside(self, other: "Slice") -> "Slice":
+        """The same column, with the inputs noted that another generation has another value for.
+
+        An input without a value in one of them is none of those.
+
+        Example:
+            >>> old = Slice(("day", "night"), np.array([0, 1, 1]))
+            >>> old.beside(Slice(("dusk", "night"), np.array([0, 0, 1]))).differs.tolist()
+            [True, True, False]
+        """
+        if self.codes is other.codes and self.values == other.values:
+            return self
+        places = {value: place for place, value in enumerate(self.values)} | {MISSING: -2}
+        own = np.array([places[value] for value in self.values])
+        its = np.array([places.get(value, -1) for value in other.values])
+        one, two = own[self.codes], its[other.codes]
+        differs = (one != two) & (one != -2) & (two != -2)
+        if self.differs is not None:
+            differs |= self.differs
+        return Slice(self.values, self.codes, differs if differs.any() else None)
 
 
 def encoded(column: pa.Array) -> tuple[list[str], Labels]:
