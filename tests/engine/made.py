@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from functools import cached_property
 from pathlib import Path
@@ -70,7 +71,7 @@ class FaultyTrainer(CentroidTrainer):
         elif fault == "diverge":
             raise TrainingError(f"{spec} diverged.")
         elif fault == "hang" or fault == f"hang on {os.environ.get('DYNSNAP_TEST_NODE')}":
-            time.sleep(600)
+            threading.Event().wait()  # until it is killed
         elif fault == "after met":
             wait_for(lambda: (self.folder / "met").exists())
 
@@ -161,11 +162,9 @@ def begun(folder, index):
     return notes.read_text().split() if notes.exists() else []
 
 
-def wait_for(happens, seconds=300):
-    """Wait until something has happened."""
-    end = time.monotonic() + seconds
+def wait_for(happens):
+    """Wait until something has happened, however long that takes."""
     while not happens():
-        assert time.monotonic() < end, "it did not happen in time"
         time.sleep(0.02)
 
 

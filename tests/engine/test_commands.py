@@ -34,7 +34,7 @@ def test_ctrl_c_or_a_kill_lose_nothing_and_the_predictions_are_the_serial_ones(p
     process = started(*RUN, cwd=place)
     wait_until(lambda: list((place / "run/checkpoints").glob("[!.]*.bin")), process)
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=60)
+    _, said = process.communicate()
     assert process.returncode == 4, said
     assert "Traceback" not in said
     assert "Go on with: dynsnap run long.toml" in said
@@ -71,7 +71,7 @@ def test_train_uses_the_engine_too(place):
 )
 def test_options_that_contradict_each_other_are_refused(place, options, message):
     process = started("run", "long.toml", *options, cwd=place)
-    _, said = process.communicate(timeout=60)
+    _, said = process.communicate()
     assert process.returncode == 2
     assert message in said
     assert said.count("\n") == 1
@@ -80,7 +80,7 @@ def test_options_that_contradict_each_other_are_refused(place, options, message)
 def test_needs_of_workers_are_read_from_the_study_and_checked(place):
     (place / "needy.toml").write_text(TINY + "\n[workers]\nround = 3\n")
     process = started("run", "needy.toml", cwd=place)
-    _, said = process.communicate(timeout=60)
+    _, said = process.communicate()
     assert process.returncode == 2
     assert '[workers] has no setting `round`. Did you mean "rounds"?' in said
 

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from dynsnap import study
-from dynsnap.data import digits_stream
 from dynsnap.engine import ProcessesEngine
 from dynsnap.ensemble import grow_rounds, serial
 from dynsnap.errors import PlanError
 from dynsnap.store import RunFolder
 from dynsnap.study import Ensemble, Ledger
 from dynsnap.testing import CentroidTrainer
+from tests.streams import small_stream
 
 TEXT = """
 [study]
@@ -21,7 +21,7 @@ epochs = 6
 names = ["singlebase", "extbagging", "dynsnap-cyc"]
 combinations = ["average"]
 members = "auto"
-tolerance = 0.004
+tolerance = 0.012
 most_rounds = 6
 snapshots = 3
 [methods.extbagging]
@@ -36,7 +36,7 @@ def plan_of(folder, text=TEXT):
 
 def ledger_of(folder, plan, *, engine=serial, ahead=0, half=False):
     """A ledger after all automatic ensembles have grown."""
-    stream = digits_stream()
+    stream = small_stream()
     store = RunFolder(folder, weights=False, half=half)
     ledger = Ledger(CentroidTrainer(stream), store, None, stream)
     method = plan.method("dynsnap-cyc")
@@ -62,7 +62,7 @@ def test_a_study_grows_what_each_ensemble_would_grow_alone(grown):
     for number, each in enumerate(specs, 1):
         alone = grow_rounds(
             method.plan,
-            CentroidTrainer(digits_stream()),
+            CentroidTrainer(small_stream()),
             recipe=method.recipe,
             generation=number,
             seed=plan.seed,
@@ -113,7 +113,7 @@ def test_nothing_large_is_held_in_memory(grown):
 def test_a_study_file_says_auto_for_all_or_for_one(tmp_path):
     plan = plan_of(tmp_path)
     automatic = plan.method("dynsnap-cyc").plan
-    assert (automatic.size, automatic.tolerance, automatic.most_rounds) == ("auto", 0.004, 6)
+    assert (automatic.size, automatic.tolerance, automatic.most_rounds) == ("auto", 0.012, 6)
     assert plan.method("extbagging").plan.size == 2
     assert plan.method("singlebase").plan.single
     one = TEXT.replace('members = "auto"\n', "").replace("members = 2", 'members = "auto"')
@@ -131,7 +131,7 @@ def test_a_sweep_may_hold_auto_against_numbers(tmp_path):
     ("old", "new", "message"),
     [
         ('members = "auto"', 'members = "all"', "`members` must be a whole number, got 'all'"),
-        ("tolerance = 0.004", "tolerance = 2.0", "above 0 and below 1, got 2.0"),
+        ("tolerance = 0.012", "tolerance = 2.0", "above 0 and below 1, got 2.0"),
         ("most_rounds = 6", "most_rounds = 1", "at least 2"),
         ('"singlebase", ', '"snapshot", ', "snapshot takes all members from one round"),
         ("tolerance", "tolerence", 'Did you mean "tolerance"'),
@@ -144,7 +144,7 @@ def test_a_study_that_cannot_decide_is_refused(tmp_path, old, new, message):
 
 def test_a_whole_study_runs_and_is_measured(grown, tmp_path):
     plan, _, specs = grown
-    stream = digits_stream()
+    stream = small_stream()
     with RunFolder(tmp_path / "run", weights=False) as store:
         result = study.run(
             plan,
