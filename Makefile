@@ -24,9 +24,10 @@ PYTEST := $(BIN)/pytest -q -n 2 --dist worksteal
 test: $(STAMP)
 	$(PYTEST) -m 'not slow'
 
-# What is too slow for every day: whole examples, every variant, compilers.
+# What is too slow for every day: whole examples, every variant, compilers, and every property with
+# four times as many examples.
 test-slow: $(STAMP)
-	$(PYTEST) -m slow
+	$(PYTEST) -m 'slow or hypothesis' --hypothesis-profile thorough
 
 # On real clusters of Ray, on this machine; a few minutes.
 test-ray: $(STAMP)

@@ -15,7 +15,7 @@ from dynsnap.cli import main
 
 # Forked from a process that has loaded everything, which takes longer than what is tested.
 _PROCESSES = multiprocessing.get_context("forkserver")
-_PROCESSES.set_forkserver_preload(["dynsnap.cli", "dynsnap.train", "dynsnap.study", "sklearn.utils"])
+_PROCESSES.set_forkserver_preload(["dynsnap.cli", "dynsnap.study", "dynsnap.train"])
 
 
 class Met:

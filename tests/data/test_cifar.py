@@ -423,7 +423,7 @@ def test_an_array_that_claims_more_than_it_brings_is_refused():
         plain_dict(huge)
 
 
-@settings(max_examples=300)
+@settings(max_examples=3 * settings.default.max_examples)
 @given(st.data())
 def test_a_pickle_with_flipped_bytes_is_read_or_refused_and_nothing_else(data):
     content = bytearray(python2({b"data": np.zeros((2, 3), np.uint8), b"labels": [1, 2]}))
