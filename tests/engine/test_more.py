@@ -4,7 +4,7 @@ import dataclasses
 from collections import deque
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dynsnap.engine import ProcessesEngine, Rules
@@ -33,6 +33,7 @@ class Queue:
             waiting.extend(more())
 
 
+@settings(max_examples=40)
 @given(st.sampled_from([1, 2, 4, 5, 8, 10]), st.integers(0, 2), st.booleans())
 def test_a_study_gets_the_same_ensembles_in_one_go(size, ahead, backwards):
     chosen = list(methods(epochs=40, members=size, snapshots=4).values())

@@ -55,7 +55,7 @@ def test_the_contract_holds():
         check_engine(engine, CentroidTrainer(digits_stream()), recipes=[STEP, CYCLIC])
 
 
-@pytest.mark.parametrize("kind", ["stacked", "alone"])
+@pytest.mark.parametrize("kind", ["stacked", pytest.param("alone", marks=pytest.mark.slow)])
 def test_torch_gives_the_same_bits_as_in_one_process(kind):
     import torch
 

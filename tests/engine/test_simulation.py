@@ -7,7 +7,7 @@ from importlib import resources
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dynsnap.engine import Rules
@@ -51,6 +51,7 @@ def small(tmp_path_factory):
     )
 
 
+@settings(max_examples=25, deadline=None)
 @given(
     gpus=st.integers(1, 40),
     together=st.integers(1, 8),

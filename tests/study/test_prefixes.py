@@ -7,7 +7,7 @@ import shutil
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dynsnap import predictions, study
@@ -330,6 +330,7 @@ def wanted_by(plan):
     ]
 
 
+@settings(max_examples=30)
 @given(plans())
 def test_a_round_is_trained_as_the_longest_that_the_study_is_certain_to_train(plan):
     serving = trained_as(plan)
@@ -364,6 +365,7 @@ class Prefixed(ByName):
             yield dataclasses.replace(beginning(done, spec), seconds=float(spec.recipe.epochs))
 
 
+@settings(max_examples=30)
 @given(plans(), st.sampled_from(["serial", "first first", "last first"]))
 def test_ensembles_are_the_same_as_without_where_randomness_is_the_same(plan, order):
     ensembles = ensembles_of(plan, 2)

@@ -8,7 +8,7 @@ import re
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dynsnap import predictions
@@ -128,6 +128,7 @@ def by_hand(stream, trainer, rolling, size):
     return found
 
 
+@settings(max_examples=25)
 @given(
     st.sampled_from([0.2, 0.5, 0.75, 0.9, 1.0]),
     st.sampled_from([0.0, 1.0]),
