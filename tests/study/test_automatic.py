@@ -10,7 +10,7 @@ from dynsnap.errors import PlanError
 from dynsnap.store import RunFolder
 from dynsnap.study import Ensemble, Ledger
 from dynsnap.testing import CentroidTrainer
-from tests.streams import small_stream
+from tests.streams import small_stream as digits_stream
 
 TEXT = """
 [study]
@@ -36,7 +36,7 @@ def plan_of(folder, text=TEXT):
 
 def ledger_of(folder, plan, *, engine=serial, ahead=0, half=False):
     """A ledger after all automatic ensembles have grown."""
-    stream = small_stream()
+    stream = digits_stream()
     store = RunFolder(folder, weights=False, half=half)
     ledger = Ledger(CentroidTrainer(stream), store, None, stream)
     method = plan.method("dynsnap-cyc")
@@ -62,7 +62,7 @@ def test_a_study_grows_what_each_ensemble_would_grow_alone(grown):
     for number, each in enumerate(specs, 1):
         alone = grow_rounds(
             method.plan,
-            CentroidTrainer(small_stream()),
+            CentroidTrainer(digits_stream()),
             recipe=method.recipe,
             generation=number,
             seed=plan.seed,
@@ -144,7 +144,7 @@ def test_a_study_that_cannot_decide_is_refused(tmp_path, old, new, message):
 
 def test_a_whole_study_runs_and_is_measured(grown, tmp_path):
     plan, _, specs = grown
-    stream = small_stream()
+    stream = digits_stream()
     with RunFolder(tmp_path / "run", weights=False) as store:
         result = study.run(
             plan,
