@@ -485,6 +485,7 @@ def real_cifar10(tmp_path_factory):
     return load("cifar-10", folder)
 
 
+@pytest.mark.slow
 def test_real_cifar_10_grows_to_the_papers_sizes(real_cifar10):
     assert real_cifar10.train.counts.tolist() == [5_000] * 10
     assert real_cifar10.test.counts.tolist() == [1_000] * 10
@@ -497,6 +498,7 @@ def test_real_cifar_10_grows_to_the_papers_sizes(real_cifar10):
     assert len(real_cifar10.notes) == 1  # equal arrays in other pickles
 
 
+@pytest.mark.slow
 def test_real_cifar_10_in_binary_has_the_official_checksums(real_cifar10, tmp_path):
     files = {"batches.meta.txt": "\n".join(CIFAR10).encode()}
     for split, pool in (("data_batch", real_cifar10.train), ("test_batch", real_cifar10.test)):

@@ -358,6 +358,7 @@ def test_a_stream_says_what_reading_says_of_a_damaged_file(sound_files, tmp_path
     assert thrown >= files
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_files(tmp_path):
     def peak(rows):
         files = [tmp_path / f"{rows} {place}.parquet" for place in (1, 2)]

@@ -12,6 +12,7 @@ from tests.streams import small_stream
 TEXT = """
 [study]
 ahead = {ahead}
+resamples = 20
 
 [training]
 epochs = 4
