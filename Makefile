@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 PYTHON ?= python3
 STAMP := $(VENV)/.installed
 
-.PHONY: setup docs demo test test-browser test-ray lint format bench clean
+.PHONY: setup docs demo test test-slow test-browser test-ray lint format bench clean
 
 setup: $(STAMP)
 
@@ -16,8 +16,18 @@ $(STAMP): pyproject.toml constraints.txt
 demo: $(STAMP)
 	$(BIN)/dynsnap demo
 
+# Each worker takes neighbouring tests, which share what they have trained, and the one that is done
+# first takes half of what the other has left.
+PYTEST := $(BIN)/pytest -q -n 2 --dist worksteal
+
+# At most five minutes on two idle cores.
 test: $(STAMP)
-	$(BIN)/pytest -n 2 -q
+	$(PYTEST) -m 'not slow'
+
+# What is too slow for every day: whole examples, every variant, compilers, and every property with
+# four times as many examples.
+test-slow: $(STAMP)
+	$(PYTEST) -m 'slow or hypothesis' --hypothesis-profile thorough
 
 # On real clusters of Ray, on this machine; a few minutes.
 test-ray: $(STAMP)
