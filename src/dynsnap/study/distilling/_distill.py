@@ -8,7 +8,7 @@ import numpy as np
 
 from dynsnap import predictions
 from dynsnap.data import Stream
-from dynsnap.ensemble import Checkpoints, RoundSpec, RoundStore, Teaching, Trainer, cost
+from dynsnap.ensemble import Checkpoints, DistillingTrainer, RoundSpec, RoundStore, Trainer, cost
 from dynsnap.errors import PlanError
 from dynsnap.study._monitor import StudyMonitor
 from dynsnap.study._plan import StudyPlan
@@ -78,7 +78,7 @@ def distill(
         replicates: How many replicates of the study; all unless said otherwise.
     """
     check_generations(stream, generations)
-    if not isinstance(trainer, Teaching):
+    if not isinstance(trainer, DistillingTrainer):
         raise PlanError(
             "Only networks can be distilled: boosted trees and scikit-learn's classifiers learn "
             "from labels, not from scores."

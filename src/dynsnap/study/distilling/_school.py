@@ -7,11 +7,11 @@ from dynsnap import seeds
 from dynsnap.data import Stream
 from dynsnap.ensemble import (
     Checkpoints,
+    DistillingTrainer,
     Method,
     Round,
     RoundSpec,
     RoundStore,
-    Teaching,
     Trainer,
     round_key,
 )
@@ -31,7 +31,7 @@ class School:
         plan: StudyPlan,
         how: DistillPlan,
         stream: Stream,
-        trainer: Teaching,
+        trainer: DistillingTrainer,
         store: RoundStore,
         checkpoints: Callable[[Callable[[RoundSpec], str]], Checkpoints] | None,
         monitor: StudyMonitor | None,

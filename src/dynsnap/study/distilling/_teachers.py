@@ -9,7 +9,7 @@ import numpy as np
 
 from dynsnap._types import AnyArray, Scores
 from dynsnap.data import Pool, Stream
-from dynsnap.ensemble import Combination, Lesson, Trainer, combine, with_second
+from dynsnap.ensemble import Combination, SoftTargets, Trainer, combine, with_second
 from dynsnap.predictions import Predictions
 from dynsnap.study._train import TrainedEnsemble
 
@@ -78,7 +78,7 @@ def lesson(
     share: float,
     weight: float,
     temperature: float,
-) -> Lesson:
+) -> SoftTargets:
     """What a student of a generation is taught about the rows of that generation.
 
     The second teacher is of the generation before, and has no say on rows of classes that it has
@@ -97,4 +97,4 @@ def lesson(
             heard=np.isin(pool.labels[rows], seen),
         )
         name = f"{name} {second.name} {share!r}"
-    return Lesson(scores=scores, weight=weight, temperature=temperature, name=name)
+    return SoftTargets(scores=scores, weight=weight, temperature=temperature, name=name)
