@@ -22,7 +22,7 @@ def certain(name):
     """The names of all rounds that a shipped study is certain to train, in their order."""
     plan = study.read_study(STUDIES[name])
     generations = study.growth_of(plan.data).generations
-    return [spec.canonical() for spec in study.outlook(plan, generations=generations).rounds]
+    return [spec.canonical() for spec in study.workload(plan, generations=generations).rounds]
 
 
 def digest(lines):

@@ -65,10 +65,10 @@ def _settings(plan: StudyPlan) -> dict[str, Any]:
         return {"model": module_factory(plan.model), **_torch_settings(section, train)}
     every = section.take("checkpoint_every", float, 60.0)
     section.finish()
-    if plan.training_on:
+    if plan.starting_from_members:
         raise PlanError(
-            f"{plan.training_on[0].name} trains on from stored members, which networks can; "
-            "boosted trees and scikit-learn's classifiers always start afresh. Leave `onward` "
+            f"{plan.starting_from_members[0].name} trains on from stored members, which networks "
+            "can; boosted trees and scikit-learn's classifiers always start afresh. Leave `onward` "
             "and `refresh` out."
         )
     return {"model": _classifier(plan.model), "checkpoint_every": every}

@@ -62,9 +62,9 @@ class StoredRounds:
         done = None if key is None else self._store.get(key, whole)
         return None if done is None else beginning(done, spec)
 
-    def all_of(self, ensemble: Ensemble, *, seed: int) -> list[Round]:
+    def all_of(self, ensemble: Ensemble) -> list[Round]:
         """All rounds that an ensemble could be made of, also those that it does not need."""
-        specs = [ensemble.spec(i, seed=seed) for i in range(self._indices - ensemble.offset)]
+        specs = [ensemble.spec(i) for i in range(self._indices - ensemble.offset)]
         return [done for spec in specs if (done := self.get(spec)) is not None]
 
 

@@ -1,4 +1,4 @@
-"""A study on simulated GPUs: the real plan, ledger and schedule, with a crew and a clock of paper.
+"""A study on simulated GPUs: the real plan, rounds and schedule, with a crew and a clock of paper.
 
 Nothing is trained. Rounds take the time that was measured for one GPU, and what they give is made
 up, so that ensembles ask for about as many rounds as real ones do.
@@ -18,9 +18,7 @@ from dynsnap.ensemble import (
     Trainer,
 )
 from dynsnap.errors import PlanError
-from dynsnap.study import StudyPlan, trained_as
-from dynsnap.study._views import ensembles_of
-from dynsnap.study._waves import Ledger
+from dynsnap.study import RoundManager, StudyPlan, ensembles_of, trained_as
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,11 +81,11 @@ def simulate(
         gpus=gpus, gpu=gpu or Gpu(), images=images, mishaps=mishaps or Mishaps(), seed=seed
     )
     store = RoundsInMemory()
-    ledger = Ledger(NoTrainer(), store, None, trained_as=trained_as(plan))
+    manager = RoundManager(NoTrainer(), store, trained_as=trained_as(plan))
     engine = _Engine(crew, rules or Rules())
-    ledger.grow(ensembles_of(plan, len(images)), engine=engine, seed=plan.seed, ahead=plan.ahead)
+    manager.grow(ensembles_of(plan, len(images)), engine=engine, ahead=plan.ahead)
     crew.finish()
-    assert len(store) == ledger.trained, "a round came twice"
+    assert len(store) == manager.trained, "a round came twice"
     return Simulated(
         gpus=gpus,
         rounds=len(store),

@@ -8,7 +8,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from dynsnap.study._table import NOISE_FLOOR, Row
+from dynsnap.study._ensembles import NOISE_FLOOR
+from dynsnap.study._table import Row
 
 FRESH = "dynsnap-cyc"
 LATE_SHARE = 0.9  # of the fresh ensemble's accuracy on late classes, the least that counts

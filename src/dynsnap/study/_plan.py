@@ -110,10 +110,10 @@ class StudyPlan:
             raise PlanError(f"`seed` must not be negative, got {self.seed}.")
         if self.keep not in ("scores", "weights"):
             raise PlanError(f'`keep` must be "scores" or "weights", got {self.keep!r}.')
-        if self.training_on and self.keep != "weights":
+        if self.starting_from_members and self.keep != "weights":
             raise PlanError(
-                f"{self.training_on[0].name} trains on carried members, so their weights must be "
-                'stored: set `keep = "weights"` in [study].'
+                f"{self.starting_from_members[0].name} trains on carried members, so their weights "
+                'must be stored: set `keep = "weights"` in [study].'
             )
         if not self.methods:
             raise PlanError("A study needs at least one method.")
@@ -129,12 +129,12 @@ class StudyPlan:
         _check_distinct("combination", list(self.combinations))
 
     @property
-    def kept_methods(self) -> tuple[Method, ...]:
+    def never_retrained(self) -> tuple[Method, ...]:
         """The methods whose first generation is also shown as if it were never retrained."""
         return (self.baseline, *(one for one in self.methods if one.name == "dynsnap-cyc"))
 
     @property
-    def training_on(self) -> tuple[Method, ...]:
+    def starting_from_members(self) -> tuple[Method, ...]:
         """The methods, and points of sweeps, with rounds that start from a stored member."""
         points = (one for sweep in self.sweeps for _, one in sweep.points)
         return tuple(

@@ -10,11 +10,12 @@ from dynsnap import predictions
 from dynsnap.data import Stream
 from dynsnap.ensemble import Checkpoints, DistillingTrainer, RoundSpec, RoundStore, Trainer, cost
 from dynsnap.errors import PlanError
-from dynsnap.study._monitor import StudyMonitor
+from dynsnap.study._ensembles import generations_of
 from dynsnap.study._plan import StudyPlan
+from dynsnap.study._predictions import PredictionPaths
+from dynsnap.study._rounds import StudyMonitor
 from dynsnap.study._table import Row
 from dynsnap.study._train import TrainedEnsemble, check_generations
-from dynsnap.study._views import Shelf, generations_of
 from dynsnap.study.distilling._distilled import Remains, Said, remains, table_of
 from dynsnap.study.distilling._plan import UNTAUGHT, DistillPlan
 from dynsnap.study.distilling._school import School
@@ -90,7 +91,7 @@ def distill(
     school = School(plan, how, stream, trainer, store, checkpoints, monitor)
     for replicate in range(count):
         school.check(replicate, asked)
-    shelf = Shelf(folder / "predictions", max(map(plan.replicates_of, plan.methods)))
+    paths = PredictionPaths(folder / "predictions", max(map(plan.replicates_of, plan.methods)))
     students: list[TrainedEnsemble] = []
     files: list[Path] = []
     said: list[list[Said]] = []
@@ -99,14 +100,14 @@ def distill(
         teachers, line = [first for first, _ in pairs], [student for _, student in pairs]
         students += [student.made for student in line] if replicate == 0 else []
         for student in line:
-            files += _write(student, stream, shelf)
+            files += _write(student, stream, paths)
         many = _said(how.method.name, teachers, stream)
         here = [many, _said(how.name, line, stream, teacher=many)]
         if how.control:
             here.append(_said(UNTAUGHT, school.untaught(replicate, asked), stream))
         # Where the single learner teaches, it is there already.
         alone = how.method.name == plan.baseline.name
-        single = None if alone else _single(plan, how, shelf, asked, replicate)
+        single = None if alone else _single(plan, how, paths, asked, replicate)
         said.append(here if single is None else [*here, single])
     rows = table_of(said, how.combination, generations=asked, resamples=plan.resamples)
     return Distilled(
@@ -149,15 +150,19 @@ def _said(
 
 
 def _single(
-    plan: StudyPlan, how: DistillPlan, shelf: Shelf, generations: Sequence[int], replicate: int
+    plan: StudyPlan,
+    how: DistillPlan,
+    paths: PredictionPaths,
+    generations: Sequence[int],
+    replicate: int,
 ) -> Said | None:
     """What the run's single learner says; None where the run has no such predictions."""
-    line = generations_of(plan, plan.baseline, max(generations), replicate)
-    line = [one for one in line if one.generation in generations]
-    files = [shelf.path(one, how.combination) for one in line]
+    every = generations_of(plan, plan.baseline, max(generations), replicate)
+    line = [one for one in every if one.generation in generations]
+    files = [paths.path(one, how.combination) for one in line]
     if not all(path.is_file() for path in files):
         return None
-    late = shelf.path(line[-1], how.combination, late=True)
+    late = paths.path(line[-1], how.combination, late=True)
     return Said(
         name=plan.baseline.name,
         networks=1,
@@ -167,13 +172,13 @@ def _single(
     )
 
 
-def _write(student: Teacher, stream: Stream, shelf: Shelf) -> Iterator[Path]:
+def _write(student: Teacher, stream: Stream, paths: PredictionPaths) -> Iterator[Path]:
     """Write what a student says about the evaluation sets, as the run writes what ensembles say."""
     for name in ("test", "late"):
         pool = stream.evaluation.get(name)
         if pool is None or not len(pool):
             continue
-        path = shelf.path(student.made.ensemble, student.how, late=name == "late")
+        path = paths.path(student.made.ensemble, student.how, late=name == "late")
         path.parent.mkdir(parents=True, exist_ok=True)
         predictions.write(student.predictions(pool), path)
         yield path

@@ -16,8 +16,8 @@ from dynsnap.ensemble import (
     round_key,
 )
 from dynsnap.errors import FileError
-from dynsnap.study._monitor import StudyMonitor
 from dynsnap.study._plan import StudyPlan
+from dynsnap.study._rounds import StudyMonitor
 from dynsnap.study._train import TrainedEnsemble, train_ensembles
 from dynsnap.study.distilling._plan import UNTAUGHT, DistillPlan
 from dynsnap.study.distilling._teachers import Teacher, lesson, teacher

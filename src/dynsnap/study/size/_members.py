@@ -6,9 +6,8 @@ from dataclasses import replace
 
 from dynsnap.ensemble import Members, Method, Round, members
 from dynsnap.errors import InputError, PlanError
-from dynsnap.study._ensemble import Ensemble
+from dynsnap.study._ensembles import Ensemble, generations_of
 from dynsnap.study._plan import StudyPlan
-from dynsnap.study._views import generations_of
 
 
 def stored_members(
