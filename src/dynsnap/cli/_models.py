@@ -14,7 +14,7 @@ from dynsnap.data import Stream
 from dynsnap.ensemble import Monitor, Trainer, round_key
 from dynsnap.errors import PlanError, did_you_mean
 from dynsnap.store import RunFolder, SavedEnsemble
-from dynsnap.study import Section, StudyPlan
+from dynsnap.study import StudyPlan, TomlTable
 
 _BOOSTED = {"xgboost": "xgboost.XGBClassifier", "lightgbm": "lightgbm.LGBMClassifier"}
 
@@ -59,7 +59,7 @@ def check_model(plan: StudyPlan) -> Iterator[str]:
 
 def _settings(plan: StudyPlan) -> dict[str, Any]:
     """What a trainer is made with, from [model] and [training]."""
-    section = Section(plan.training, "[training]", taken=["epochs"])
+    section = TomlTable(plan.training, "[training]", taken=["epochs"])
     if not _is_boosted(plan.model):
         train = _needed("dynsnap.train", "torch")
         return {"model": module_factory(plan.model), **_torch_settings(section, train)}
@@ -123,7 +123,7 @@ def module_factory(model: Mapping[str, Any]) -> Callable[..., Any]:
     return factory
 
 
-def _torch_settings(section: Section, train: Any) -> dict[str, Any]:
+def _torch_settings(section: TomlTable, train: Any) -> dict[str, Any]:
     found: dict[str, Any] = {}
     kinds: dict[str, type] = {
         "batch_size": int,
@@ -153,7 +153,7 @@ def _torch_settings(section: Section, train: Any) -> dict[str, Any]:
 
 def _built(kind: Any, settings: dict[str, Any], where: str) -> Any:
     """A dataclass of settings from a table of the file."""
-    section = Section(settings, where)
+    section = TomlTable(settings, where)
     given = {
         field.name: section.take_any(field.name, field.default)
         for field in dataclasses.fields(kind)

@@ -115,7 +115,7 @@ def _audit(known: dict[str, Any], arrays: Mapping[str, AnyArray], number: int) -
             **known,
             "bounds": bounds,
             "accuracy_bounds": within and theory.Range(**within),
-            "standings": tuple(theory.Standing(**one) for one in known["standings"]),
+            "standings": tuple(theory.EnsembleVsMembers(**one) for one in known["standings"]),
             "effects": effects and _effects(effects),
             "notes": tuple(known["notes"]),
         }

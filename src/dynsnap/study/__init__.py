@@ -1,5 +1,6 @@
 """The experiment: methods side by side on growing data, with every tool handed to it."""
 
+from dynsnap.study._data import DataPlan, growth_of, open_stream
 from dynsnap.study._ensembles import (
     NEVER_RETRAIN,
     NOISE_FLOOR,
@@ -11,15 +12,14 @@ from dynsnap.study._ensembles import (
     trained_as,
     workload,
 )
-from dynsnap.study._frontier import FRESH, Standing, frontier
+from dynsnap.study._frontier import FRESH, MethodSummary, frontier
 from dynsnap.study._pending import PendingRounds
-from dynsnap.study._plan import DataPlan, Keep, StudyPlan, read_study
+from dynsnap.study._plan import Keep, StudyPlan, Sweep
 from dynsnap.study._predictions import Predictor
 from dynsnap.study._publish import check_finished, publish
+from dynsnap.study._read import Defaults, read_study
 from dynsnap.study._rounds import RoundManager, StudyMonitor, missing_rounds
 from dynsnap.study._run import INPUTS, SHOWN, StudyResult, run, shown_ids
-from dynsnap.study._sections import Section
-from dynsnap.study._stream import growth_of, open_stream
 from dynsnap.study._table import (
     Row,
     SweepRow,
@@ -28,15 +28,15 @@ from dynsnap.study._table import (
     read_sweeps,
     read_table,
 )
+from dynsnap.study._toml import TomlTable
 from dynsnap.study._train import TrainedEnsemble, check_generations, train_ensembles
-from dynsnap.study._variants import Defaults, Sweep
 from dynsnap.study.distilling import (
-    SECONDS,
+    SECOND_TEACHERS,
     UNTAUGHT,
     Distilled,
     DistillPlan,
-    Remains,
-    Second,
+    RetainedGain,
+    SecondTeacher,
     distill,
 )
 from dynsnap.study.size import (
@@ -59,7 +59,7 @@ __all__ = [
     "LAWS",
     "NEVER_RETRAIN",
     "NOISE_FLOOR",
-    "SECONDS",
+    "SECOND_TEACHERS",
     "SHOWN",
     "UNTAUGHT",
     "DataPlan",
@@ -71,23 +71,23 @@ __all__ = [
     "Keep",
     "Law",
     "LawName",
+    "MethodSummary",
     "MethodWorkload",
     "PendingRounds",
     "Predictor",
-    "Remains",
+    "RetainedGain",
     "RoundManager",
     "Row",
-    "Second",
-    "Section",
+    "SecondTeacher",
     "SizeCurve",
     "SizePoint",
     "Sizes",
-    "Standing",
     "StudyMonitor",
     "StudyPlan",
     "StudyResult",
     "Sweep",
     "SweepRow",
+    "TomlTable",
     "TrainedAs",
     "TrainedEnsemble",
     "Trial",

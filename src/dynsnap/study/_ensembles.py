@@ -17,8 +17,7 @@ from dynsnap.ensemble import (
     rounds_used,
     wanted,
 )
-from dynsnap.study._plan import StudyPlan
-from dynsnap.study._variants import Sweep
+from dynsnap.study._plan import StudyPlan, Sweep
 
 NOISE_FLOOR = "noise-floor"
 NEVER_RETRAIN = "never-retrain"

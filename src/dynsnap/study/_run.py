@@ -105,19 +105,19 @@ def run(
         )
     files = tuple(write_predictions(series, ensembles, stream, paths))
     paths.remove_stale(files)
+    points = point_runs(series, ensembles, stream, epochs=plan.epochs)
     replicates: dict[int, list[Row]] = {}
     for replicate, block in table(runs, resamples=plan.resamples):
         replicates.setdefault(replicate, []).extend(block)
         if monitor is not None:
             monitor.measured(block[0].method, block[0].combination)
-    write_inputs(runs, stream.evaluation["test"], folder / INPUTS)
-    points = point_runs(series, ensembles, stream, epochs=plan.epochs)
     sweeps = tuple(sweep_rows(points, resamples=plan.resamples))
+    write_inputs(runs, stream.evaluation["test"], folder / INPUTS)
     used = dict.fromkeys(
         manager.rounds.trained_as(done.spec) for one in ensembles.values() for done in one.rounds
     )
     return StudyResult(
-        rows=_write_tables(folder, replicates, sweeps),
+        rows=_write_tables(folder, replicates, sweeps),  # last: with its table, a run is finished
         sweeps=sweeps,
         predictions=files,
         rounds=len(used),
