@@ -2,7 +2,7 @@
 
     python benchmarks/simulate.py [--gpus 1 8 64] [--replicates 1 5] [--price 3.0] [--seeds 5]
 
-The plan, the ledger and the schedule are the real ones; GPUs and the clock are simulated from what
+The plan, the rounds and the schedule are the real ones; GPUs and the clock are simulated from what
 was measured on one H200 (see `dynsnap.engine._simulated_crew.Gpu`). Each line is the mean over some
 seeds. "speed-up" is against one GPU without mishaps, "lost" the GPU time that came to nothing.
 """

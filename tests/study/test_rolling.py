@@ -26,7 +26,7 @@ from dynsnap.ensemble import (
     survivors,
 )
 from dynsnap.errors import InputError, PlanError
-from dynsnap.study import Ensemble, Predictor, RoundManager, open_stream, read_study
+from dynsnap.study import Ensemble, EnsemblePredictor, RoundManager, open_stream, read_study
 from tests.cli.studies import TINY, contents, dynsnap
 from tests.study.test_waves import Memory
 
@@ -459,7 +459,7 @@ def test_answers_stand_from_generation_to_generation(rolling, how):
     ]
     grown = managed(Made(stream)).grow([*both[0], *both[1]], engine=serial)
     pools = {name: stream.evaluation[name] for name in ("test", "late")}
-    predictor = Predictor(grown)
+    predictor = EnsemblePredictor(grown)
     said = [
         {
             (name, one.generation): made
@@ -476,7 +476,7 @@ def test_answers_stand_from_generation_to_generation(rolling, how):
             found = said[1][name, number]
             np.testing.assert_array_equal(found.scores, deployed.scores)
     # Whoever asks for the last generation first hears the same.
-    for name, _, made in Predictor(grown).predictions(both[1][2], pools, [how]):
+    for name, _, made in EnsemblePredictor(grown).predictions(both[1][2], pools, [how]):
         np.testing.assert_array_equal(made.scores, said[1][name, 3].scores)
     for fresh, kept in zip(*both, strict=True):
         specs = [[done.spec for done in grown[one].rounds] for one in (fresh, kept)]

@@ -15,7 +15,7 @@ from dynsnap.study._ensembles import (
 from dynsnap.study._frontier import FRESH, MethodSummary, frontier
 from dynsnap.study._pending import PendingRounds
 from dynsnap.study._plan import Keep, StudyPlan, Sweep
-from dynsnap.study._predictions import Predictor
+from dynsnap.study._predictions import EnsemblePredictor
 from dynsnap.study._publish import check_finished, publish
 from dynsnap.study._read import Defaults, read_study
 from dynsnap.study._rounds import RoundManager, StudyMonitor, missing_rounds
@@ -68,13 +68,13 @@ __all__ = [
     "Distilled",
     "Draw",
     "Ensemble",
+    "EnsemblePredictor",
     "Keep",
     "Law",
     "LawName",
     "MethodSummary",
     "MethodWorkload",
     "PendingRounds",
-    "Predictor",
     "RetainedGain",
     "RoundManager",
     "Row",

@@ -133,7 +133,7 @@ class Ensemble:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Series:
+class MethodSeries:
     """The ensembles that one method deploys in one replicate: one block of the table.
 
     Attributes:
@@ -173,10 +173,10 @@ class Series:
         return 1 if self.kind == "noise-floor" else len(self.ensembles)
 
 
-def series_of(plan: StudyPlan, generations: int) -> list[Series]:
+def series_of(plan: StudyPlan, generations: int) -> list[MethodSeries]:
     """Every series of a study: its methods, the points of its sweeps, and its references."""
     found = [
-        Series(
+        MethodSeries(
             name=method.name,
             replicate=number,
             ensembles=generations_of(plan, method, generations, number),
@@ -186,7 +186,7 @@ def series_of(plan: StudyPlan, generations: int) -> list[Series]:
         for number in range(plan.replicates_of(method))
     ]
     found += [
-        Series(
+        MethodSeries(
             name=method.name,
             kind="point",
             replicate=number,
@@ -204,11 +204,11 @@ def series_of(plan: StudyPlan, generations: int) -> list[Series]:
     return found
 
 
-def _references(plan: StudyPlan, generations: int, replicate: int) -> list[Series]:
+def _references(plan: StudyPlan, generations: int, replicate: int) -> list[MethodSeries]:
     """The noise floor of a replicate, and the methods that are also shown without any retrain."""
     first = Ensemble(method=plan.baseline, generation=1, replicate=replicate, seed=plan.seed)
     found = [
-        Series(
+        MethodSeries(
             name=NOISE_FLOOR,
             kind="noise-floor",
             replicate=replicate,
@@ -219,7 +219,7 @@ def _references(plan: StudyPlan, generations: int, replicate: int) -> list[Serie
     for method in plan.never_retrained:
         baseline = method == plan.baseline
         found.append(
-            Series(
+            MethodSeries(
                 name=NEVER_RETRAIN if baseline else f"{NEVER_RETRAIN}-{method.name}",
                 kind="never-retrain",
                 replicate=replicate,
@@ -252,7 +252,7 @@ def ensembles_of(plan: StudyPlan, generations: int) -> list[Ensemble]:
     return distinct(series_of(plan, generations))
 
 
-def distinct(series: Iterable[Series]) -> list[Ensemble]:
+def distinct(series: Iterable[MethodSeries]) -> list[Ensemble]:
     """The ensembles of these series, each once."""
     return list(dict.fromkeys(ensemble for one in series for ensemble in one.ensembles))
 

@@ -13,7 +13,7 @@ from dynsnap.data import Pool, Stream
 from dynsnap.ensemble import Combination, combine
 from dynsnap.errors import FileError
 from dynsnap.predictions import Predictions, standing
-from dynsnap.study._ensembles import Ensemble, Series
+from dynsnap.study._ensembles import Ensemble, MethodSeries
 from dynsnap.study._members import UNTOUCHED
 from dynsnap.study._pending import EnsembleRounds, Price
 
@@ -61,7 +61,7 @@ class PredictionPaths:
                     path.unlink()
 
 
-class Predictor:
+class EnsemblePredictor:
     """Predictions of complete ensembles on evaluation sets, combined in any way.
 
     Where a method has a margin, labels of the generation before are kept unless another class leads
@@ -125,7 +125,7 @@ class MethodRun:
         members: The members of each generation, where they are counted.
     """
 
-    series: Series
+    series: MethodSeries
     test: Mapping[Combination, Sequence[Path | Predictions]]
     late: Mapping[Combination, Path] = field(default_factory=dict)
     price: Price
@@ -141,7 +141,7 @@ class MethodRun:
 
 
 def write_predictions(
-    series: Sequence[Series],
+    series: Sequence[MethodSeries],
     ensembles: Mapping[Ensemble, EnsembleRounds],
     stream: Stream,
     paths: PredictionPaths,
@@ -149,7 +149,7 @@ def write_predictions(
     """Write the predictions of every complete ensemble, except those of sweeps; give the files."""
     paths.make_folders()
     pools = {name: pool for name, pool in stream.evaluation.items() if name != UNTOUCHED}
-    predictor = Predictor(ensembles)
+    predictor = EnsemblePredictor(ensembles)
     combinations = {
         ensemble: one.combinations
         for one in series
@@ -169,7 +169,7 @@ def write_predictions(
 
 
 def method_runs(
-    series: Iterable[Series],
+    series: Iterable[MethodSeries],
     ensembles: Mapping[Ensemble, EnsembleRounds],
     stream: Stream,
     paths: PredictionPaths,
@@ -211,7 +211,7 @@ def method_runs(
 
 
 def point_runs(
-    series: Iterable[Series],
+    series: Iterable[MethodSeries],
     ensembles: Mapping[Ensemble, EnsembleRounds],
     stream: Stream,
     *,
@@ -219,7 +219,7 @@ def point_runs(
 ) -> Iterator[MethodRun]:
     """The complete points of sweeps, one at a time: their predictions are not written."""
     pools = {"test": stream.evaluation["test"]}
-    predictor = Predictor(ensembles)
+    predictor = EnsemblePredictor(ensembles)
     for one in series:
         if one.kind == "point" and _complete(one, ensembles):
             yield MethodRun(
@@ -234,7 +234,7 @@ def point_runs(
             )
 
 
-def _complete(series: Series, ensembles: Mapping[Ensemble, EnsembleRounds]) -> bool:
+def _complete(series: MethodSeries, ensembles: Mapping[Ensemble, EnsembleRounds]) -> bool:
     return all(ensemble in ensembles for ensemble in series.ensembles)
 
 
