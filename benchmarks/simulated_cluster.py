@@ -34,9 +34,8 @@ from dynsnap.ensemble import (
     Trainer,
 )
 from dynsnap.errors import PlanError
-from dynsnap.study import StudyPlan, trained_as
-from dynsnap.study._views import ensembles_of
-from dynsnap.study._waves import Ledger
+from dynsnap.study import RoundManager, StudyPlan, trained_as
+from dynsnap.study._ensembles import ensembles_of
 
 _TOLD = 10  # epochs between two signs of life; real workers tell every one
 
@@ -353,11 +352,11 @@ def simulate(
         gpus=gpus, gpu=gpu or Gpu(), images=images, mishaps=mishaps or Mishaps(), seed=seed
     )
     store = RoundsInMemory()
-    ledger = Ledger(NoTrainer(), store, None, trained_as=trained_as(plan))
+    manager = RoundManager(NoTrainer(), store, trained_as=trained_as(plan))
     engine = _Engine(pool, rules or Rules())
-    ledger.grow(ensembles_of(plan, len(images)), engine=engine, seed=plan.seed, ahead=plan.ahead)
+    manager.grow(ensembles_of(plan, len(images)), engine=engine, ahead=plan.ahead)
     pool.finish()
-    assert len(store) == ledger.trained, "a round came twice"
+    assert len(store) == manager.trained, "a round came twice"
     return Simulated(
         gpus=gpus,
         rounds=len(store),

@@ -67,7 +67,7 @@ def test_every_round_comes_once_and_no_second_is_lost(
     found = simulate(
         small, images=IMAGES, gpus=gpus, gpu=QUICK, mishaps=mishaps, rules=rules, seed=seed
     )
-    # The store refuses a round that comes twice, and the ledger ends only when all are there.
+    # The store refuses a round that comes twice, and the study ends only when all are there.
     assert found.rounds >= 3 * 4 + 3 + 3 + 1  # bagging, snapshot, dropout, twin
     assert found.busy + found.idle + found.down == pytest.approx(gpus * found.wall)
     assert min(found.busy, found.idle + 1e-6, found.down + 1e-6, found.lost + 1e-6) > 0

@@ -12,7 +12,7 @@ from dynsnap.data import Stream
 from dynsnap.ensemble import Monitor, Trainer, round_key
 from dynsnap.errors import PlanError, did_you_mean
 from dynsnap.store import RunFolder
-from dynsnap.study import Section, StudyPlan
+from dynsnap.study import StudyPlan, TomlTable
 
 _BOOSTED = {"xgboost": "xgboost.XGBClassifier", "lightgbm": "lightgbm.LGBMClassifier"}
 # The modules of scikit-learn that a model may be named in. Nothing else is imported by its name,
@@ -85,17 +85,17 @@ def _settings(plan: StudyPlan, *, importing: bool = True) -> dict[str, Any]:
         plan: The study.
         importing: Whether a factory of the user's own is imported, and is what `model` is made of.
     """
-    section = Section(plan.training, "[training]", taken=["epochs"])
+    section = TomlTable(plan.training, "[training]", taken=["epochs"])
     if not is_boosted(plan.model):
         train = needed("dynsnap.train", "torch")
         model = module_factory(plan.model, importing=importing)
         return {"model": model, **_torch_settings(section, train)}
     every = section.take("checkpoint_every", float, 60.0)
     section.finish()
-    if plan.training_on:
+    if plan.starting_from_members:
         raise PlanError(
-            f"{plan.training_on[0].name} trains on from stored members, which networks can; "
-            "boosted trees and scikit-learn's classifiers always start afresh. Leave `onward` "
+            f"{plan.starting_from_members[0].name} trains on from stored members, which networks "
+            "can; boosted trees and scikit-learn's classifiers always start afresh. Leave `onward` "
             "and `refresh` out."
         )
     return {"model": _classifier(plan.model), "checkpoint_every": every}
@@ -153,7 +153,7 @@ def _reference(text: Any) -> tuple[str, str]:
     return module, name
 
 
-def _torch_settings(section: Section, train: Any) -> dict[str, Any]:
+def _torch_settings(section: TomlTable, train: Any) -> dict[str, Any]:
     found: dict[str, Any] = {}
     kinds: dict[str, type] = {
         "batch_size": int,
@@ -183,7 +183,7 @@ def _torch_settings(section: Section, train: Any) -> dict[str, Any]:
 
 def _built(kind: Any, settings: dict[str, Any], where: str) -> Any:
     """A dataclass of settings from a table of the file."""
-    section = Section(settings, where)
+    section = TomlTable(settings, where)
     given = {
         field.name: section.take_any(field.name, field.default)
         for field in dataclasses.fields(kind)

@@ -115,9 +115,7 @@ def size(
         )
     truth = truth_of(folder)
     found = study.estimate_sizes(
-        study.stored_members(
-            plan, method, lambda ensemble: stored.all_of(ensemble, seed=plan.seed)
-        ),
+        study.stored_members(plan, method, stored.all_of),
         truth=truth,
         at=sizes,
         extrapolate=extrapolate,

@@ -121,7 +121,7 @@ def _audit(known: dict[str, Any], arrays: Mapping[str, AnyArray], number: int) -
             **known,
             "bounds": bounds,
             "accuracy_bounds": within and theory.Range(**within),
-            "standings": tuple(theory.Standing(**one) for one in known["standings"]),
+            "standings": tuple(theory.EnsembleVsMembers(**one) for one in known["standings"]),
             "effects": effects and _effects(effects),
             "notes": tuple(known["notes"]),
         }
@@ -168,10 +168,10 @@ class _Rounds:
         return found
 
     def _get(self, method: Method, generation: int, index: int) -> Round | None:
-        ensemble = Ensemble(method=method, generation=generation, replicate=0)
-        if ensemble.goes_on:  # from members that only a run knows
+        ensemble = Ensemble(method=method, generation=generation, seed=self._plan.seed)
+        if ensemble.warm_started:  # from members that only a run knows
             return None
-        return self._stored.get(ensemble.spec(index, seed=self._plan.seed))
+        return self._stored.get(ensemble.spec(index))
 
     def curves(self) -> Iterator[Curve]:
         """The first round of some ensembles, of the last generation; what they share, once."""

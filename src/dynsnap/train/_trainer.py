@@ -14,7 +14,7 @@ from torch import nn
 from dynsnap import seeds
 from dynsnap._types import AnyArray, MemberScores
 from dynsnap.data import Stream, split
-from dynsnap.ensemble import Checkpoints, Lesson, Monitor, Round, RoundSpec
+from dynsnap.ensemble import Checkpoints, Monitor, Round, RoundSpec, SoftTargets
 from dynsnap.errors import PlanError
 from dynsnap.train._alone import Loss
 from dynsnap.train._augment import Augmentation
@@ -118,7 +118,7 @@ class TorchTrainer:
         self._checkpoints = checkpoints
         self._checkpoint_every = checkpoint_every
         self._keep_weights = keep_weights
-        self._lesson: Lesson | None = None
+        self._lesson: SoftTargets | None = None
         self.device = choose_device(device)
         chosen_precision = choose_precision(precision, self.device)
         prepared = preparation(prepare, pool.inputs)
@@ -173,7 +173,9 @@ class TorchTrainer:
             self._check(spec)
         return self._train(self._teams.formed(specs))
 
-    def taught(self, lesson: Lesson, *, checkpoints: Checkpoints | None = None) -> "TorchTrainer":
+    def taught(
+        self, lesson: SoftTargets, *, checkpoints: Checkpoints | None = None
+    ) -> "TorchTrainer":
         """The same trainer for students: its rounds learn from a lesson beside the labels.
 
         Rounds under another lesson have another key. They step as all others do.

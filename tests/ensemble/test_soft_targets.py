@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynsnap.ensemble import Lesson, with_second
+from dynsnap.ensemble import SoftTargets, with_second
 from dynsnap.errors import InputError, PlanError
 
 ROWS = np.array([[0.7, 0.2, 0.1], [0.0, 0.5, 0.5]])
@@ -17,19 +17,19 @@ def rows(draw):
 
 @given(rows(), st.floats(0.2, 20))
 def test_targets_sum_to_one_and_rank_classes_as_the_scores_do(scores, temperature):
-    targets = Lesson(scores=scores, temperature=temperature).targets
+    targets = SoftTargets(scores=scores, temperature=temperature).targets
     np.testing.assert_allclose(targets.sum(1), 1, atol=1e-5)
     best = targets.max(axis=1)
     np.testing.assert_allclose(targets[np.arange(5), scores.argmax(1)], best)
 
 
 def test_a_temperature_of_one_leaves_scores_as_they_are():
-    np.testing.assert_allclose(Lesson(scores=ROWS).targets, ROWS, atol=1e-7)
+    np.testing.assert_allclose(SoftTargets(scores=ROWS).targets, ROWS, atol=1e-7)
 
 
 def test_rows_of_nan_were_not_asked_about():
     scores = np.vstack([ROWS, np.full((1, 3), np.nan)])
-    assert Lesson(scores=scores).taught.tolist() == [True, True, False]
+    assert SoftTargets(scores=scores).taught.tolist() == [True, True, False]
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_rows_of_nan_were_not_asked_about():
 )
 def test_settings_that_make_no_sense_are_refused(settings, message):
     with pytest.raises(PlanError, match=message):
-        Lesson(scores=ROWS, **settings)
+        SoftTargets(scores=ROWS, **settings)
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_settings_that_make_no_sense_are_refused(settings, message):
 )
 def test_scores_that_are_no_rows_of_probabilities_are_refused(scores):
     with pytest.raises(InputError):
-        Lesson(scores=scores)
+        SoftTargets(scores=scores)
 
 
 @given(rows(), rows(), st.floats(0, 1))

@@ -1,4 +1,4 @@
-"""What a student learns from: the scores that teachers give to the rows that it trains on."""
+"""Knowledge distillation: the scores that a student learns from beside the labels."""
 
 import hashlib
 from dataclasses import dataclass
@@ -13,20 +13,20 @@ from dynsnap.errors import InputError, PlanError
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Lesson:
-    """Scores to imitate, and how much they count beside the labels.
+class SoftTargets:
+    """Scores to imitate, and their weight beside the labels.
 
     Attributes:
-        scores: What the teachers say about each row of the pool; NaN where they were not asked.
-        weight: What they count for, above 0 and at most 1; the labels have the rest.
-        temperature: How soft their scores are made, and the student's with them, before they are
-            compared; 1 leaves them as they are.
-        name: What stands for the scores in a round's key, for teachers that are known by name: the
-            last bits of what they say may differ between devices. Empty for the scores themselves.
+        scores: The teachers' scores for each row of the pool; NaN for rows without scores.
+        weight: The weight of these scores in the loss, above 0 and at most 1; labels have the rest.
+        temperature: How much the scores are softened, and the student's with them, before the two
+            are compared; 1 leaves them as they are.
+        name: Text that stands for the scores in a round's key, for teachers that are known by
+            name: the last bits of their scores may differ between devices. Empty to hash the
+            scores themselves.
 
     Example:
-        >>> lesson = Lesson(scores=np.array([[0.9, 0.1]]), temperature=2)
-        >>> lesson.targets
+        >>> SoftTargets(scores=np.array([[0.9, 0.1]]), temperature=2).targets
         array([[0.75, 0.25]], dtype=float32)
     """
 
@@ -42,39 +42,39 @@ class Lesson:
             raise PlanError(f"`temperature` must be positive, got {self.temperature}.")
         if np.ndim(self.scores) != 2 or not self.taught.any():
             raise InputError(
-                "A lesson needs scores of the shape (rows, classes), at least one of them not NaN, "
-                f"got the shape {np.shape(self.scores)}."
+                "Soft targets need `scores` of the shape (rows, classes), at least one of them not "
+                f"NaN, got the shape {np.shape(self.scores)}."
             )
         _check.probabilities(scores=self.scores[self.taught])
 
     @property
     def taught(self) -> Flags:
-        """The rows that the teachers were asked about."""
+        """The rows that have scores."""
         return np.logical_not(np.isnan(self.scores).all(axis=1))
 
     @property
     def targets(self) -> Scores:
-        """The scores as soft as the temperature makes them, in single precision."""
+        """The scores softened by the temperature, in single precision."""
         soft = np.asarray(self.scores, float) ** (1 / self.temperature)
         found: Scores = (soft / soft.sum(axis=1, keepdims=True)).astype(np.float32)
         return found
 
     @property
     def fingerprint(self) -> str:
-        """Text that is another for other teachers, or for another way to listen to them."""
+        """Text that differs for other teachers, weights or temperatures."""
         scores = np.ascontiguousarray(self.scores, np.float32).tobytes()
         said = self.name or hashlib.sha256(scores).hexdigest()
         return f"{said} {self.weight!r} {self.temperature!r}"
 
 
 def with_second(first: Scores, second: Scores, *, share: float, heard: Flags) -> Scores:
-    """The scores of two teachers as one, the second with a share of the rows where it is heard.
+    """The scores of two teachers mixed; the second has a share of the rows that it can score.
 
     Args:
         first: Scores of the first teacher.
         second: Scores of the second on the same rows.
-        share: What the second counts for, from 0 to 1.
-        heard: The rows that the second can judge: those of classes that it has seen.
+        share: The weight of the second, from 0 to 1.
+        heard: The rows that the second can score: those of classes that it was trained on.
 
     Example:
         >>> first, second = np.array([[0.8, 0.2], [0.0, 1.0]]), np.array([[0.4, 0.6], [1.0, 0.0]])
@@ -91,9 +91,9 @@ def with_second(first: Scores, second: Scores, *, share: float, heard: Flags) ->
 
 
 @runtime_checkable
-class Teaching(Trainer, Protocol):
-    """A trainer whose rounds can learn from a lesson beside the labels."""
+class DistillingTrainer(Trainer, Protocol):
+    """A trainer whose rounds can learn from soft targets beside the labels."""
 
-    def taught(self, lesson: Lesson, *, checkpoints: Checkpoints | None = None) -> Trainer:
-        """The same trainer for students; rounds under another lesson have another key."""
+    def taught(self, targets: SoftTargets, /, *, checkpoints: Checkpoints | None = None) -> Trainer:
+        """The same trainer for students; other targets give rounds other keys."""
         ...

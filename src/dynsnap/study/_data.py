@@ -1,14 +1,16 @@
-"""The growing data of a study."""
+"""The growing data of a study: its plan, and the stream that it gives."""
 
 import dataclasses
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from dynsnap import data
 from dynsnap.data import GrowthPlan, Pool, Stream
 from dynsnap.errors import PlanError, did_you_mean
-from dynsnap.study._plan import DataPlan
 
 # Sources that the paper, or the demo, has a growth plan for; the others grow by the default.
 _GROWTH: Mapping[str, Callable[[], GrowthPlan]] = {
@@ -18,6 +20,29 @@ _GROWTH: Mapping[str, Callable[[], GrowthPlan]] = {
     "yahoo-answers": data.yahoo_growth,
     "20-newsgroups": data.newsgroups_growth,
 }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataPlan:
+    """Where a study's data comes from, and how it grows.
+
+    Attributes:
+        source: The name of a source of `dynsnap.data`.
+        path: Where its files are, None for a source that needs none.
+        options: Further settings of the source.
+        subsample: The share of each class that is used at all, the first rows in file order.
+        growth: Settings of `dynsnap.data.GrowthPlan` that differ from the source's own.
+    """
+
+    source: str = "digits"
+    path: Path | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    subsample: float = 1.0
+    growth: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not 0 < self.subsample <= 1:
+            raise PlanError(f"`subsample` must be above 0 and at most 1, got {self.subsample}.")
 
 
 def open_stream(plan: DataPlan) -> tuple[Stream, tuple[str, ...]]:
@@ -38,7 +63,7 @@ def open_stream(plan: DataPlan) -> tuple[Stream, tuple[str, ...]]:
 
 
 def growth_of(plan: DataPlan) -> GrowthPlan:
-    """How a study's data grows: as its source does, but for what the study says otherwise.
+    """How a study's data grows: as its source does, with the changes that the study makes.
 
     Example:
         >>> growth_of(DataPlan(source="cifar-10", growth={"fractions": [0.5, 0.8, 1.0]})).late

@@ -1,11 +1,14 @@
-"""Methods beyond the six: a setting varied, or an idea taken away."""
+"""Reading a study file: its settings, and the methods, variants and sweeps that it describes."""
 
 from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
 from typing import Any
 
+from dynsnap._untrusted import read_toml
 from dynsnap.ensemble import (
+    COMBINATIONS,
+    METHODS,
     ROLLING,
-    Combination,
     EnsemblePlan,
     Method,
     Recipe,
@@ -13,32 +16,17 @@ from dynsnap.ensemble import (
     Schedule,
     method,
 )
-from dynsnap.errors import PlanError, did_you_mean
-from dynsnap.study._sections import Section, repeated
+from dynsnap.errors import FileError, PlanError, did_you_mean
+from dynsnap.study._data import DataPlan
+from dynsnap.study._plan import StudyPlan, Sweep, check_distinct, repeated
+from dynsnap.study._toml import TomlTable
 
 SWEPT = ("members", "beta", "snapshots", "window", "carry", "margin")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sweep:
-    """One setting of a method varied, all else equal.
-
-    Attributes:
-        over: The setting: "members" (the paper's m), "beta", "snapshots" (N), "window" (T/N),
-            "carry" or "margin".
-        points: Each value, as text, with the method that it gives.
-        combination: How the members are combined.
-    """
-
-    name: str
-    over: str
-    points: tuple[tuple[str, Method], ...]
-    combination: Combination
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Defaults:
-    """What the methods of a study have in common.
+    """The settings that the methods of a study share.
 
     Attributes:
         epochs: Epochs of one training, the paper's T.
@@ -47,9 +35,9 @@ class Defaults:
         beta: The paper's β, or "mean" for its β*.
         dropout: Share of units that mcdropout drops.
         rolling: How a rolling ensemble carries members over.
-        margin: By how much another class must be ahead for a deployed answer to fall.
-        tolerance: What another round must gain where members are "auto".
-        most_rounds: The most rounds there.
+        margin: By how much another class must lead for a deployed label to change.
+        tolerance: With "auto" members: the gain that another round must be expected to bring.
+        most_rounds: With "auto" members: the most rounds.
     """
 
     epochs: int = 200
@@ -62,12 +50,12 @@ class Defaults:
     tolerance: float | None = None
     most_rounds: int | None = None
 
-    def changed_by(self, section: Section) -> "Defaults":
-        """The same with what a table of the file says otherwise."""
+    def changed_by(self, section: TomlTable) -> "Defaults":
+        """The same with the settings of a table of the file."""
         return replace(
             self,
             epochs=section.take("epochs", int, self.epochs),
-            members=take_members(section, self.members),
+            members=_members(section, self.members),
             snapshots=section.take("snapshots", int, self.snapshots),
             beta=section.take_any("beta", self.beta),
             dropout=section.take("dropout", float, self.dropout),
@@ -76,8 +64,8 @@ class Defaults:
             most_rounds=section.take("most_rounds", int, self.most_rounds),
         )
 
-    def rolling_as(self, section: Section) -> "Defaults":
-        """The same with what a table of the file says about carrying members over."""
+    def rolling_as(self, section: TomlTable) -> "Defaults":
+        """The same with the settings of a table about carrying members over."""
         own = self.rolling
         return replace(
             self,
@@ -91,8 +79,8 @@ class Defaults:
             ),
         )
 
-    def own_to(self, name: str, section: Section) -> "Defaults":
-        """The same with what the table of one method says otherwise."""
+    def own_to(self, name: str, section: TomlTable) -> "Defaults":
+        """The same with the settings in the table of one method."""
         changed = self.changed_by(section)
         return changed.rolling_as(section) if name in ROLLING else changed
 
@@ -112,13 +100,132 @@ class Defaults:
 
     @property
     def automatic(self) -> dict[str, Any]:
-        """What decides on the number of members, where nobody else does."""
+        """The settings of an "auto" number of members, where it is one."""
         if self.members != "auto":
             return {}
         return {"tolerance": self.tolerance, "most_rounds": self.most_rounds}
 
 
-def read_variant(section: Section, defaults: Defaults) -> Method:
+def read_study(path: Path | str) -> StudyPlan:
+    """Read a study file.
+
+    Example:
+        >>> import tempfile
+        >>> file = Path(tempfile.mkdtemp()) / "tiny.toml"
+        >>> _ = file.write_text('''
+        ... [study]
+        ... name = "tiny"
+        ... [model]
+        ... name = "mlp"
+        ... ''')
+        >>> read_study(file).epochs
+        200
+    """
+    path = Path(path)
+    try:
+        found = read_toml(path)
+    except OSError as error:
+        raise FileError(f"Cannot read the study file {path}: {error.strerror}.") from error
+    except ValueError as error:
+        raise PlanError(f"{path} is not valid TOML: {error}.") from error
+    try:
+        return _study(found, path)
+    except PlanError as error:
+        raise PlanError(f"{path.name}: {error}") from error
+
+
+def _study(found: dict[str, Any], path: Path) -> StudyPlan:
+    whole = TomlTable(found, "The file")
+    names = ("study", "data", "model", "training", "workers")
+    tables = {key: whole.take(key, dict, {}) for key in names}
+    methods = TomlTable(whole.take("methods", dict, {}), "[methods]")
+    ablations, sweeps = whole.tables("ablation"), whole.tables("sweep")
+    variants = whole.tables("variant")
+    whole.finish()
+    study = TomlTable(tables["study"], "[study]")
+    training = TomlTable(tables["training"], "[training]")
+    epochs = training.take("epochs", int, 200)
+    defaults, chosen, learners, combinations = _methods(methods, epochs)
+    baseline = defaults.named("singlebase")
+    plan = StudyPlan(
+        name=study.take("name", str, path.stem),
+        seed=study.take("seed", int, 0),
+        replicates=study.take("replicates", int, 1),
+        ahead=study.take("ahead", int, 0),
+        prefixes=study.take("prefixes", bool, False),
+        keep=study.take("keep", str, "scores"),  # type: ignore[arg-type]  # checked by the plan
+        half=study.take("half_precision", bool, False),
+        resamples=study.take("resamples", int, 1000),
+        data=_data(TomlTable(tables["data"], "[data]"), path.parent),
+        model=tables["model"],
+        training=training.rest(),
+        epochs=epochs,
+        methods=(
+            *chosen,
+            *(_ablation(section, defaults) for section in ablations),
+            *(_variant(section, defaults) for section in variants),
+        ),
+        baseline=next((one for one in chosen if one.name == "singlebase"), baseline),
+        learners=learners,
+        combinations=combinations,  # type: ignore[arg-type]  # checked by the plan
+        sweeps=tuple(_sweep(section, defaults) for section in sweeps),
+        workers=tables["workers"],
+    )
+    study.finish()
+    return plan
+
+
+def _data(section: TomlTable, folder: Path) -> DataPlan:
+    source = section.take("source", str, "digits")
+    path = section.take("path", str, "")
+    subsample = section.take("subsample", float, 1.0)
+    growth = section.take("growth", dict, {})
+    options = section.rest()
+    if isinstance(options.get("test"), str):  # the path of a test set of its own
+        options["test"] = _resolve(options["test"], folder)
+    return DataPlan(
+        source=source,
+        path=_resolve(path, folder) if path else None,
+        options=options,
+        subsample=subsample,
+        growth=growth,
+    )
+
+
+def _methods(
+    section: TomlTable, epochs: int
+) -> tuple[Defaults, tuple[Method, ...], dict[str, int], tuple[str, ...]]:
+    """Settings that methods share, the methods, their own replicates, and the combinations."""
+    names = section.take_texts("names", METHODS)
+    combinations = section.take_texts("combinations", COMBINATIONS)
+    shared = Defaults(
+        epochs=epochs,
+        members=_members(section, 20),
+        snapshots=section.take("snapshots", int, 10),
+        beta=section.take_any("beta", "mean"),
+        dropout=section.take("dropout", float, 0.1),
+        tolerance=section.take("tolerance", float, None),
+        most_rounds=section.take("most_rounds", int, None),
+    )
+    own = {name: section.table(name) for name in (*METHODS, *ROLLING)}
+    section.finish()
+    check_distinct("method", list(names))
+    often = {
+        name: count
+        for name in names
+        if name in own and (count := own[name].take("replicates", int, None)) is not None
+    }
+    chosen = tuple(
+        (shared.own_to(name, own[name]) if name in own else shared).named(name) for name in names
+    )
+    for name, table in own.items():
+        if name not in names:
+            table.rest()  # settings of a method that is left out are ignored
+        table.finish()
+    return shared, chosen, often, combinations
+
+
+def _variant(section: TomlTable, defaults: Defaults) -> Method:
     """A method with settings of its own and another name, from a `[[variant]]` table."""
     name = section.take("name", str)
     base = section.take("method", str, "rolling")
@@ -127,8 +234,8 @@ def read_variant(section: Section, defaults: Defaults) -> Method:
     return replace(settings.named(base), name=name)
 
 
-def read_ablation(section: Section, defaults: Defaults) -> Method:
-    """DynSnap with an idea taken away or changed, from an `[[ablation]]` table."""
+def _ablation(section: TomlTable, defaults: Defaults) -> Method:
+    """DynSnap with a part removed or changed, from an `[[ablation]]` table."""
     name = section.take("name", str)
     schedule = section.take("schedule", str, "cyclic")
     settings = defaults.changed_by(section)
@@ -136,7 +243,7 @@ def read_ablation(section: Section, defaults: Defaults) -> Method:
     return _dynsnap(name, schedule, settings)
 
 
-def read_sweep(section: Section, defaults: Defaults) -> Sweep:
+def _sweep(section: TomlTable, defaults: Defaults) -> Sweep:
     """One setting varied, from a `[[sweep]]` table.
 
     A `window` fixes T/N: the epochs then follow from the snapshots. `members = "snapshots"` keeps
@@ -184,11 +291,11 @@ def _settled(asked: dict[str, Any], defaults: Defaults, base: str, where: str) -
         known["members"] = known.get("snapshots", defaults.snapshots)
     if window is not None and "epochs" in known:
         raise PlanError(f"{where}: give `window` or `epochs`: one follows from the other.")
-    section = Section(known, where)
+    section = TomlTable(known, where)
     settled = defaults.own_to(base, section)
     if window is None:
         return settled
-    epochs = settled.snapshots * Section({"window": window}, where).take("window", int)
+    epochs = settled.snapshots * TomlTable({"window": window}, where).take("window", int)
     return replace(settled, epochs=epochs)
 
 
@@ -211,8 +318,13 @@ def _dynsnap(name: str, schedule: str, settings: Defaults) -> Method:
     )
 
 
-def take_members(section: Section, default: Any) -> Any:
+def _members(section: TomlTable, default: Any) -> Any:
     """How many members: a number, or "auto"."""
     if (found := section.take_any("members", default)) == "auto" or found == default:
         return found
-    return Section({"members": found}, section.where).take("members", int)
+    return TomlTable({"members": found}, section.where).take("members", int)
+
+
+def _resolve(path: str, folder: Path) -> Path:
+    """A path in a study file: relative to that file, `~` for the home folder."""
+    return folder / Path(path).expanduser()
