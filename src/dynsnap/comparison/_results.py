@@ -49,7 +49,7 @@ class GroupResult:
         weight: Their total weight; equal to `inputs` when nothing is weighted.
         metrics: Those of the pair, and the accuracy of the newer generation.
         changed: The p-value of McNemar's exact test within the group, None without truth.
-        corrected: The same by Holm's method, for the number of groups of this kind.
+        corrected: The same by Holm's method, for the number of all groups of the pair.
         classes: The classes that make up the group, for majority and minority.
         transitions: Counts of the four cases within the group, None without truth.
     """
