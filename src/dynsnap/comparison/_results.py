@@ -10,6 +10,7 @@ from dynsnap._types import Floats
 from dynsnap.predictions import AlignmentReport
 
 GroupKind: TypeAlias = Literal["class", "slice", "frequency"]
+GroupKey: TypeAlias = tuple[GroupKind, str, str]  # kind, column, name
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +65,14 @@ class GroupResult:
     corrected: float | None = None
     classes: tuple[str, ...] = ()
     transitions: "TransitionCounts | None" = None
+
+    @property
+    def key(self) -> GroupKey:
+        """What tells the group from all others of its pair.
+
+        The kind is part of it: a slice may well come from a column that is called "truth".
+        """
+        return self.kind, self.column, self.name
 
 
 @dataclass(frozen=True, slots=True)

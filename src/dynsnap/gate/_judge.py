@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from dynsnap.comparison import Comparison, Estimate, Estimates, GroupResult
+from dynsnap.comparison import Comparison, Estimate, Estimates, GroupKey, GroupResult
 from dynsnap.errors import ComparisonError, PlanError, did_you_mean
 from dynsnap.gate._rule import EVERY, Rule, top_k
 from dynsnap.metrics import metric
@@ -116,21 +116,30 @@ def judge(
     )
 
 
-def apart(comparison: Comparison, rules: Sequence[Rule]) -> set[tuple[str, str]]:
+def apart(comparison: Comparison, rules: Sequence[Rule]) -> set[GroupKey]:
     """The classes and slices that rules ask more of than the comparison has measured there.
 
-    They are (column, name) as `dynsnap.comparison.measure_apart` takes them.
+    They are keys of groups, as `dynsnap.comparison.measure_apart` takes them.
     """
     whole = {**comparison.generations[-1].metrics, **comparison.pairs[0].metrics}
-    found = set()
-    for rule in rules:
-        column, wanted = rule.slice or ("truth", rule.class_name)
-        for group in comparison.pairs[0].groups:
-            asked = group.column == column and wanted in (EVERY, group.name)
-            lacking = rule.metric in whole and rule.metric not in group.metrics
-            if rule.partial and asked and lacking and group.kind != "frequency":
-                found.add((group.column, group.name))
-    return found
+    return {
+        group.key
+        for rule in rules
+        for group in comparison.pairs[0].groups
+        if _is_about(rule, group)
+        and rule.metric in whole
+        and rule.metric not in group.metrics
+    }
+
+
+def _is_about(rule: Rule, group: GroupResult) -> bool:
+    """Whether a rule judges this group. A slice's column may have any name, "truth" among them."""
+    if group.kind == "class":
+        return rule.class_name in (EVERY, group.name)
+    if group.kind == "slice" and rule.slice is not None:
+        column, wanted = rule.slice
+        return group.column == column and wanted in (EVERY, group.name)
+    return False
 
 
 def _level(levels: Sequence[Comparison], rule: Rule) -> Comparison:
