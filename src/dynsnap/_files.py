@@ -10,7 +10,9 @@ from pathlib import Path
 import numpy as np
 
 from dynsnap._types import AnyArray
-from dynsnap.errors import FileError, one_line
+from dynsnap.errors import FileError, InputError, one_line
+
+POSITIONS = "positions"  # an array of NPZ files, see `said_positions`
 
 # How files start that are often taken for an NPZ archive.
 _STARTS = {
@@ -103,3 +105,19 @@ def read_arrays(path: Path) -> dict[str, AnyArray]:
         if not isinstance(array, np.ndarray):  # numpy hands out the bytes of anything else
             raise FileError(f"{path} holds {one_line(name)!r}, which is not an array.")
     return arrays
+
+
+def said_positions(arrays: dict[str, AnyArray]) -> bool | None:
+    """Whether an archive says that whole numbers are positions in `classes` (or names).
+
+    It says so with the array `positions`, a single truth value, which is taken out. An array of
+    that name with a value for each row is something else, and stays.
+    """
+    found = arrays.get(POSITIONS)
+    if found is None or found.ndim:
+        return None
+    if found.dtype != bool:
+        raise InputError(
+            f"The array `{POSITIONS}` must be true or false, but is of the type {found.dtype}."
+        )
+    return bool(arrays.pop(POSITIONS))

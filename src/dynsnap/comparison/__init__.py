@@ -18,6 +18,7 @@ from dynsnap.comparison._results import (
     PairResult,
     RestlessInput,
     TransitionCounts,
+    UnknownLabels,
 )
 from dynsnap.comparison._worst import worst_first
 
@@ -37,6 +38,7 @@ __all__ = [
     "RestlessInput",
     "Spread",
     "TransitionCounts",
+    "UnknownLabels",
     "compare",
     "compare_at_levels",
     "compare_blocks",

@@ -96,6 +96,25 @@ class TransitionCounts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UnknownLabels:
+    """Labels of one generation that are no true class of any input compared.
+
+    Attributes:
+        name: The generation; the twin is called "noise floor".
+        share: The share of the inputs that have such a label, by weight where there are weights.
+        labels: The labels, most frequent first.
+        alike: Those that differ from a true class only in how it is written (case, spaces,
+            underscores, "1" and "1.0"), each with that class. Without truth: from a label of the
+            first generation.
+    """
+
+    name: str
+    share: float
+    labels: tuple[str, ...]
+    alike: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FlippedInput:
     """An input that a retrain lost; without truth, one whose label changed.
 
@@ -166,6 +185,7 @@ class Comparison:
         confidence: The level of every interval.
         families: For each slice that is made of whole classes, such as superclasses, the value of
             every class that occurs.
+        unknown_labels: For each generation that has any, the labels that are no true class.
         restless: The inputs whose label changed most often, at least twice; at most a few hundred.
         ambiguity_so_far: For every generation, the share of inputs that it or one between it and
             the first labelled unlike the first.
@@ -186,6 +206,7 @@ class Comparison:
     has_scores: bool = True
     slices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     families: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    unknown_labels: tuple[UnknownLabels, ...] = ()
     restless: tuple[RestlessInput, ...] = ()
     ambiguity_so_far: tuple[float, ...] = ()
 

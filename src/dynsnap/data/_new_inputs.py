@@ -10,7 +10,7 @@ import numpy as np
 from dynsnap._files import read_arrays
 from dynsnap._types import AnyArray
 from dynsnap.data import _images, _jsonl, _tables
-from dynsnap.data._arrays import _inputs
+from dynsnap.data._arrays import _inputs, check_meaning, positions_said
 from dynsnap.data._dataset import opened
 from dynsnap.errors import DataError
 
@@ -118,13 +118,17 @@ def _feature_columns(columns: Sequence[str], taken: Collection[str | None]) -> l
     return [c for c in columns if c not in taken and not c.startswith("__index_level_")]
 
 
-def _of_arrays(arrays: Mapping[str, AnyArray], path: Path) -> NewInputs:
+def _of_arrays(arrays: dict[str, AnyArray], path: Path) -> NewInputs:
     if "inputs" not in arrays:
         raise DataError(f"{path} must hold the array `inputs`, but has {sorted(arrays)}.")
     rows = _inputs(arrays["inputs"], str(path))
+    positions = positions_said(arrays, path)
     labels = arrays.get("labels")
-    if labels is not None and "classes" in arrays and labels.dtype.kind in "iu":
+    numbered = labels is not None and "classes" in arrays and labels.dtype.kind in "iu"
+    if labels is not None and numbered and positions is not False:
         classes = arrays["classes"]
+        if positions is None:
+            check_meaning(classes.astype(str).tolist(), path)
         outside = labels[(labels < 0) | (labels >= len(classes))]
         if len(outside):
             raise DataError(

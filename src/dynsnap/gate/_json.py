@@ -60,6 +60,7 @@ def _rule(rule: Rule) -> dict[str, Any]:
         "class": rule.class_name,
         "slice": slice_,
         "min_count": rule.min_count,
+        "allow_odd": rule.allow_odd,
     }
 
 

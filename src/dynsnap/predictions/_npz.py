@@ -21,10 +21,12 @@ CLASSES = "classes"  # the array that holds the class names
 def read_table(path: Path, columns: ColumnNames) -> pa.Table:
     """The arrays of an archive as a table.
 
-    Whole numbers in `label` and `truth` are positions in `classes` where the archive has that
-    array, and otherwise class names: 3 is the class "3", as in every other format.
+    Whole numbers in `label` and `truth` are positions in `classes` where the array `positions` is
+    true, and class names where it is false. Without it they are positions if they cannot be names.
+    An archive without `classes` has names, as every other format: 3 is the class "3".
     """
     arrays = _files.read_arrays(path)
+    positions = _files.said_positions(arrays)
     names = arrays.pop(CLASSES, None)
     classes = None if names is None else _class_names(names)
     if columns.id not in arrays:
@@ -43,8 +45,13 @@ def read_table(path: Path, columns: ColumnNames) -> pa.Table:
                     f"but has the shape {array.shape}."
                 )
             table[name] = pa.nulls(rows)  # not a column, and named among those left out
-        elif classes and name in (columns.label, columns.truth) and array.dtype.kind in "iu":
-            places = as_positions(array, what=name, rows=rows, classes=classes)
+        elif (
+            classes
+            and name in (columns.label, columns.truth)
+            and array.dtype.kind in "iu"
+            and positions is not False
+        ):
+            places = as_positions(array, what=name, rows=rows, classes=classes, positions=positions)
             table[name] = pa.DictionaryArray.from_arrays(pa.array(places), pa.array(classes))
         else:
             table[name] = _column(array, name=name, needed=special)

@@ -11,7 +11,6 @@ from dynsnap.errors import InputError
 from dynsnap.predictions._ids import COMPILED_FROM
 from dynsnap.predictions._text import shown
 
-
 # Weights are added up, squared and multiplied with scores; within these limits nothing overflows
 # and nothing becomes a denormal, however many rows there are.
 LEAST_WEIGHT, MOST_WEIGHT = 1e-50, 1e50

@@ -110,6 +110,7 @@ class Answers:
                     scores=scores,
                     truth=np.asarray(pool.labels),
                     slices=pool.slices,
+                    positions=True,
                 )
                 yield name, how, made
 

@@ -48,7 +48,7 @@ def gate_page(
         >>> old = dynsnap.Predictions(ids=[1, 2], classes=["a", "b"], labels=[0, 1], truth=[0, 1])
         >>> new = dynsnap.Predictions(ids=[1, 2], classes=["a", "b"], labels=[0, 0])
         >>> found = dynsnap.compare(old, new)
-        >>> verdict = judge(found, [Rule(metric="lost", at_most=0.1)])
+        >>> verdict = judge(found, [Rule(metric="lost", at_most=0.1)], min_count=2)
         >>> "FAIL" in gate_page(verdict, found).html
         True
     """

@@ -50,6 +50,7 @@ class Teacher:
             scores=self.scores(pool.inputs),
             truth=np.asarray(pool.labels),
             slices=pool.slices,
+            positions=True,
         )
 
     @property
