@@ -269,7 +269,7 @@ def test_markup_in_names_is_plain_data_everywhere(tmp_path, rules):
     assert dynsnap(*run).stdout.count(name) >= 3
     assert "<b>" not in dynsnap(*run, "--markdown", "-").stdout.replace("\\<b", "")
     suite = ElementTree.fromstring(dynsnap(*run, "--junit", "-").stdout.encode())[0]
-    assert name in suite[0].get("name")
+    assert name in suite.find("testcase").get("name")
     assert json.loads(dynsnap(*run, "--json", "-").stdout)["outcomes"][0]["rule"]["class"] == name
 
 

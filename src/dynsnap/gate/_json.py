@@ -25,6 +25,10 @@ def to_json(verdict: Verdict) -> dict[str, Any]:
         "old": verdict.old,
         "new": verdict.new,
         "inputs": verdict.inputs,
+        "verification": [
+            {"name": name, "verified": each.verified, "detail": each.detail}
+            for name, each in verdict.verification.items()
+        ],
         "outcomes": [_outcome(outcome) for outcome in verdict.outcomes],
         "notes": list(verdict.notes),
     }

@@ -1,14 +1,15 @@
 """May this retrain ship? A comparison held against rules."""
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from dynsnap.comparison import Comparison, Estimate, Estimates, GroupKey, GroupResult
 from dynsnap.errors import ComparisonError, PlanError, did_you_mean
 from dynsnap.gate._rule import EVERY, MIN_COUNT, ROUNDING, Rule, top_k
 from dynsnap.metrics import metric
+from dynsnap.predictions import Verification
 from dynsnap.predictions._text import listed, shown
 
 UNKNOWN_LABELS = 0.1  # a model may know classes that these inputs lack, but seldom names them
@@ -41,13 +42,19 @@ class RuleOutcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """The outcomes of all rules, in the order of the rules."""
+    """The outcomes of all rules, in the order of the rules.
+
+    Attributes:
+        verification: For each generation, the twin among them, whether what was judged is what was
+            written: files of dynsnap carry a digest.
+    """
 
     old: str
     new: str
     inputs: int
     outcomes: tuple[RuleOutcome, ...]
     notes: tuple[str, ...] = ()
+    verification: Mapping[str, Verification] = field(default_factory=dict)
 
     @property
     def passed(self) -> bool:
@@ -131,6 +138,7 @@ def judge(
         inputs=first.inputs,
         outcomes=tuple(outcomes),
         notes=first.notes,
+        verification=first.alignment.verified,
     )
 
 

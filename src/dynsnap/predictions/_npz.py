@@ -58,9 +58,10 @@ def read_table(path: Path, columns: ColumnNames) -> pa.Table:
     return pa.table(table, metadata=None if classes is None else metadata_of(classes))
 
 
-def write_arrays(path: Path, arrays: Mapping[str, AnyArray]) -> None:
+def write_arrays(path: Path, arrays: Mapping[str, AnyArray], *, comment: bytes = b"") -> None:
     """Write an archive. (`np.savez` would take some names for its own options.)"""
     with zipfile.ZipFile(path, "w") as archive:
+        archive.comment = comment
         for name, array in arrays.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
                 np.lib.format.write_array(member, array, allow_pickle=False)

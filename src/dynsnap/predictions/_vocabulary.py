@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dynsnap.errors import InputError
+from dynsnap.predictions._digest import Verification
 from dynsnap.predictions._labels import encoded, refuse_missing, refuse_unknown, slice_values
 from dynsnap.predictions._plausible import doubts
 from dynsnap.predictions._schema import Layout
@@ -33,6 +34,9 @@ class Batches(Protocol):
 
     @property
     def schema(self) -> pa.Schema: ...
+
+    @property
+    def verification(self) -> Verification: ...
 
     def batches(self, columns: Sequence[str], /) -> Iterator[pa.RecordBatch]: ...
 

@@ -6,7 +6,7 @@ from dynsnap.comparison import Comparison
 from dynsnap.gate import RuleOutcome, Verdict
 from dynsnap.report._blocks import count, interval, number
 from dynsnap.report._element import Child, Markup, clipped, element
-from dynsnap.report._gate import sentence, worst_first
+from dynsnap.report._gate import sentence, verification, worst_first
 from dynsnap.report.figures import rules
 from dynsnap.report.figures._rules import asked
 from dynsnap.report.html._comparison import sections, setting, signature, warning
@@ -55,7 +55,7 @@ def gate_page(
     return bounded(
         lambda rows: page(
             title=f"{clipped(verdict.old, 60)} → {clipped(verdict.new, 60)}",
-            about=setting(comparison),
+            about=f"{setting(comparison)} {_verified(verdict)}".rstrip(),
             banner=[_banner(verdict), warning(comparison)],
             sections=(
                 _verdict(verdict, comparison, rows),
@@ -64,6 +64,10 @@ def gate_page(
             footer=signature(comparison),
         )
     )
+
+
+def _verified(verdict: Verdict) -> str:
+    return clipped(verification(verdict), 600) if verdict.verification else ""
 
 
 def _banner(verdict: Verdict) -> Markup:
