@@ -62,6 +62,8 @@ class _Assembly:
         measured = {each.name: each.metrics for each in generations}
         measured |= {f"{pair.old} → {pair.new}": pair.metrics for pair in pairs}
         measured["all generations"] = agreement
+        if floor is not None:
+            measured[f"{counted.names[0]} and its twin"] = floor
         return Comparison(
             inputs=layout.rows,
             classes=counted.classes,
@@ -78,6 +80,7 @@ class _Assembly:
             has_scores=all(layout.scored),
             slices=counted.slices,
             families=counted.families,
+            unknown_labels=counted.unknown_labels,
             restless=counted.gallery.restless,
             ambiguity_so_far=counted.gallery.ambiguity,
         )

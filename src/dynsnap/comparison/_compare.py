@@ -2,12 +2,13 @@
 
 import contextlib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from dynsnap.comparison._assemble import assemble
 from dynsnap.comparison._bootstrap import Bootstrap
 from dynsnap.comparison._count import AlignedBlocks, Counted, InMemory, Spread, count
-from dynsnap.comparison._label_sets import refuse_strange_labels
+from dynsnap.comparison._label_sets import refuse_strange_labels, unknown_labels
 from dynsnap.comparison._results import Comparison
 from dynsnap.errors import InputError, PlanError
 from dynsnap.predictions import Predictions, align, names_of_files, read, stream
@@ -191,7 +192,7 @@ def _count(
 ) -> Counted:
     counted = count(blocks, twin=twin, top_k=top_k, spread=spread, families=families)
     refuse_strange_labels(counted, blocks)
-    return counted
+    return replace(counted, unknown_labels=unknown_labels(counted, blocks))
 
 
 def _titles(

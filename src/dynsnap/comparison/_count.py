@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from dynsnap.comparison._count_part import PartCounted, PartCounter
 from dynsnap.comparison._examples import Gallery
+from dynsnap.comparison._results import UnknownLabels
 from dynsnap.errors import ComparisonError, PlanError
 from dynsnap.metrics._tally import Tally
 from dynsnap.predictions import Aligned, AlignedStream, AlignmentReport, Predictions
@@ -70,6 +71,7 @@ class Counted:
         notes: What the predictions say about themselves.
         gallery: Some of the inputs themselves.
         families: For each slice that is made of whole classes, the value of each class.
+        unknown_labels: For each generation that has any, the labels that are no true class.
     """
 
     tally: Tally
@@ -83,6 +85,7 @@ class Counted:
     notes: tuple[str, ...]
     gallery: Gallery
     families: dict[str, dict[str, str]]
+    unknown_labels: tuple[UnknownLabels, ...] = ()
 
 
 class Spread(Protocol):

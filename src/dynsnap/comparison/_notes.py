@@ -50,15 +50,27 @@ def _sentences(counted: Counted, measured: Mapping[str, Mapping[str, Estimate]])
             "Inputs are weighted. Numbers of inputs and McNemar's test count each input once; "
             "everything else goes by weight."
         )
+    for each in counted.unknown_labels:
+        if each.share > 0:
+            yield (
+                f"{each.share:.2%} of the labels of {each.name} are no true class of these inputs: "
+                f"{_some(each.labels)}."
+            )
     if layout.exact and layout.rows < 30:
         yield f"There are few inputs ({layout.rows}): intervals are rough."
-    same = [
-        what
-        for what, metrics in measured.items()
-        if "prediction_difference" in metrics and metrics["prediction_difference"].value == 0
-    ]
-    if same:
-        yield f"Every score is the same in {_some(same)}: is that one model, compared with itself?"
+    for thing, name in (("score", "prediction_difference"), ("label", "churn")):
+        same = [
+            what
+            for what, metrics in measured.items()
+            if name in metrics
+            and metrics[name].value == 0
+            and (thing == "score" or "prediction_difference" not in metrics)
+        ]
+        if same:
+            yield (
+                f"Every {thing} is the same in {_some(same)}: is that one model, compared with "
+                "itself?"
+            )
     undefined: dict[str, list[str]] = {}
     for what, metrics in measured.items():
         for name, estimate in metrics.items():

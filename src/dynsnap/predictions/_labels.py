@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dynsnap import _check
 from dynsnap._types import AnyArray, Flags, Labels
 from dynsnap.errors import InputError, did_you_mean
 from dynsnap.predictions._kinds import combined, unpacked
@@ -120,8 +121,24 @@ def refuse_missing(missing: int, *, rows: int, what: str) -> None:
         raise InputError(f"`{what}` is missing for {missing:,} of {rows:,} rows. {way_out}")
 
 
-def as_positions(values: Any, *, what: str, rows: int, classes: tuple[str, ...]) -> Labels | None:
-    """Labels or truth, given as names or as positions, as positions; None if all are missing."""
+def as_positions(
+    values: Any,
+    *,
+    what: str,
+    rows: int,
+    classes: tuple[str, ...],
+    positions: bool | None = None,
+) -> Labels | None:
+    """Labels or truth, given as names or as positions, as positions; None if all are missing.
+
+    Args:
+        values: Text, or whole numbers.
+        what: What they are called in messages.
+        rows: How many there must be.
+        classes: The class names.
+        positions: Whether whole numbers are positions in `classes` or names; None refuses them
+            where they could be either.
+    """
     column = _as_column(values, what=what)
     if isinstance(column, np.ndarray):
         check_length(what, column, rows=rows)
@@ -130,12 +147,16 @@ def as_positions(values: Any, *, what: str, rows: int, classes: tuple[str, ...])
                 f"`{what}` must be class names (text) or positions in `classes` (whole numbers), "
                 f"but is of the type {column.dtype}."
             )
+        if positions is None:
+            _check.unambiguous(classes, what=what)
+        if positions is False:
+            return positions_in(*encoded(pa.array(column)), positions_of(classes), what=what)
         outside = (column < 0) | (column >= len(classes))
         if outside.any():
             raise InputError(
                 f"`{what}` must be positions from 0 to {len(classes) - 1}, one for each of the "
                 f"{len(classes)} classes, but {int(outside.sum()):,} are outside, such as "
-                f"{column[np.argmax(outside)]}. If they are class names, give them as text."
+                f"{column[np.argmax(outside)]}. If they are class names, say so: positions=False."
             )
         return column.astype(np.int32, copy=False)
     if len(column) != rows:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from dynsnap.errors import FileError
+from dynsnap.predictions._digest import Verification, together
 from dynsnap.predictions._kinds import bare, is_list, is_text
 from dynsnap.predictions._locate import Many, StoredFile
 from dynsnap.predictions._reading import reading
@@ -37,6 +38,11 @@ class Chained:
     def schema(self) -> pa.Schema:
         """The columns of the first file; the others have the same."""
         return self.files[0].source.schema
+
+    @property
+    def verification(self) -> Verification:
+        """Whether all files are as they were written."""
+        return together([file.source.verification for file in self.files])
 
     def batches(self, columns: Sequence[str], /) -> Iterator[pa.RecordBatch]:
         """The rows of all files."""

@@ -81,4 +81,5 @@ def _labels_of(said: Predictions) -> Predictions:
             for name, column in said.slices.items()
         },
         weights=said.weights,
+        positions=True,
     )
