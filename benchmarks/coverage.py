@@ -171,9 +171,15 @@ class Held:
 
 
 def simulate(
-    rows: Rows, size: int, replications: int, bootstrap: BayesianBootstrap, *, weighted: bool
+    rows: Rows,
+    size: int,
+    replications: int,
+    bootstrap: BayesianBootstrap,
+    *,
+    weighted: bool,
+    blocks: int = BLOCKS,
 ) -> dict[str, Held]:
-    """Coverage of every metric in samples of one size."""
+    """Coverage of every metric in samples of one size, whose sums are kept in so many blocks."""
     rng = np.random.default_rng(size)
     found: dict[str, Held] = {}
     width = max(sum(each.shape[1] for each in parts) for _, _, parts in statistics(rows))
@@ -189,7 +195,7 @@ def simulate(
         for kind, statistic, parts in statistics(rows):
             sampled = bootstrap.sampled(
                 statistic,
-                *(part[chosen] * each[..., None] for part in parts),
+                *(in_blocks(part[chosen] * each[..., None], blocks) for part in parts),
                 heaviest=each.max(axis=1),
                 inputs=np.full(len(chosen), size),
                 order=None,
@@ -197,6 +203,16 @@ def simulate(
             for name, (low, high) in _intervals(bootstrap, sampled, kind, size, weighted).items():
                 found.setdefault(name, Held()).add(low, high, truth[name])
     return found
+
+
+def in_blocks(numbers: Floats, blocks: int) -> Floats:
+    """Numbers of every input, (samples, inputs, columns), as sums by block."""
+    samples, size, columns = numbers.shape
+    if size <= blocks:
+        return numbers
+    room = np.zeros((samples, -(-size // blocks) * blocks, columns))
+    room[:, :size] = numbers
+    return room.reshape(samples, -1, blocks, columns).sum(axis=1)
 
 
 def _intervals(
@@ -231,6 +247,7 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
     parser.add_argument("--weights", nargs="+", default=list(WEIGHTS), choices=list(WEIGHTS))
     parser.add_argument("--flips", nargs="+", default=list(FLIPS), choices=list(FLIPS))
+    parser.add_argument("--blocks", type=int, default=BLOCKS, help="that the sums are kept in")
     parser.add_argument("--all", action="store_true", help="print every cell")
     options = parser.parse_args()
     started = time.perf_counter()
@@ -241,7 +258,12 @@ def main() -> None:
             rows = population(FLIPS[flips], *WEIGHTS[weights])
             for size in options.sizes:
                 cells[flips, weights, size] = simulate(
-                    rows, size, options.replications, bootstrap, weighted=weights != "none"
+                    rows,
+                    size,
+                    options.replications,
+                    bootstrap,
+                    weighted=weights != "none",
+                    blocks=options.blocks,
                 )
                 print(f"{weights}, {flips}, {size}", file=sys.stderr, flush=True)
     print(

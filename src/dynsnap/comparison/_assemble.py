@@ -11,7 +11,7 @@ from dynsnap.comparison._count import Counted
 from dynsnap.comparison._families import lost_between
 from dynsnap.comparison._groups import group_results
 from dynsnap.comparison._notes import notes
-from dynsnap.comparison._readings import estimates, mcnemar, transitions, wholes_of
+from dynsnap.comparison._readings import estimates, exact_of, mcnemar, transitions, wholes_of
 from dynsnap.comparison._results import (
     Comparison,
     Estimate,
@@ -99,7 +99,12 @@ class _Assembly:
         tally, layout = self.counted.tally, self.counted.tally.layout
         old, new = (tally.generations[g].labels for g in layout.pairs[place])
         columns = layout.pair_columns(layout.pairs[place])
-        found = self._sampled(PairStatistic(columns, layout.truth), tally.pair_sums(place))
+        exact = exact_of(columns, weighted=layout.weighted)
+        if len(self.counted.names) > 2:  # averages over pairs are means of shares, which are none
+            exact = frozenset()
+        statistic = PairStatistic(columns, layout.truth, exact=exact)
+        sums = tally.pair_sums(place)[:, : len(layout.cases) + len(columns)]
+        found = self._sampled(statistic, sums)
         # Label frequencies are kept in fewer blocks when there are very many classes.
         kappa = self._sampled(CohenStatistic(layout.truth), self._folded_cases(place), old, new)
         return Sampled(

@@ -7,7 +7,7 @@ import numpy as np
 
 from dynsnap._types import AnyArray, Floats
 from dynsnap.comparison._count import Counted
-from dynsnap.comparison._readings import estimates, mcnemar, transitions, wholes_of
+from dynsnap.comparison._readings import estimates, exact_of, mcnemar, transitions, wholes_of
 from dynsnap.comparison._results import GroupKind, GroupResult
 from dynsnap.comparison.intervals import BayesianBootstrap, PairStatistic
 from dynsnap.metrics import majority_classes
@@ -95,8 +95,9 @@ def _results(
 ) -> Iterator[GroupResult]:
     tally, layout = counted.tally, counted.tally.layout
     columns = layout.pair_columns(layout.pairs[place])
-    statistic = PairStatistic(columns, layout.truth, new_accuracy=True)
-    sums, cases = parts.sums, parts.cases
+    exact = exact_of(columns, weighted=layout.weighted)
+    statistic = PairStatistic(columns, layout.truth, new_accuracy=True, exact=exact)
+    sums, cases = parts.sums[..., : len(layout.cases) + len(columns)], parts.cases
     present = np.flatnonzero(cases.sum(axis=1))
     step = bootstrap.groups_at_once(sums.shape[-1])
     for first in range(0, len(present), step):

@@ -45,7 +45,7 @@ def _sentences(counted: Counted, measured: Mapping[str, Mapping[str, Estimate]])
             "everything else goes by weight."
         )
     if layout.exact and layout.rows < 30:
-        yield f"There are few inputs ({layout.rows}): intervals are rough."
+        yield f"There are few inputs ({layout.rows}): intervals are wide."
     same = [
         what
         for what, metrics in measured.items()

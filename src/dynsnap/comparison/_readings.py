@@ -1,7 +1,7 @@
 """What sums say of some inputs, be they all of them or a group: metrics, cases, McNemar's test."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 
 import numpy as np
@@ -13,18 +13,29 @@ from dynsnap.metrics import catalogue, mcnemar_of_counts
 from dynsnap.metrics._ratios import ratio
 from dynsnap.metrics._tally_layout import CASES
 
-_OF_ALL = (
-    "accuracy",
-    "consistency",
-    "correct_consistency",
-    "kept",
-    "gained",
-    "lost",
-    "never",
-    "churn",
-    "neutral_churn",
-    "ambiguity",
+_OF_ALL = frozenset(
+    (
+        "accuracy",
+        "consistency",
+        "correct_consistency",
+        "kept",
+        "gained",
+        "lost",
+        "never",
+        "churn",
+        "neutral_churn",
+        "ambiguity",
+    )
 )
+_OF_SOME = frozenset(
+    (
+        "backward_trust_compatibility",
+        "backward_error_compatibility",
+        "win_loss_ratio",
+    )
+)
+
+_UNDEFINED = "its value is undefined: 0/0"
 
 
 def estimates(
@@ -50,12 +61,19 @@ def estimates(
         each = zip(found, values.tolist(), low.tolist(), high.tolist(), strict=True)
         for metrics, value, *ends in each:
             if math.isnan(value):
-                metrics[name] = Estimate(value, reason="it is undefined there (0/0)")
+                metrics[name] = Estimate(value, reason=_UNDEFINED)
             elif any(map(math.isnan, ends)):
                 metrics[name] = Estimate(value, reason=bootstrap.shortage)
             else:
                 metrics[name] = Estimate(value, *ends)
     return [_ordered(each) for each in found]
+
+
+def exact_of(columns: Iterable[str], *, weighted: bool) -> frozenset[str]:
+    """The metrics of a pair whose interval is exact: shares of inputs that all count the same."""
+    if weighted:
+        return frozenset()
+    return _OF_ALL | _OF_SOME | {name for name in columns if name.startswith("top_")}
 
 
 def wholes_of(values: Metrics, cases: AnyArray, *, weighted: bool) -> dict[str, AnyArray]:

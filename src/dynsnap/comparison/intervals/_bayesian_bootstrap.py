@@ -4,10 +4,13 @@ In every draw each input (or block of inputs) gets a weight from the exponential
 Bayesian bootstrap, Rubin, Annals of Statistics 9 (1981). Alone it has no width where all inputs are
 alike, as a bootstrap that draws with replacement has none. So one more input is weighed with the
 others, one that might have come next: as bad as an input can be for the low end, as good as it can
-be for the high end, and as heavy as the heaviest. The mean of any values in a known range then has
-Gaffke's bounds, Mathematical Methods of Statistics 14 (2005); see Learned-Miller and Thomas, "A new
-confidence interval for the mean of a bounded random variable" (2019). They hold their level however
-few inputs there are and however rare those that matter; for a share they are Clopper and Pearson's.
+be for the high end, and as heavy as the heaviest.
+
+The mean of any values in a known range then has Gaffke's bounds, Mathematical Methods of Statistics
+14 (2005); see Learned-Miller and Thomas, "A new confidence interval for the mean of a bounded
+random variable" (2019). For two values they are Clopper and Pearson's and proved; for others it is
+a conjecture, to which simulations have found no exception, that they hold their level however few
+inputs there are. `benchmarks/coverage.py` measures it for every metric, with weights and without.
 """
 
 import math
@@ -100,7 +103,7 @@ class BayesianBootstrap:
             return ""
         return (
             f"{self.resamples:,} resamples are too few for a confidence of {self.confidence:g}, "
-            f"which takes {math.ceil(2 / (1 - self.confidence) - 1e-6) - 1:,}"
+            f"which takes at least {math.ceil(2 / (1 - self.confidence) - 1e-6) - 1:,}"
         )
 
     def sampled(
@@ -130,9 +133,9 @@ class BayesianBootstrap:
         if order is not None and len(order) == blocks:
             sums = tuple(each[:, order] for each in sums)
         ends = statistic.ends(_resampled(draws, sums), extra[:, None] * heaviest, observed)
-        # Where blocks hold several inputs each, the spread is known as well as there are blocks.
-        wider = np.where(inputs > blocks, self._student(blocks), 1.0)
-        if (wider > 1).any():
+        few = inputs > blocks
+        if few.any():  # blocks of several inputs: the spread is known as well as there are blocks
+            wider = np.where(few, self._student(blocks), 1.0)
             ends = Ends(*(_widened(side, values, wider) for side in ends))
         return Sampled(values, ends)
 
@@ -163,8 +166,8 @@ class BayesianBootstrap:
         from the exponential distribution understate the variance by (K − 1)/(K + 1).
         """
         z, free = NormalDist().inv_cdf((1 + self.confidence) / 2), blocks - 1
-        t = z + (z**3 + z) / (4 * free) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * free**2)
-        return t / z * math.sqrt((blocks + 1) / free)
+        t = 1 + (z**2 + 1) / (4 * free) + (5 * z**4 + 16 * z**2 + 3) / (96 * free**2)
+        return t * math.sqrt((blocks + 1) / free)
 
 
 def _widened(samples: Metrics, values: Metrics, factor: Floats) -> dict[str, Floats]:
@@ -180,10 +183,11 @@ def _widened(samples: Metrics, values: Metrics, factor: Floats) -> dict[str, Flo
 def _resampled(draws: Floats, sums: Sequence[Floats]) -> list[Floats]:
     """Sums (groups, blocks, columns) of every draw, as (resamples, groups, columns)."""
     groups, blocks = sums[0].shape[:2]
-    flat = [each.transpose(1, 0, 2).reshape(blocks, -1) for each in sums]
+    # Column by column, so that what is computed with one column runs through memory in one go.
+    flat = [each.transpose(1, 2, 0).reshape(blocks, -1) for each in sums]
     ends = np.cumsum([each.shape[1] for each in flat])[:-1]
     drawn = np.split(_product(draws, np.concatenate(flat, axis=1)), ends, axis=1)
-    return [each.reshape(len(draws), groups, -1) for each in drawn]
+    return [each.reshape(len(draws), -1, groups).transpose(0, 2, 1) for each in drawn]
 
 
 def _product(draws: Floats, sums: Floats) -> Floats:

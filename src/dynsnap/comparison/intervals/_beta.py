@@ -12,7 +12,7 @@ from dynsnap._types import Flags, Floats
 _MANY = 500.0
 _STEPS = 200  # enough to halve a bracket down to the last bit; Newton takes four
 _TERMS = 500  # of the continued fraction; 40 are usual
-_DIGITS = 1e-9  # of the value; the logarithms of the gamma function bear no more
+_DIGITS = 1e-5  # of the value, by which the last step moves: it is right to their square
 
 
 def beta_quantile(level: float, a: npt.ArrayLike, b: npt.ArrayLike) -> Floats:
@@ -60,8 +60,7 @@ def _solved(level: float, a: Floats, b: Floats, start: Floats) -> Floats:
             step = here - (below - level) / np.exp(log_density)
         inside = (step > low[left]) & (step < high[left])
         x[left] = np.where(inside, step, (low[left] + high[left]) / 2)
-        moved = np.abs(x[left] - here) > _DIGITS * here
-        left[left] = moved
+        left[left] = np.abs(x[left] - here) > _DIGITS * here
         if not left.any():
             break
     return x
@@ -84,7 +83,7 @@ def _below(x: Floats, a: Floats, b: Floats, log_density: Floats) -> Floats:
         odd = -(p + m) * (p + q + m) * y / ((p + 2 * m) * (p + 2 * m + 1))
         d, c = 1 / (1 + odd * d), 1 + odd / c
         fraction *= d * c
-        if np.all(np.abs(d * c - 1) < 1e-12):
+        if np.all(np.abs(d * c - 1) < 1e-8):
             break
     # The density times x (1 − x) is the factor in front of the fraction.
     tail = np.exp(log_density + np.log(x) + np.log1p(-x)) * fraction / p

@@ -15,9 +15,11 @@ from dynsnap.comparison.intervals._bayesian_bootstrap import Ends, Metrics
 from dynsnap.comparison.intervals._ranges import range_of
 from dynsnap.metrics._ratios import kappa, ratio
 from dynsnap.metrics._tally_formulas import (
+    NEW_ACCURACY,
     agreement_metrics,
     cohen_kappa,
     generation_metrics,
+    label_metrics,
     pair_metrics,
 )
 from dynsnap.metrics._tally_layout import CASES, CASES_WITHOUT_TRUTH
@@ -33,30 +35,39 @@ class PairStatistic:
         columns: The metrics that are the mean of one number per input.
         truth: Whether the true classes are known.
         new_accuracy: Whether the accuracy of the newer generation is wanted, too.
+        exact: The metrics whose interval is known without draws.
     """
 
     columns: tuple[str, ...]
     truth: bool
     new_accuracy: bool = False
+    exact: frozenset[str] = frozenset()
 
     def values(self, sums: Sequence[Floats]) -> Metrics:
         """From (..., cases + columns)."""
-        found = pair_metrics(sums[0], self.columns, truth=self.truth)
-        if self.new_accuracy and self.truth:
-            found["accuracy"] = found["kept"] + found["gained"]
-        return found
+        return pair_metrics(sums[0], self.columns, truth=self.truth, names=self._names)
 
     def ends(self, drawn: Sequence[Floats], extra: Floats, observed: Sequence[Floats]) -> Ends:
         """One more input of each case in turn, and with each column at either end of its range."""
         (sums,) = drawn
         count = len(CASES if self.truth else CASES_WITHOUT_TRUTH)
         cases, columns = sums[..., :count], sums[..., count:]
-        labels = PairStatistic((), self.truth, self.new_accuracy)
-        found = [labels.values([cases + extra[..., None] * case]) for case in np.eye(count)]
-        low = {name: reduce(np.minimum, (each[name] for each in found)) for name in found[0]}
-        high = {name: reduce(np.maximum, (each[name] for each in found)) for name in found[0]}
-        means = _means(self.columns, columns, cases.sum(axis=-1), extra)
+        wanted = self._names - self.exact
+        more = cases.copy()
+        found = []
+        for case in range(count):
+            more[..., case] += extra
+            found.append(pair_metrics(more, (), truth=self.truth, names=wanted))
+            more[..., case] = cases[..., case]
+        low = {name: reduce(np.minimum, (each[name] for each in found)) for name in wanted}
+        high = {name: reduce(np.maximum, (each[name] for each in found)) for name in wanted}
+        means = _means(self.columns, columns, cases.sum(axis=-1), extra, exact=self.exact)
         return Ends({**low, **means.low}, {**high, **means.high})
+
+    @property
+    def _names(self) -> frozenset[str]:
+        more = {NEW_ACCURACY} if self.new_accuracy and self.truth else set()
+        return frozenset(label_metrics(truth=self.truth)) | more
 
 
 @dataclass(frozen=True)
@@ -186,13 +197,22 @@ class AgreementStatistic:
         return [ratio(*_changed(each, self.truth)) for each in sums[: self.pairs]]
 
 
-def _means(names: Sequence[str], sums: Floats, weight: Floats, extra: Floats) -> Ends:
+def _means(
+    names: Sequence[str],
+    sums: Floats,
+    weight: Floats,
+    extra: Floats,
+    *,
+    exact: frozenset[str] = frozenset(),
+) -> Ends:
     """Means of numbers in a known range, from (..., columns), with one more at either end of it."""
     low, high = {}, {}
+    whole = weight + extra
     for place, name in enumerate(names):
-        least, most = range_of(name)
-        low[name] = ratio(sums[..., place] + extra * least, weight + extra)
-        high[name] = ratio(sums[..., place] + extra * most, weight + extra)
+        if name not in exact:
+            least, most = range_of(name)
+            low[name] = ratio(sums[..., place] + extra * least, whole)
+            high[name] = ratio(sums[..., place] + extra * most, whole)
     return Ends(low, high)
 
 
