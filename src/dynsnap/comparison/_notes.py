@@ -57,7 +57,7 @@ def _sentences(counted: Counted, measured: Mapping[str, Mapping[str, Estimate]])
                 f"{_some(each.labels)}."
             )
     if layout.exact and layout.rows < 30:
-        yield f"There are few inputs ({layout.rows}): intervals are rough."
+        yield f"There are few inputs ({layout.rows}): intervals are wide."
     for thing, name in (("score", "prediction_difference"), ("label", "churn")):
         same = [
             what
