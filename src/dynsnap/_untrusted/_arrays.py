@@ -67,9 +67,12 @@ def array_header(start: bytes, size: int) -> ArrayHeader:
     read = np.lib.format.read_array_header_1_0
     if version != (1, 0):
         read = np.lib.format.read_array_header_2_0
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of headers that Python 2 wrote
-        shape, fortran, dtype = read(file)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of headers that Python 2 wrote
+            shape, fortran, dtype = read(file)
+    except Exception as error:  # a header is a Python literal, which can be wrong in many ways
+        raise ValueError(f"its header cannot be read: {error}") from error
     if dtype.hasobject:
         raise PickledError("it holds objects, not numbers or text")
     header = ArrayHeader(tuple(map(int, shape)), dtype, bool(fortran), file.tell())

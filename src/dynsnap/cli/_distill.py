@@ -11,7 +11,7 @@ from dynsnap.cli._outputs import STDOUT, as_json, claim_outputs, delivering, kep
 from dynsnap.cli._progress import Watch
 from dynsnap.ensemble import COMBINATIONS, Combination
 from dynsnap.errors import FileError, PlanError
-from dynsnap.study import SECONDS, DistillPlan
+from dynsnap.study import SECOND_TEACHERS, DistillPlan
 
 
 @click.command()
@@ -54,7 +54,7 @@ from dynsnap.study import SECONDS, DistillPlan
 @click.option(
     "--second-teacher",
     "second",
-    type=click.Choice(SECONDS),
+    type=click.Choice(SECOND_TEACHERS),
     help="Who teaches beside the ensemble: the ensemble of the generation before (previous), or "
     "the network that was made of it (student).",
 )
@@ -92,7 +92,7 @@ def distill(
     combination: Combination,
     weight: float,
     temperature: float,
-    second: study.Second | None,
+    second: study.SecondTeacher | None,
     share: float | None,
     epochs: int | None,
     control: bool,

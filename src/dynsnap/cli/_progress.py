@@ -15,7 +15,7 @@ from dynsnap.cli import _signals
 from dynsnap.cli._headway import Headway
 from dynsnap.cli._streams import tell
 from dynsnap.ensemble import Round, RoundSpec
-from dynsnap.errors import Interrupted, one_line
+from dynsnap.errors import Interrupted, TrainingError, one_line
 
 _EVERY = 10.0  # seconds between two lines in a log
 
@@ -167,6 +167,8 @@ class Watch:
             elif self._late():
                 reason = f"Stopped: the time budget of {self._budget:g} s is spent."
             raise Interrupted(f"{reason} {kept} Go on with: {command}") from error
+        except TrainingError as error:
+            raise TrainingError(f"{error} {kept}") from error
 
     # What a study and its trainer tell, and ask.
 

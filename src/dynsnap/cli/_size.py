@@ -115,9 +115,7 @@ def size(
         )
     truth = truth_of(folder)
     found = study.estimate_sizes(
-        study.stored_members(
-            plan, method, lambda ensemble: stored.all_of(ensemble, seed=plan.seed)
-        ),
+        study.stored_members(plan, method, stored.all_of),
         truth=truth,
         at=sizes,
         extrapolate=extrapolate,
@@ -130,7 +128,11 @@ def size(
         seed=seed,
     )
     notes = list(_notes(stored.damaged, truth_known=truth is not None))
-    name = read_about(folder).get("study") or plan.name
+    try:
+        name = read_about(folder).get("study") or plan.name
+    except FileError as error:
+        name = plan.name
+        notes.append(f"What the run says about itself is left out: {error}")
     title = f"{name}: {method.name}, {combination.replace('_', ' ')}"
     told = report.size_report(found, title=title, notes=notes)
     plain = {"study": name, "method": method.name, **found.to_json(), "notes": notes}

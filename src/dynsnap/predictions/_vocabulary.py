@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dynsnap.errors import InputError
+from dynsnap.predictions._kinds import bare
 from dynsnap.predictions._labels import encoded, refuse_missing, refuse_unknown, slice_values
 from dynsnap.predictions._schema import Layout
 from dynsnap.predictions._text import check_class_names, check_name, listed, natural_order, shown
@@ -118,7 +119,7 @@ def _names_in(source: Batches, column: str | None) -> tuple[set[str], int, int]:
         names.update(found)
         rows += len(codes)
         missing += int((codes < 0).sum())
-    kind = source.schema.field(column).type
+    kind = bare(source.schema.field(column).type)
     if pa.types.is_floating(kind) and not all(name.lstrip("-").isdigit() for name in names):
         raise InputError(
             f"The column {shown(column)} must hold class names, but holds numbers that are not "

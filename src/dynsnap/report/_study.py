@@ -38,8 +38,8 @@ from dynsnap.report._study_words import (
 from dynsnap.study import (
     NEVER_RETRAIN,
     NOISE_FLOOR,
+    MethodSummary,
     Row,
-    Standing,
     StudyPlan,
     SweepRow,
     frontier,
@@ -137,7 +137,7 @@ def _picture(found: Found, methods: Sequence[str], how: str, metric: str) -> Tab
     return without_empty_columns(table)
 
 
-def _frontier(found: Sequence[Standing], how: str) -> Iterator[Block]:
+def _frontier(found: Sequence[MethodSummary], how: str) -> Iterator[Block]:
     """What each method gives and takes, and whether it counts."""
     if not any(one.judged for one in found):
         return
@@ -151,7 +151,7 @@ def _frontier(found: Sequence[Standing], how: str) -> Iterator[Block]:
     for one in found:
         accuracy = {row.metric.removeprefix("accuracy_"): row for row in one.accuracies}
         rest = (one.gained, one.lost, one.consistency, one.correct_consistency, one.late)
-        counts = "–" if not one.judged else "yes" if one.counts else "no"
+        counts = "–" if not one.judged else "yes" if one.qualifies else "no"
         tones: dict[str, Tone] = {"yes": "good", "no": "bad", "–": "quiet"}
         lines.append(
             (
@@ -171,7 +171,7 @@ def _frontier(found: Sequence[Standing], how: str) -> Iterator[Block]:
     )
 
 
-def _known(one: Standing) -> int:
+def _known(one: MethodSummary) -> int:
     return len(one.accuracies)
 
 

@@ -1,4 +1,4 @@
-"""What is worth keeping of a finished study: small enough to be shared or committed."""
+"""The results of a finished study in a folder of their own, small enough to be committed."""
 
 import re
 import shutil
@@ -16,15 +16,15 @@ _NAME = re.compile(rf"(.+)-({'|'.join(sorted(COMBINATIONS, reverse=True))})-g(\d
 
 
 def publish(run: Path, target: Path) -> tuple[Path, ...]:
-    """Copy the results of a run folder to a folder of their own, and say which files it holds.
+    """Copy the results of a run folder to a folder of their own, and return its files.
 
     Tables are copied as they are. Predictions become
     `predictions/<method>-<combination>-g<i>-r<k>.parquet` with ids, truth and labels, and scores in
-    half precision for the average alone. Rounds, checkpoints, ensembles and inputs stay behind.
+    half precision for the average alone. Rounds, checkpoints, ensembles and inputs are not copied.
     Earlier results in the folder are replaced by all files together, or not at all.
 
     Raises:
-        FileError: The run has no table: it was not finished, or is no run folder.
+        FileError: The run has no table: it was not finished, or this is not a run folder.
     """
     check_finished(run)
     if target.resolve().is_relative_to(run.resolve()):
