@@ -1,6 +1,5 @@
 """How the program ends: by a signal, a full disk, a reader that leaves, or an error."""
 
-import os
 import re
 import signal
 import subprocess
@@ -10,10 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dynsnap.cli import _signals
-from dynsnap.cli._progress import Watch
-from dynsnap.engine._workers import without_interrupts
-from tests.cli.helpers import EXAMPLES, NEW, OLD, dynsnap, refused
+from tests.cli.helpers import EXAMPLES, NEW, OLD, dynsnap, refused, table
 from tests.cli.test_group import failing
 from tests.test_aside import disk_of
 
@@ -170,58 +166,26 @@ def test_what_a_library_raises_for_a_bad_file_is_one_line_and_exit_code_3(error)
     assert re.fullmatch(r"dynsnap: .+\n", result.stderr)
 
 
-@pytest.fixture
-def handlers():
-    """Signals are handled afterwards as they were before."""
-    before = {number: signal.getsignal(number) for number in _signals.ENDING}
-    for number in _signals.ENDING:
-        signal.signal(number, signal.SIG_DFL)
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    for number, handler in before.items():
-        signal.signal(number, handler)
-
-
-@pytest.mark.parametrize("sent", NUMBERS)
-def test_training_stops_at_the_next_checkpoint_and_at_once_if_asked_twice(sent, handlers):
-    number = signal.Signals[sent]
-    with Watch(quiet=True) as watch:
-        assert not watch.stopping()
-        os.kill(os.getpid(), number)
-        assert watch.stopping()
-        with pytest.raises(KeyboardInterrupt):
-            os.kill(os.getpid(), number)
-
-
-def test_signals_that_a_program_was_started_to_ignore_stay_ignored(handlers):
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as `nohup` does
-    with _signals.as_interrupts(), Watch(quiet=True) as watch:
-        os.kill(os.getpid(), signal.SIGHUP)
-        assert not watch.stopping()
-        with pytest.raises(_signals.Signalled) as stop:
-            os.kill(os.getpid(), signal.SIGTERM)
-            os.kill(os.getpid(), signal.SIGTERM)
-    assert stop.value.number == signal.SIGTERM
-
-
-def test_workers_leave_the_signals_of_a_terminal_to_their_driver():
-    with without_interrupts():
-        assert signal.pthread_sigmask(signal.SIG_BLOCK, []) >= set(_signals.ENDING)
-
-
 def test_a_full_disk_replaces_no_figure_and_no_other_output(tmp_path):
+    one, other = (
+        table(tmp_path / name, [f"{number},{number % 3},{number % wrong}" for number in range(12)])
+        for name, wrong in (("one.csv", 3), ("other.csv", 2))
+    )
     figures = ["--svg", tmp_path / "figures"]
     texts = ["--json", tmp_path / "found.json", "--html", tmp_path / "page.html"]
     settings = ["-q", "--resamples", 3]
-    assert dynsnap("compare", OLD, NEW, *settings, *texts, *figures).exit_code == 0
+    assert dynsnap("compare", one, other, *settings, *texts, *figures).exit_code == 0
     before = contents(tmp_path)
     drawn = [len(found) for name, found in before.items() if name.endswith(".svg")]
     assert len(drawn) >= 3
     # There is room for some of the figures; or for all but the page.
-    for outputs, room in ((figures, max(drawn)), (texts, len(before["page.html"]))):
-        with disk_of(room - 1):
-            said = refused("compare", NEW, OLD, *settings, *outputs, code=3)
-        assert str(tmp_path) in said
+    some, page = (min(drawn) + max(drawn)) // 2, len(before["page.html"]) // 2
+    assert page > len(before["found.json"])
+    for outputs, room in ((figures, some), (texts, page)):
+        with disk_of(room):
+            said = refused("compare", other, one, *settings, *outputs, code=3)
+        assert "Cannot write" in said
+        assert str(outputs[-1]) in said
         assert contents(tmp_path) == before
 
 
