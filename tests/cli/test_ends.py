@@ -167,9 +167,9 @@ def test_what_a_library_raises_for_a_bad_file_is_one_line_and_exit_code_3(error)
 
 
 def test_a_full_disk_replaces_no_figure_and_no_other_output(tmp_path):
-    one, other = (
-        table(tmp_path / name, [f"{number},{number % 3},{number % wrong}" for number in range(12)])
-        for name, wrong in (("one.csv", 3), ("other.csv", 2))
+    one, other, third = (
+        table(tmp_path / name, [f"{number},{number % 9},{number % wrong}" for number in range(27)])
+        for name, wrong in (("one.csv", 9), ("other.csv", 8), ("third.csv", 7))
     )
     figures = ["--svg", tmp_path / "figures"]
     texts = ["--json", tmp_path / "found.json", "--html", tmp_path / "page.html"]
@@ -179,11 +179,11 @@ def test_a_full_disk_replaces_no_figure_and_no_other_output(tmp_path):
     drawn = [len(found) for name, found in before.items() if name.endswith(".svg")]
     assert len(drawn) >= 3
     # There is room for some of the figures; or for all but the page.
-    some, page = (min(drawn) + max(drawn)) // 2, len(before["page.html"]) // 2
+    some, page = (min(drawn) + max(drawn)) // 2, len(before["page.html"]) * 3 // 4
     assert page > len(before["found.json"])
     for outputs, room in ((figures, some), (texts, page)):
         with disk_of(room):
-            said = refused("compare", other, one, *settings, *outputs, code=3)
+            said = refused("compare", one, third, *settings, *outputs, code=3)
         assert "Cannot write" in said
         assert str(outputs[-1]) in said
         assert contents(tmp_path) == before
