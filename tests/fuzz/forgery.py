@@ -64,6 +64,7 @@ CHANGES = (
     Change("missing", lambda v, at: None, lambda v: None),
 )
 STRUCTURAL = {"cut short", "one less", "one more", "empty", "of another type", "missing"}
+SHORTER = {"cut short", "one less", "empty"}
 MISSING = object()
 
 
@@ -81,6 +82,14 @@ class Ubjson:
     def leaves(self) -> list[tuple[Any, ...]]:
         """The places of all values; of many trees, those of the first and the last."""
         return list(_places(_decode(self._payload, 0)[0]))
+
+    def is_array(self, place: int) -> bool:
+        """Whether the leaf of this number is an array, and not what it is made of."""
+        found, _ = _decode(self._payload, 0)
+        leaves = self.leaves()
+        for key in leaves[place % len(leaves)]:
+            found = found[key]
+        return isinstance(found, np.ndarray)
 
     def forged(self, place: tuple[Any, ...], change: Change, at: int) -> bytes:
         root, _ = _decode(self._payload, 0)
@@ -120,7 +129,9 @@ def _changed(value: Any, change: Change, at: int) -> Any:
     if isinstance(value, str):
         number = value.strip("[]")
         try:
-            return str(change.scalar(float(number) if set(number) - set("0123456789") else int(number)))
+            return str(
+                change.scalar(float(number) if set(number) - set("0123456789") else int(number))
+            )
         except ValueError:
             return str(change.scalar(value))
     return change.scalar(value)
@@ -179,7 +190,9 @@ def _encode(value: Any) -> bytes:
         return b"Z"
     for marker, most in ((b"i", 2**7), (b"I", 2**15), (b"l", 2**31), (b"L", 2**63)):
         if -most <= value < most:
-            return marker + int(value).to_bytes(np.dtype(_KINDS[marker]).itemsize, "big", signed=True)
+            return marker + int(value).to_bytes(
+                np.dtype(_KINDS[marker]).itemsize, "big", signed=True
+            )
     return b"L" + (2**62).to_bytes(8, "big")
 
 
@@ -195,6 +208,10 @@ class Text:
 
     def leaves(self) -> list[int]:
         return [at for at, line in enumerate(self._lines[: self._end]) if "=" in line]
+
+    def is_array(self, place: int) -> bool:
+        leaves = self.leaves()
+        return " " in self._lines[leaves[place % len(leaves)]]
 
     def forged(self, place: int, change: Change, at: int) -> bytes:
         lines = list(self._lines)
@@ -251,6 +268,10 @@ class Archive:
         found += [("node", *path) for path in _nodes(self._schema, seen)]
         return found
 
+    def is_array(self, place: int) -> bool:
+        leaves = self.leaves()
+        return bool(leaves[place % len(leaves)][0] == "array")
+
     def forged(self, place: tuple[Any, ...], change: Change, at: int) -> bytes:
         files, schema = dict(self._files), json.loads(self._files["schema.json"])
         if place[0] == "array":
@@ -303,12 +324,19 @@ def _forge_node(holder: Any, key: Any, change: Change) -> None:
         node["content"] = [one for one in found if isinstance(one, dict)]
     elif node["__loader__"] == "NdArrayNode":
         node["type"], node["content"] = "json", []
-        node["shape"] = {"__loader__": "TupleNode", "__class__": "tuple", "__module__": "builtins",
-                         "content": []}
+        node["shape"] = {
+            "__loader__": "TupleNode",
+            "__class__": "tuple",
+            "__module__": "builtins",
+            "content": [],
+        }
     else:
-        strange = {"negative": ("os", "system"), "large": ("builtins", "eval"),
-                   "zero": ("sklearn.gaussian_process.kernels", "RBF"),
-                   "cycle": ("sklearn.tree._classes", "DecisionTreeClassifier")}
+        strange = {
+            "negative": ("os", "system"),
+            "large": ("builtins", "eval"),
+            "zero": ("sklearn.gaussian_process.kernels", "RBF"),
+            "cycle": ("sklearn.tree._classes", "DecisionTreeClassifier"),
+        }
         module, name = strange.get(change.name, ("numpy", "ndarray"))
         node["__module__"], node["__class__"] = module, name
     holder[key] = node
@@ -317,7 +345,9 @@ def _forge_node(holder: Any, key: Any, change: Change) -> None:
 def _forged_array(content: bytes, field: str, change: Change, at: int) -> bytes:
     array = np.load(io.BytesIO(content))
     if change.name == "of another type":
-        array = array.astype("f2") if array.dtype.names is None else array[list(array.dtype.names[:-1])]
+        array = (
+            array.astype("f2") if array.dtype.names is None else array[list(array.dtype.names[:-1])]
+        )
     elif field and change.name not in STRUCTURAL:
         array = array.copy()
         array[field] = _numbers(change.array(array[field].tolist(), at), array[field].dtype)
@@ -341,9 +371,7 @@ def _forged_array(content: bytes, field: str, change: Change, at: int) -> bytes:
 def _numbers(values: Any, kind: np.dtype[Any]) -> Any:
     if kind.kind in "iu":
         span = np.iinfo(kind)
-        values = [
-            span.max if value != value or value > span.max else value for value in values
-        ]
+        values = [span.max if value != value or value > span.max else value for value in values]
         values = [value % (int(span.max) + 1) if value < span.min else value for value in values]
     return np.array(values).astype(kind)
 

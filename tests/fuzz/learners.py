@@ -16,7 +16,8 @@ ROWS = 90
 LABELS = np.arange(ROWS) % 3
 INPUTS = np.round(RNG.normal(size=(ROWS, 5)) + LABELS[:, None], 2)
 INPUTS[:, 4] = (np.arange(ROWS) * 7) % 11  # a feature of categories
-TEXTS = np.array([f"{'one two three'.split()[label]} word{at % 4}" for at, label in enumerate(LABELS)])
+WORDS = ("one", "two", "three")
+TEXTS = np.array([f"{WORDS[label]} word{at % 4}" for at, label in enumerate(LABELS)])
 SOME = slice(0, 7)
 
 
@@ -56,10 +57,14 @@ def _xgboost(binary: bool = False, **params: Any) -> Learner:
 
     labels = np.minimum(LABELS, 1) if binary else LABELS
     categories = ["q"] * 4 + ["c"] if params.pop("categories", False) else None
-    settings = {"objective": "binary:logistic"} if binary else {
-        "objective": "multi:softprob",
-        "num_class": 3,
-    }
+    settings = (
+        {"objective": "binary:logistic"}
+        if binary
+        else {
+            "objective": "multi:softprob",
+            "num_class": 3,
+        }
+    )
     data = xgboost.DMatrix(
         INPUTS, labels, feature_types=categories, enable_categorical=categories is not None
     )
@@ -145,16 +150,12 @@ def _models() -> dict[str, Callable[[], Learner]]:
             neighbors.KNeighborsClassifier(3, algorithm="ball_tree", weights="distance", p=3)
         ),
         "neighbours": lambda: _scikit(neighbors.KNeighborsClassifier(3, algorithm="brute")),
-        "network": lambda: _scikit(
-            neural_network.MLPClassifier((4,), max_iter=3, random_state=0)
-        ),
+        "network": lambda: _scikit(neural_network.MLPClassifier((4,), max_iter=3, random_state=0)),
         "logistic": lambda: _scikit(scale),
         "stochastic": lambda: _scikit(
             linear_model.SGDClassifier(loss="log_loss", average=5, random_state=0)
         ),
-        "linear discriminant": lambda: _scikit(
-            discriminant_analysis.LinearDiscriminantAnalysis()
-        ),
+        "linear discriminant": lambda: _scikit(discriminant_analysis.LinearDiscriminantAnalysis()),
         "quadratic discriminant": lambda: _scikit(
             discriminant_analysis.QuadraticDiscriminantAnalysis(reg_param=0.1)
         ),
@@ -169,9 +170,7 @@ def _models() -> dict[str, Callable[[], Learner]]:
         "isotonic": lambda: _scikit(
             calibration.CalibratedClassifierCV(bayes(), cv=2, method="isotonic"), binary=True
         ),
-        "stack": lambda: _scikit(
-            ensemble.StackingClassifier([("a", bayes()), ("b", scale)], cv=2)
-        ),
+        "stack": lambda: _scikit(ensemble.StackingClassifier([("a", bayes()), ("b", scale)], cv=2)),
         "vote": lambda: _scikit(
             ensemble.VotingClassifier([("a", bayes()), ("b", scale)], voting="soft")
         ),
