@@ -64,6 +64,7 @@ CHANGES = (
     Change("missing", lambda v, at: None, lambda v: None),
 )
 STRUCTURAL = {"cut short", "one less", "one more", "empty", "of another type", "missing"}
+SHORTER = {"cut short", "one less", "empty"}
 MISSING = object()
 
 
@@ -81,6 +82,14 @@ class Ubjson:
     def leaves(self) -> list[tuple[Any, ...]]:
         """The places of all values; of many trees, those of the first and the last."""
         return list(_places(_decode(self._payload, 0)[0]))
+
+    def is_array(self, place: int) -> bool:
+        """Whether the leaf of this number is an array, and not what it is made of."""
+        found, _ = _decode(self._payload, 0)
+        leaves = self.leaves()
+        for key in leaves[place % len(leaves)]:
+            found = found[key]
+        return isinstance(found, np.ndarray)
 
     def forged(self, place: tuple[Any, ...], change: Change, at: int) -> bytes:
         root, _ = _decode(self._payload, 0)
@@ -200,6 +209,10 @@ class Text:
     def leaves(self) -> list[int]:
         return [at for at, line in enumerate(self._lines[: self._end]) if "=" in line]
 
+    def is_array(self, place: int) -> bool:
+        leaves = self.leaves()
+        return " " in self._lines[leaves[place % len(leaves)]]
+
     def forged(self, place: int, change: Change, at: int) -> bytes:
         lines = list(self._lines)
         name, _, value = lines[place].partition("=")
@@ -254,6 +267,10 @@ class Archive:
         seen: set[Any] = set()
         found += [("node", *path) for path in _nodes(self._schema, seen)]
         return found
+
+    def is_array(self, place: int) -> bool:
+        leaves = self.leaves()
+        return bool(leaves[place % len(leaves)][0] == "array")
 
     def forged(self, place: tuple[Any, ...], change: Change, at: int) -> bytes:
         files, schema = dict(self._files), json.loads(self._files["schema.json"])

@@ -16,9 +16,8 @@ ROWS = 90
 LABELS = np.arange(ROWS) % 3
 INPUTS = np.round(RNG.normal(size=(ROWS, 5)) + LABELS[:, None], 2)
 INPUTS[:, 4] = (np.arange(ROWS) * 7) % 11  # a feature of categories
-TEXTS = np.array(
-    [f"{['one', 'two', 'three'][label]} word{at % 4}" for at, label in enumerate(LABELS)]
-)
+WORDS = ("one", "two", "three")
+TEXTS = np.array([f"{WORDS[label]} word{at % 4}" for at, label in enumerate(LABELS)])
 SOME = slice(0, 7)
 
 
