@@ -12,7 +12,7 @@ torch.set_num_threads(1)
 
 def test_the_examples_of_the_estimator_s_page_run(capsys):
     blocks = re.findall(r"```python\n(.*?)```", DOCS.read_text(encoding="utf-8"), re.DOTALL)
-    assert len(blocks) == 6
+    assert len(blocks) == 7
     names = {}
     for block in blocks:
         exec(compile(block, str(DOCS), "exec"), names)
