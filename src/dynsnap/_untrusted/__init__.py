@@ -5,7 +5,13 @@ against an explicit schema, and a size that it declares is bounded before memory
 """
 
 from dynsnap._untrusted._archive import Archive
-from dynsnap._untrusted._arrays import ArrayArchive, ArrayHeader, array_header, read_arrays
+from dynsnap._untrusted._arrays import (
+    POSITIONS,
+    ArrayArchive,
+    ArrayHeader,
+    array_header,
+    read_arrays,
+)
 from dynsnap._untrusted._digest import DIGEST, check_digest, read_pinned
 from dynsnap._untrusted._json import MOST_JSON, parse_json
 from dynsnap._untrusted._limits import Bounded, allowance, megabytes
@@ -24,10 +30,12 @@ from dynsnap._untrusted._schema import (
     Whole,
     mismatch,
 )
+from dynsnap._untrusted._toml import read_toml
 
 __all__ = [
     "DIGEST",
     "MOST_JSON",
+    "POSITIONS",
     "AnyOf",
     "Archive",
     "ArrayArchive",
@@ -52,4 +60,5 @@ __all__ = [
     "parse_json",
     "read_arrays",
     "read_pinned",
+    "read_toml",
 ]

@@ -18,7 +18,9 @@ import numpy as np
 from dynsnap._types import AnyArray
 from dynsnap._untrusted._archive import Archive
 from dynsnap._untrusted._limits import allowance, megabytes
-from dynsnap.errors import FileError, one_line
+from dynsnap.errors import FileError, InputError, one_line
+
+POSITIONS = "positions"  # see `ArrayArchive.positions`
 
 _HEADER = 12_000  # bytes; numpy itself refuses headers of more than 10,000
 # How files start that are often taken for an NPZ archive.
@@ -67,9 +69,12 @@ def array_header(start: bytes, size: int) -> ArrayHeader:
     read = np.lib.format.read_array_header_1_0
     if version != (1, 0):
         read = np.lib.format.read_array_header_2_0
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of headers that Python 2 wrote
-        shape, fortran, dtype = read(file)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of headers that Python 2 wrote
+            shape, fortran, dtype = read(file)
+    except Exception as error:  # a header is a Python literal, which can be wrong in many ways
+        raise ValueError(f"its header cannot be read: {error}") from error
     if dtype.hasobject:
         raise PickledError("it holds objects, not numbers or text")
     header = ArrayHeader(tuple(map(int, shape)), dtype, bool(fortran), file.tell())
@@ -133,6 +138,21 @@ class ArrayArchive:
         with self._saying_what_is_wrong(), self._archive.open(self._names[name]) as entry:
             array: AnyArray = np.lib.format.read_array(entry, allow_pickle=False)
             return array
+
+    def positions(self) -> bool | None:
+        """Whether the archive says that whole numbers are positions in `classes`, or names.
+
+        It says so with the array `positions`, a single truth value. An array of that name with a
+        value for each row is a column like any other.
+        """
+        header = self.headers.get(POSITIONS)
+        if header is None or header.shape:
+            return None
+        if header.dtype != bool:
+            raise InputError(
+                f"The array `{POSITIONS}` must be true or false, but is of the type {header.dtype}."
+            )
+        return bool(self.read(POSITIONS))
 
     def _header(self, name: str) -> ArrayHeader:
         entry = self._archive.entries[self._names[name]]

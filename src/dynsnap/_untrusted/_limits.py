@@ -1,5 +1,6 @@
 """How much a compressed file may become."""
 
+import gzip
 import io
 from typing import IO
 
@@ -37,7 +38,7 @@ class Bounded(io.RawIOBase):
         most: How many there may be.
     """
 
-    def __init__(self, stream: IO[bytes], most: int) -> None:
+    def __init__(self, stream: "IO[bytes] | gzip.GzipFile", most: int) -> None:
         self._stream = stream
         self._most = self._left = most
 

@@ -1,7 +1,7 @@
 """What the trainer asks of each library."""
 
 import hashlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
@@ -27,6 +27,7 @@ class Task:
     Attributes:
         labels: Positions among the classes that the round's training rows hold: 0 to k - 1, each
             at least once.
+        classes: The names of those classes.
         validation: Inputs to score after every epoch.
         seed: Of 31 bits, which every library takes.
     """
@@ -34,13 +35,9 @@ class Task:
     recipe: Recipe
     inputs: AnyArray
     labels: Labels
+    classes: tuple[str, ...]
     validation: AnyArray
     seed: int
-
-    @property
-    def classes(self) -> int:
-        """How many classes there are to learn."""
-        return int(self.labels.max()) + 1
 
     def check_fits(self, features: int | None) -> None:
         """Raise FileError unless a stored learner takes as many features as there are here."""
@@ -96,15 +93,6 @@ def rates(recipe: Recipe, base: float) -> Floats:
 def two_columns(scores: Scores) -> Scores:
     """Scores with a column per class, also where a library gives the second of two only."""
     return np.column_stack([1 - scores, scores]) if scores.ndim == 1 else scores
-
-
-def refuse_unknown(name: str, value: object, known: Iterable[object], reason: str) -> None:
-    """Raise PlanError unless a parameter of the model is left out or one of those that work."""
-    if value is not None and value not in known:
-        raise PlanError(
-            f"The model's `{name}` must be one of {', '.join(map(str, known))}, got {value!r}: "
-            f"{reason}"
-        )
 
 
 def describe(model: Any) -> str:

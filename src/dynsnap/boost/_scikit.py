@@ -11,6 +11,7 @@ from dynsnap._types import AnyArray, Scores
 from dynsnap.boost import _skops
 from dynsnap.boost._learner import Cut, Loaded, Task, rates, seed
 from dynsnap.boost._saver import State
+from dynsnap.boost._settings import numbered_class_weights, refuse_other_length, refuse_unused
 from dynsnap.boost._structure import invalid
 from dynsnap.boost._watch import Watch
 from dynsnap.ensemble import Recipe
@@ -36,12 +37,6 @@ class ScikitLearner:
                 f"{name} gives no probabilities as it is set up. Choose a loss that does "
                 '(SGDClassifier: loss="log_loss"), or wrap it in CalibratedClassifierCV.'
             )
-        for key, value in model.get_params(deep=True).items():
-            if key.rpartition("__")[2] == "class_weight" and isinstance(value, dict):
-                raise PlanError(
-                    f"The model's `{key}` names classes, which are numbered anew in each "
-                    'generation. Use `class_weight="balanced"` or None.'
-                )
         self._model = model
 
     @property
@@ -87,7 +82,7 @@ class ScikitLearner:
                 fixed[key] = seed(task, key)
             elif name == "n_jobs" and value is not None:
                 fixed[key] = 1
-        return model.set_params(**fixed)
+        return model.set_params(**fixed, **numbered_class_weights(model, task.classes))
 
 
 class SteppedLearner(ScikitLearner):
@@ -96,7 +91,11 @@ class SteppedLearner(ScikitLearner):
     kind = "sklearn"
 
     def check(self, recipe: Recipe) -> None:
-        """Every recipe without dropout will do."""
+        """Every recipe without dropout will do, if the model is not set to another length."""
+        refuse_other_length(self._model, ["max_iter"], recipe.epochs)
+        refuse_early_stopping(self._model)
+        if getattr(self._model, "solver", "") == "sgd":
+            refuse_unused(self._model, ["learning_rate"], "the recipe's schedule drives the rate.")
 
     def open(self, state: State, task: Task, *, trust: bool) -> Any:
         kept = {int(name): part for name, part in state.items() if name != "model"}
@@ -128,6 +127,17 @@ class SteppedLearner(ScikitLearner):
         return lambda at: _stored(kept[at])
 
 
+def refuse_early_stopping(model: Any) -> None:
+    """Raise PlanError if a classifier is set to stop where a round is trained to its end."""
+    if getattr(model, "early_stopping", False) in (False, "auto"):
+        unused = ["n_iter_no_change", "tol", "validation_fraction"]
+    else:
+        unused = ["early_stopping"]
+    refuse_unused(
+        model, unused, "a round is trained to its end, and the best of its epochs are kept."
+    )
+
+
 def _state(model: Any, kept: Mapping[int, Any]) -> State:
     learners = {str(at): _stored(learner) for at, learner in kept.items()}
     return {"model": _skops.dump(model), **learners}
@@ -148,7 +158,7 @@ def open_model(content: bytes, task: Task, *, trust: bool) -> Any:
     if trust:
         return _skops.load(content)
     model, facts = _skops.load_checked(content)
-    _check_classes(facts.outputs, task.classes)
+    _check_classes(facts.outputs, len(task.classes))
     task.check_fits(facts.inputs)
     return model
 

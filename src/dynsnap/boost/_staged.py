@@ -16,7 +16,8 @@ from dynsnap._types import Scores
 from dynsnap.boost import _skops
 from dynsnap.boost._learner import Cut, Task
 from dynsnap.boost._saver import State
-from dynsnap.boost._scikit import ScikitLearner, open_model
+from dynsnap.boost._scikit import ScikitLearner, open_model, refuse_early_stopping
+from dynsnap.boost._settings import refuse_other_length, refuse_unused
 from dynsnap.boost._structure import invalid
 from dynsnap.boost._watch import Watch
 from dynsnap.boost.rebuilt import array
@@ -27,7 +28,9 @@ class GradientLearner(ScikitLearner):
     """A `GradientBoostingClassifier`."""
 
     def check(self, recipe: Recipe) -> None:
-        """Every recipe without dropout will do."""
+        """Every recipe without dropout will do, if the model is not set to another length."""
+        refuse_other_length(self._model, ["n_estimators"], recipe.epochs)
+        refuse_early_stopping(self._model)
 
     def open(self, state: State, task: Task, *, trust: bool) -> Any:
         model, raw = open_model(state["model"], task, trust=trust), array(state["raw"])
@@ -75,7 +78,10 @@ class HistogramLearner(ScikitLearner):
     """A `HistGradientBoostingClassifier`."""
 
     def check(self, recipe: Recipe) -> None:
-        """Every recipe without dropout will do."""
+        """Every recipe without dropout will do, if the model is not set to another length."""
+        refuse_other_length(self._model, ["max_iter"], recipe.epochs)
+        refuse_early_stopping(self._model)
+        refuse_unused(self._model, ["scoring"], "it is for early stopping.")
 
     def open(self, state: State, task: Task, *, trust: bool) -> Any:
         return open_model(state["model"], task, trust=trust)

@@ -11,15 +11,17 @@ from dynsnap import seeds
 from dynsnap._types import AnyArray, MemberScores
 from dynsnap.boost._learner import Learner, Task, describe
 from dynsnap.boost._lightgbm import LightGBMLearner
+from dynsnap.boost._one_thread import one_thread
 from dynsnap.boost._saver import Saver
 from dynsnap.boost._scikit import ScikitLearner, SteppedLearner
+from dynsnap.boost._settings import check_class_weights, has_class_weights
 from dynsnap.boost._snapshots import features, opened, pack, score
 from dynsnap.boost._staged import GradientLearner, HistogramLearner
 from dynsnap.boost._watch import Watch
 from dynsnap.boost._xgboost import XGBoostLearner
 from dynsnap.data import Stream, split
 from dynsnap.ensemble import Checkpoints, Monitor, Recipe, Round, RoundSpec, snapshot_epochs
-from dynsnap.errors import DynSnapError, Interrupted, PlanError, TrainingError
+from dynsnap.errors import DynSnapError, Interrupted, PlanError, TrainingError, one_line
 
 _WAY = 2  # of training: it goes up when the same spec gives other bits than before
 
@@ -34,8 +36,9 @@ class BoostTrainer:
 
     Args:
         stream: The growing data.
-        model: An instance, not fitted. Its parameters hold, except the number of iterations, the
-            random state, threads and early stopping, which the round decides.
+        model: An instance, not fitted. Its parameters hold, except the random state and threads,
+            which the round decides. Those that would have no effect are refused: another number of
+            iterations than the recipe's, early stopping, callbacks.
         monitor: Is told about every epoch, and may stop the training.
         checkpoints: Keeps unfinished rounds. One that is taken up again ends in the same bits as
             one that was never stopped. Classifiers that give one learner per round cannot stop
@@ -76,6 +79,7 @@ class BoostTrainer:
         self._stream = stream
         self._model = model
         self._learner = _adapt(model)
+        check_class_weights(model, stream.pool.classes)
         self._monitor = monitor
         self._checkpoints = checkpoints
         self._checkpoint_every = checkpoint_every
@@ -92,6 +96,8 @@ class BoostTrainer:
             learner.version,
             describe(self._model),
             self._stream.fingerprint,
+            # Once, LightGBM took the names of classes for their places.
+            *(["weights by name"] if has_class_weights(self._model) else []),
         ]
         return json.dumps(parts)
 
@@ -124,9 +130,7 @@ class BoostTrainer:
         stopping = False
         for spec in specs:
             if stopping:
-                raise Interrupted(
-                    f"Stopped before {spec}. Finished rounds are kept; run the same again to go on."
-                )
+                raise Interrupted(f"Training stopped as asked, before {spec}.")
             saver = Saver(
                 spec,
                 checkpoints=self._checkpoints,
@@ -140,8 +144,6 @@ class BoostTrainer:
 
     def _train_one(self, spec: RoundSpec, saver: Saver) -> tuple[Round, bool]:
         """A round, and whether the monitor asked to stop while it was in its last epoch."""
-        from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
-
         pool, name = self._stream.pool, spec.canonical()
         rng = seeds.generator(spec.seed, name, "split")
         train, validation = split(self._stream, spec.generation, rng)
@@ -154,6 +156,7 @@ class BoostTrainer:
             recipe=spec.recipe,
             inputs=features(pool.inputs[train]),
             labels=labels,
+            classes=tuple(pool.classes[place] for place in seen.tolist()),
             validation=features(pool.inputs[validation]),
             seed=seeds.number(spec.seed, name, "model") % 2**31,
         )
@@ -166,15 +169,14 @@ class BoostTrainer:
             saver=saver,
             curve=begun.curve,
         )
-        # One thread: sums in parallel come in any order, and so differ in their last bits.
-        with threadpool_limits(limits=1):
+        with one_thread():
             try:
                 cut = self._learner.fit(task, watch, begun.state)
             except DynSnapError:
                 raise
             except Exception as error:  # whatever the library has to say about model or data
                 raise TrainingError(
-                    f"{type(self._model).__name__} could not be trained in {spec}: {error}"
+                    f"{type(self._model).__name__} could not be trained in {spec}: {_reason(error)}"
                 ) from error
             epochs = snapshot_epochs(spec.recipe, watch.curve)
             weights = tuple(
@@ -197,6 +199,11 @@ class BoostTrainer:
             seconds=seconds,
         )
         return done, watch.stopping
+
+
+def _reason(error: Exception) -> str:
+    """What a library has to say, without the trace that XGBoost adds to it."""
+    return one_line(str(error).partition("\nStack trace:")[0]).strip() or type(error).__name__
 
 
 def _adapt(model: Any) -> Learner:

@@ -139,8 +139,6 @@ def execute(
             monitor=watch,
             training=training,
         )
-        if not training:
-            _files.write_bytes(folder / "study.toml", file.read_bytes())
         about: dict[str, Any] = {
             "study": plan.name,
             "dynsnap": __version__,
@@ -161,7 +159,10 @@ def execute(
         text = json.dumps(about, indent=1) + "\n"
         # Lists of numbers on one line: there may be one for each of many classes.
         lines = re.sub(r"\[\s+([\d,\s]+?)\s+\]", lambda m: f"[{' '.join(m[1].split())}]", text)
-        _files.write_text(folder / "about.json", lines)
+        with _files.together():
+            if not training:
+                _files.write_bytes(folder / "study.toml", file.read_bytes())
+            _files.write_text(folder / "about.json", lines)
     return result
 
 

@@ -2,7 +2,6 @@
 
 import dataclasses
 import importlib
-import importlib.util
 import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -13,7 +12,7 @@ from dynsnap.data import Stream
 from dynsnap.ensemble import Monitor, Trainer, round_key
 from dynsnap.errors import PlanError, did_you_mean
 from dynsnap.store import RunFolder
-from dynsnap.study import Section, StudyPlan
+from dynsnap.study import StudyPlan, TomlTable
 
 _BOOSTED = {"xgboost": "xgboost.XGBClassifier", "lightgbm": "lightgbm.LGBMClassifier"}
 # The modules of scikit-learn that a model may be named in. Nothing else is imported by its name,
@@ -76,7 +75,7 @@ def check_model(plan: StudyPlan) -> Iterator[str]:
     except _NotInstalledError as error:
         yield f"The model cannot be made yet: {error}"
     if (own := plan.model.get("factory")) is not None:
-        yield f"The model is built by code of yours, {own!r}. It is imported by `dynsnap run` alone."
+        yield f"The model is built by your code, {own!r}, which only `dynsnap run` imports."
 
 
 def _settings(plan: StudyPlan, *, importing: bool = True) -> dict[str, Any]:
@@ -86,23 +85,25 @@ def _settings(plan: StudyPlan, *, importing: bool = True) -> dict[str, Any]:
         plan: The study.
         importing: Whether a factory of the user's own is imported, and is what `model` is made of.
     """
-    section = Section(plan.training, "[training]", taken=["epochs"])
+    section = TomlTable(plan.training, "[training]", taken=["epochs"])
     if not is_boosted(plan.model):
         train = needed("dynsnap.train", "torch")
         model = module_factory(plan.model, importing=importing)
         return {"model": model, **_torch_settings(section, train)}
     every = section.take("checkpoint_every", float, 60.0)
     section.finish()
-    if plan.training_on:
+    if plan.starting_from_members:
         raise PlanError(
-            f"{plan.training_on[0].name} trains on from stored members, which networks can; "
-            "boosted trees and scikit-learn's classifiers always start afresh. Leave `onward` "
+            f"{plan.starting_from_members[0].name} trains on from stored members, which networks "
+            "can; boosted trees and scikit-learn's classifiers always start afresh. Leave `onward` "
             "and `refresh` out."
         )
     return {"model": _classifier(plan.model), "checkpoint_every": every}
 
 
-def module_factory(model: Mapping[str, Any], *, importing: bool = True) -> Callable[..., Any] | None:
+def module_factory(
+    model: Mapping[str, Any], *, importing: bool = True
+) -> Callable[..., Any] | None:
     """The function that builds the module which a study file names.
 
     None for a factory of the user's own, unless `importing`.
@@ -152,7 +153,7 @@ def _reference(text: Any) -> tuple[str, str]:
     return module, name
 
 
-def _torch_settings(section: Section, train: Any) -> dict[str, Any]:
+def _torch_settings(section: TomlTable, train: Any) -> dict[str, Any]:
     found: dict[str, Any] = {}
     kinds: dict[str, type] = {
         "batch_size": int,
@@ -182,7 +183,7 @@ def _torch_settings(section: Section, train: Any) -> dict[str, Any]:
 
 def _built(kind: Any, settings: dict[str, Any], where: str) -> Any:
     """A dataclass of settings from a table of the file."""
-    section = Section(settings, where)
+    section = TomlTable(settings, where)
     given = {
         field.name: section.take_any(field.name, field.default)
         for field in dataclasses.fields(kind)
@@ -248,9 +249,6 @@ def needed(module: str, extra: str) -> Any:
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        package = module.partition(".")[0]
-        if error.name == module != package and importlib.util.find_spec(package) is not None:
-            raise PlanError(f"There is no {module} in {package}.") from error
         raise _NotInstalledError(
             f"This needs {error.name or module}, which is not installed. "
             f"Install it with: pip install 'dynsnap[{extra}]'"

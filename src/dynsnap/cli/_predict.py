@@ -14,7 +14,7 @@ from dynsnap.errors import InputError
 from dynsnap.predictions import Predictions
 
 _AT_ONCE = 8192  # inputs; all members' scores of so many are in memory together
-_SCORES_AT_ONCE = 1 << 26  # but no more scores than so many
+_SCORES_AT_ONCE = 1 << 25  # but no more scores than so many
 _UNIT = 512  # inputs that are scored together: other cuts could show in the last bits
 
 
@@ -81,10 +81,10 @@ def predict(
                     how=how,
                     weights=ensemble.accuracy,
                     known=ensemble.known,
-                )
+                ).astype(np.float32)
                 for start in range(0, len(found.inputs), step)
             ]
-        ).astype(np.float32)
+        )
     except InputError as error:
         raise InputError(
             f"{input_path} is not what the ensemble was trained on: {error}"

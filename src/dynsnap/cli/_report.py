@@ -16,8 +16,7 @@ from dynsnap.cli._outputs import (
     STDOUT,
     claim_figures,
     claim_outputs,
-    deliver,
-    deliver_figures,
+    delivering,
     kept_in,
     show,
 )
@@ -73,8 +72,9 @@ def report_command(
     claim_inputs(inputs, page_to)
     found = findings(folder, method=method, inputs=inputs)
     page = report.html.study_page(found)
-    deliver(page_to, lambda: page.html)
-    deliver_figures(page.figures, svg_to=svg_to, png_to=png_to)
+    with delivering() as out:
+        out.text(page_to, lambda: page.html)
+        out.figures(page.figures, svg_to=svg_to, png_to=png_to)
     if quiet or page_to == STDOUT:
         return
     notes = [*found.notes, f"Everything is on the page {page_to}."]
@@ -165,10 +165,7 @@ def _sweeps(path: Path) -> list[SweepRow]:
 
 
 def _read(path: Path, reader: Callable[[Path], list[Read]]) -> list[Read]:
-    try:
-        rows = reader(path)
-    except (OSError, KeyError, TypeError, ValueError) as error:
-        raise FileError(f"{path} is damaged ({error}). Run the study again.") from error
+    rows = reader(path)
     if not rows:
         raise FileError(f"{path} has no rows. Run the study again.")
     return rows

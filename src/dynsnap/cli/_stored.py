@@ -64,10 +64,10 @@ class StoredRounds:
         done = None if key is None else self._store.get(key, whole)
         return None if done is None else beginning(done, spec)
 
-    def all_of(self, ensemble: Ensemble, *, seed: int) -> list[Round]:
+    def all_of(self, ensemble: Ensemble) -> list[Round]:
         """All rounds that an ensemble could be made of, also those that it does not need."""
         own = sorted(index - ensemble.offset for index in self._indices)
-        specs = [ensemble.spec(index, seed=seed) for index in own if index >= 0]
+        specs = [ensemble.spec(index) for index in own if index >= 0]
         return [done for spec in specs if (done := self.get(spec)) is not None]
 
 
@@ -154,5 +154,6 @@ def read_about(folder: Path) -> dict[str, Any]:
 def truth_of(folder: Path, pattern: str = "*") -> Labels | None:
     """The true classes of the test inputs, from a file of predictions; None where there is none."""
     for path in sorted((folder / "predictions").glob(f"{pattern}.parquet")):
-        return predictions.read(path).truth
+        if not path.name.startswith("."):  # what was left of a run that was killed
+            return predictions.read(path).truth
     return None

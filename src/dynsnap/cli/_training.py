@@ -111,8 +111,9 @@ def _without_sides(audit: theory.Audit) -> dict[str, Any]:
 
 def _audit(known: dict[str, Any], arrays: Mapping[str, AnyArray], number: int) -> theory.Audit:
     bounds = tuple(
-        theory.Bound(**bound, **_sides(arrays, f"{number}-{place}"))
+        theory.Bound(name=bound["name"], claim=bound["claim"], lefts=lefts, rights=rights)
         for place, bound in enumerate(known["bounds"])
+        for lefts, rights in [_sides(arrays, f"{number}-{place}")]
     )
     within, effects = known["accuracy_bounds"], known["effects"]
     return theory.Audit(
@@ -120,20 +121,20 @@ def _audit(known: dict[str, Any], arrays: Mapping[str, AnyArray], number: int) -
             **known,
             "bounds": bounds,
             "accuracy_bounds": within and theory.Range(**within),
-            "standings": tuple(theory.Standing(**one) for one in known["standings"]),
+            "standings": tuple(theory.EnsembleVsMembers(**one) for one in known["standings"]),
             "effects": effects and _effects(effects),
             "notes": tuple(known["notes"]),
         }
     )
 
 
-def _sides(arrays: Mapping[str, AnyArray], place: str) -> dict[str, AnyArray]:
-    found = {side: arrays[f"{side}{place}"] for side in _SIDES}
-    for side in found.values():
+def _sides(arrays: Mapping[str, AnyArray], place: str) -> tuple[AnyArray, AnyArray]:
+    lefts, rights = (arrays[f"{side}{place}"] for side in _SIDES)
+    for side in (lefts, rights):
         sound = side.ndim == 1 and len(side) and side.dtype == np.float64
-        if not sound or side.shape != found["lefts"].shape or not np.isfinite(side).all():
+        if not sound or side.shape != lefts.shape or not np.isfinite(side).all():
             raise ValueError(f"the sides of theorem {place} are not numbers, one for each input")
-    return found
+    return lefts, rights
 
 
 def _effects(known: dict[str, Any]) -> theory.MemberEffects:
@@ -167,10 +168,10 @@ class _Rounds:
         return found
 
     def _get(self, method: Method, generation: int, index: int) -> Round | None:
-        ensemble = Ensemble(method=method, generation=generation, replicate=0)
-        if ensemble.goes_on:  # from members that only a run knows
+        ensemble = Ensemble(method=method, generation=generation, seed=self._plan.seed)
+        if ensemble.warm_started:  # from members that only a run knows
             return None
-        return self._stored.get(ensemble.spec(index, seed=self._plan.seed))
+        return self._stored.get(ensemble.spec(index))
 
     def curves(self) -> Iterator[Curve]:
         """The first round of some ensembles, of the last generation; what they share, once."""

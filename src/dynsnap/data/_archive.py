@@ -79,7 +79,7 @@ def _unpacked(path: Path, file: IO[bytes]) -> IO[bytes]:
     if start != b"\x1f\x8b":
         return file
     most = allowance(path.stat().st_size)
-    return io.BufferedReader(Bounded(gzip.GzipFile(fileobj=file), most))  # type: ignore[arg-type]
+    return io.BufferedReader(Bounded(gzip.GzipFile(fileobj=file), most))
 
 
 def file_md5(path: Path) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 from dynsnap._types import AnyArray
 from dynsnap._untrusted import ArrayArchive
 from dynsnap.data import _images, _jsonl, _tables
-from dynsnap.data._arrays import _inputs
+from dynsnap.data._arrays import _inputs, check_meaning, positions_said
 from dynsnap.data._dataset import opened
 from dynsnap.errors import DataError
 
@@ -125,10 +125,14 @@ def _of_arrays(path: Path) -> NewInputs:
             found = sorted(archive.headers)
             raise DataError(f"{path} must hold the array `inputs`, but has {found}.")
         arrays = {name: archive.read(name) for name in _ARRAYS if name in archive.headers}
+        positions = positions_said(archive, path)
     rows = _inputs(arrays["inputs"], str(path))
     labels = arrays.get("labels")
-    if labels is not None and "classes" in arrays and labels.dtype.kind in "iu":
+    numbered = labels is not None and "classes" in arrays and labels.dtype.kind in "iu"
+    if labels is not None and numbered and positions is not False:
         classes = arrays["classes"]
+        if positions is None:
+            check_meaning(classes.astype(str).tolist(), path)
         outside = labels[(labels < 0) | (labels >= len(classes))]
         if len(outside):
             raise DataError(

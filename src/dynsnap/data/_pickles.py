@@ -24,12 +24,44 @@ _PUTS = ("PUT", "BINPUT", "LONG_BINPUT", "MEMOIZE")
 _GETS = ("GET", "BINGET", "LONG_BINGET")
 _LONGS = ("INT", "LONG", "LONG1", "LONG4")
 _INSTRUCTIONS = frozenset(
-    """
-    APPEND APPENDS BINBYTES BINBYTES8 BINFLOAT BININT BININT1 BININT2 BINSTRING BINUNICODE
-    BINUNICODE8 BUILD BYTEARRAY8 DICT EMPTY_DICT EMPTY_LIST EMPTY_TUPLE FLOAT FRAME GLOBAL LIST MARK
-    NEWFALSE NEWTRUE NONE PROTO REDUCE SETITEM SETITEMS SHORT_BINBYTES SHORT_BINSTRING
-    SHORT_BINUNICODE STACK_GLOBAL STOP STRING UNICODE
-    """.split()
+    [
+        "APPEND",
+        "APPENDS",
+        "BINBYTES",
+        "BINBYTES8",
+        "BINFLOAT",
+        "BININT",
+        "BININT1",
+        "BININT2",
+        "BINSTRING",
+        "BINUNICODE",
+        "BINUNICODE8",
+        "BUILD",
+        "BYTEARRAY8",
+        "DICT",
+        "EMPTY_DICT",
+        "EMPTY_LIST",
+        "EMPTY_TUPLE",
+        "FLOAT",
+        "FRAME",
+        "GLOBAL",
+        "LIST",
+        "MARK",
+        "NEWFALSE",
+        "NEWTRUE",
+        "NONE",
+        "PROTO",
+        "REDUCE",
+        "SETITEM",
+        "SETITEMS",
+        "SHORT_BINBYTES",
+        "SHORT_BINSTRING",
+        "SHORT_BINUNICODE",
+        "STACK_GLOBAL",
+        "STOP",
+        "STRING",
+        "UNICODE",
+    ]
 ).union(_TUPLES, _PUTS, _GETS, _LONGS)
 
 

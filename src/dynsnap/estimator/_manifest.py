@@ -19,7 +19,7 @@ from dynsnap._untrusted import (
 )
 from dynsnap.ensemble import COMBINATIONS
 
-_MOST_MEMBERS = 100_000
+_MOST_MEMBERS = 10_000
 _MOST_BYTES = 1 << 28  # of class labels in one array
 
 _COUNT = Whole(1, 2**31)

@@ -5,6 +5,7 @@ A few bytes can stand for any number of rows: repeated values, counted ids, comp
 
 import struct
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -63,9 +64,19 @@ def values_in(lists: Mapping[str, int], columns: list[str], *, rows: int) -> int
 
 def width(about: Any, lists: Mapping[str, int]) -> int:
     """Bytes in memory of a row with all columns."""
-    rows = max(1, about.num_rows)
-    flat = about.num_columns - len(lists)
+    rows: int = max(1, about.num_rows)
+    flat: int = about.num_columns - len(lists)
     return _NUMBER * (flat + -(-sum(lists.values()) // rows))
+
+
+def check_declared(path: Path) -> None:
+    """Raise if a Parquet file claims far more than it can hold, to be read as a whole."""
+    import pyarrow.parquet as pq
+
+    about, size = pq.read_metadata(path), path.stat().st_size
+    lists = lists_of(about)
+    check_rows(about.num_rows, size)
+    check_whole((about.num_columns - len(lists)) * about.num_rows + sum(lists.values()), size)
 
 
 def check_views(batch: pa.RecordBatch) -> None:

@@ -1,5 +1,6 @@
 """The column of ids: whole numbers or text, each once."""
 
+import contextlib
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
@@ -9,7 +10,7 @@ import pyarrow.compute as pc
 
 from dynsnap._types import AnyArray
 from dynsnap.errors import InputError
-from dynsnap.predictions._kinds import is_text
+from dynsnap.predictions._kinds import combined, is_text, unpacked
 from dynsnap.predictions._text import CONTROL_RE2, decoded, listed, shown
 
 COMPILED_FROM = 100_000  # rows; below this, loading numba takes longer than it saves
@@ -23,10 +24,7 @@ def as_id_column(values: Any) -> pa.Array:
         'large_string'
     """
     column = _as_arrow(values)
-    if isinstance(column, pa.ChunkedArray):
-        column = column.combine_chunks()
-        if isinstance(column, pa.ChunkedArray):  # what some versions give for no chunks at all
-            column = pa.concat_arrays(column.chunks) if column.num_chunks else column.chunk(0)
+    column = combined(column) if isinstance(column, pa.ChunkedArray) else unpacked(column)
     if pa.types.is_dictionary(column.type):
         _check_distinct(column)
         column = column.dictionary_decode()
@@ -119,6 +117,9 @@ def text_buffers(column: pa.Array) -> tuple[AnyArray, AnyArray]:
 def _as_arrow(values: Any) -> Any:
     if isinstance(values, pa.Array | pa.ChunkedArray):
         return values
+    if hasattr(values, "__arrow_c_stream__"):  # a column of a frame
+        with contextlib.suppress(pa.ArrowException, TypeError, ValueError):
+            return pa.chunked_array(values)
     if isinstance(values, np.ndarray):
         if values.ndim != 1:
             raise InputError(f"`ids` must have one axis, but has the shape {values.shape}.")

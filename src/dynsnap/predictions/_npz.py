@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from dynsnap._types import AnyArray
-from dynsnap._untrusted import ArrayArchive
+from dynsnap._untrusted import POSITIONS, ArrayArchive
 from dynsnap.errors import InputError
 from dynsnap.predictions._labels import as_positions
 from dynsnap.predictions._schema import ColumnNames, metadata_of
@@ -21,15 +21,18 @@ CLASSES = "classes"  # the array that holds the class names
 def read_table(path: Path, columns: ColumnNames) -> pa.Table:
     """The arrays of an archive as a table.
 
-    Whole numbers in `label` and `truth` are positions in `classes` where the archive has that
-    array, and otherwise class names: 3 is the class "3", as in every other format.
+    Whole numbers in `label` and `truth` are positions in `classes` where the array `positions` is
+    true, and class names where it is false. Without it they are positions if they cannot be names.
+    An archive without `classes` has names, as every other format: 3 is the class "3".
     """
     with ArrayArchive(path) as archive:
         return _table(archive, columns)
 
 
 def _table(archive: ArrayArchive, columns: ColumnNames) -> pa.Table:
-    headers = {name: header for name, header in archive.headers.items() if name != CLASSES}
+    positions = archive.positions()
+    aside = {CLASSES} if positions is None else {CLASSES, POSITIONS}
+    headers = {name: header for name, header in archive.headers.items() if name not in aside}
     classes = _class_names(archive.read(CLASSES)) if CLASSES in archive.headers else None
     if columns.id not in headers:
         # What is wrong is said where columns are interpreted, by names alone.
@@ -50,17 +53,23 @@ def _table(archive: ArrayArchive, columns: ColumnNames) -> pa.Table:
         array = archive.read(name)
         if listed:
             table[name] = _lists(array, name=name, rows=rows)
-        elif classes and name in (columns.label, columns.truth) and array.dtype.kind in "iu":
-            places = as_positions(array, what=name, rows=rows, classes=classes)
+        elif (
+            classes
+            and name in (columns.label, columns.truth)
+            and array.dtype.kind in "iu"
+            and positions is not False
+        ):
+            places = as_positions(array, what=name, rows=rows, classes=classes, positions=positions)
             table[name] = pa.DictionaryArray.from_arrays(pa.array(places), pa.array(classes))
         else:
             table[name] = _column(array, name=name, needed=special)
     return pa.table(table, metadata=None if classes is None else metadata_of(classes))
 
 
-def write_arrays(path: Path, arrays: Mapping[str, AnyArray]) -> None:
+def write_arrays(path: Path, arrays: Mapping[str, AnyArray], *, comment: bytes = b"") -> None:
     """Write an archive. (`np.savez` would take some names for its own options.)"""
     with zipfile.ZipFile(path, "w") as archive:
+        archive.comment = comment
         for name, array in arrays.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
                 np.lib.format.write_array(member, array, allow_pickle=False)

@@ -22,6 +22,7 @@ from dynsnap.predictions._declared import (
     values_in,
     width,
 )
+from dynsnap.predictions._digest import NO_DIGEST, Verification, verify
 from dynsnap.predictions._schema import ColumnNames
 from dynsnap.predictions._text import on_one_line, shown
 from dynsnap.predictions._vocabulary import Batches
@@ -82,13 +83,13 @@ def opened(path: Path, columns: ColumnNames) -> Iterator[Batches]:
         with pa.memory_map(str(path)) as mapped:
             check_arrow(memoryview(mapped.read_buffer()))
             mapped.seek(0)
-            yield _ArrowBatches(mapped)
+            yield _ArrowBatches(mapped, path)
     elif kind == "CSV":
-        yield TableBatches(_read_csv(path, columns))
+        yield TableBatches(_read_csv(path, columns), NO_DIGEST)
     else:
         from dynsnap.predictions._npz import read_table
 
-        yield TableBatches(read_table(path, columns))
+        yield TableBatches(read_table(path, columns), verify(path, "NPZ"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +97,7 @@ class TableBatches:
     """A table in memory as batches of rows."""
 
     table: pa.Table
+    verification: Verification
 
     @property
     def schema(self) -> pa.Schema:
@@ -117,6 +119,7 @@ class ParquetBatches:
         rows_at_once: Rows of a batch.
         stored: Its size in bytes, None where it is far away.
         lists: The values in columns of lists, by their paths.
+        verification: Whether it is as it was written.
     """
 
     path: str
@@ -124,16 +127,25 @@ class ParquetBatches:
     schema: pa.Schema
     groups: tuple[int, ...]
     rows_at_once: int
+    verification: Verification
     stored: int | None = None
     lists: Mapping[str, int] = field(default_factory=dict)
     _held: Any = None
 
     @classmethod
     def looked_at(cls, path: str, filesystem: Any = None) -> "ParquetBatches":
-        """What the end of the file tells of it."""
+        """What the end of the file tells of it; a local file is checked against its digest.
+
+        Of one that is stored elsewhere, which would have to be fetched once more for that, pages
+        are checked as they are read.
+        """
         import pyarrow.parquet as pq
 
         about = pq.read_metadata(path, filesystem=filesystem)
+        if filesystem is None:
+            verification = verify(Path(path), "Parquet")
+        else:
+            verification = Verification(False, "pages alone have checksums in a store")
         groups = [about.row_group(place) for place in range(about.num_row_groups)]
         size = sum(group.total_byte_size for group in groups) // max(1, about.num_rows)
         lists = lists_of(about)
@@ -151,6 +163,7 @@ class ParquetBatches:
             rows_at_once=min(_BATCH_ROWS, max(1, _BATCH_BYTES // max(1, size))),
             stored=stored,
             lists=lists,
+            verification=verification,
         )
 
     @property
@@ -196,7 +209,11 @@ class ParquetBatches:
         near = self.filesystem is None
         buffer = min(_BUFFER, max(1, _BATCH_BYTES // max(1, len(self.schema)))) if near else 0
         with pq.ParquetFile(
-            self.path, filesystem=self.filesystem, buffer_size=buffer, pre_buffer=not near
+            self.path,
+            filesystem=self.filesystem,
+            buffer_size=buffer,
+            pre_buffer=not near,
+            page_checksum_verification=True,
         ) as file:
             about = file.metadata
             found = tuple(about.row_group(i).num_rows for i in range(about.num_row_groups))
@@ -216,10 +233,11 @@ def _parquet_again(settings: dict[str, Any]) -> ParquetBatches:
 class _ArrowBatches:
     """An Arrow file or an Arrow stream, mapped into memory and not copied."""
 
-    def __init__(self, mapped: pa.MemoryMappedFile) -> None:
+    def __init__(self, mapped: pa.MemoryMappedFile, path: Path) -> None:
         self._mapped = mapped
         self._is_file = mapped.read(len(_ARROW_MAGIC)) == _ARROW_MAGIC
         self.schema = self._open().schema
+        self.verification = verify(path, "Arrow")
 
     def _open(self) -> "pa.RecordBatchFileReader | pa.RecordBatchStreamReader":
         self._mapped.seek(0)

@@ -22,8 +22,8 @@ from dynsnap.ensemble import COMBINATIONS
 from dynsnap.store._container import sums_of
 
 MOST_CLASSES = 100_000
-MOST_MEMBERS = 100_000
-MOST_SCORES = 1 << 26  # of all members for one input
+MOST_MEMBERS = 10_000
+MOST_SCORES = 1 << 24  # of all members for one input
 _MOST_PIXELS = 4096  # of an image's side
 
 _NAME = Text(free=True)  # of a class or a column
@@ -112,7 +112,7 @@ ROUND: Schema = Table(
                         "snapshots": Whole(1, 1_000_000),
                         "selection": OneOf(("window", "top")),
                         "dropout": Number(0, 1),
-                        "passes": Whole(1, MOST_MEMBERS),
+                        "passes": Whole(1, 10_000_000),
                     }
                 ),
                 "generation": Whole(1, 1_000_000),
@@ -128,7 +128,9 @@ ROUND: Schema = Table(
         "seconds": Number(0),
         "cost": AnyOf(Null(), Number(0)),
         "environment": _ENVIRONMENT,
-        "sha256": sums_of(r"(accuracy|epochs|curve|scores\.[^/\\]{1,200})\.npy|weights\.\d{4,6}\.bin"),
+        "sha256": sums_of(
+            r"(accuracy|epochs|curve|scores\.[^/\\]{1,200})\.npy|weights\.\d{4,6}\.bin"
+        ),
     }
 )
 RUN: Schema = Table({"kind": OneOf(("run",)), "format": _FORMAT})

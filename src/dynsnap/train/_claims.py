@@ -139,7 +139,9 @@ def _problem_of_words(prepared: State, prepare: Words) -> str | None:
     content = words.numpy().tobytes()
     # A word's place is the row of its vector.
     if content != b"\n" and content.count(b"\n") + 1 > prepare.size - 1:
-        return f"its vocabulary has more words than the {prepare.size:,} that its model has room for"
+        return (
+            f"its vocabulary has more words than the {prepare.size:,} that its model has room for"
+        )
     try:
         content.decode()
     except UnicodeDecodeError:

@@ -46,7 +46,7 @@ _LEARNER: Schema = Table(
         "offers": MapOf(Plain(), key=Text(form=r"[^\W\d]\w*"), most=100),
         "prepare": _PREPARE,
         "dropout": Number(0, 1),
-        "passes": Whole(1, 100_000),
+        "passes": Whole(1, 10_000),
         "noise": Whole(0, 2**64),
     }
 )
