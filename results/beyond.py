@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 
 from dynsnap.report import kappa
-from dynsnap.study import Row, Standing, frontier, missing_rounds, read_sweeps, read_table
+from dynsnap.study import MethodSummary, Row, frontier, missing_rounds, read_sweeps, read_table
 
 RESULTS = Path(__file__).parent
 PAGE = RESULTS.parent / "docs" / "beyond.md"
@@ -117,7 +117,7 @@ def stream_lines(study: str) -> Iterator[str]:
     yield _about(study)
 
 
-def _after_the_change(standings: Sequence[Standing]) -> Iterator[str]:
+def _after_the_change(standings: Sequence[MethodSummary]) -> Iterator[str]:
     """How far rolling ensembles are from a fresh one, from the generation that changed most on."""
     found = {one.method: [row.value for row in one.accuracies] for one in standings}
     fresh = found["dynsnap-cyc"]
@@ -167,7 +167,7 @@ def says_lines(study: str) -> Iterator[str]:
     found = {one.method: one for one in frontier(read_table(RESULTS / study / "table.csv"))}
     fresh, rolling = found["dynsnap-cyc"], found["rolling"]
     gap = 100 * (rolling.accuracies[-1].value - fresh.accuracies[-1].value)
-    verdict = "It counts" if rolling.counts else f"It does not count ({rolling.lacks})"
+    verdict = "It counts" if rolling.qualifies else f"It does not count ({rolling.shortfall})"
     yield (
         f"In `{study}` the default loses {_percent(rolling.lost)} % of the answers in a retrain, a "
         f"fresh ensemble {_percent(fresh.lost)} %, for {_cost(rolling)} κ instead of {_cost(fresh)}. CON is "
@@ -188,7 +188,7 @@ def target_lines(study: str) -> Iterator[str]:
         for one in frontier(read_table(RESULTS / study / "table.csv"))
         if one.method.startswith("rolling")
     ]
-    reached = [one for one in rolling if one.counts and not _missed(one)]
+    reached = [one for one in rolling if one.qualifies and not _missed(one)]
     yield f"What was aimed at among methods that count: {aims} for at most {TARGET_COST:g} κ a retrain."
     if reached:
         yield f"Reached by {', '.join(f'`{one.method}`' for one in reached)}."
@@ -196,7 +196,7 @@ def target_lines(study: str) -> Iterator[str]:
         yield "Reached by none:"
         yield ""
         for one in rolling:
-            said = _missed(one) + ([] if one.counts else ["it does not count"])
+            said = _missed(one) + ([] if one.qualifies else ["it does not count"])
             yield f"* `{one.method}`: {', '.join(said)}"
         yield ""
     beyond = [one for one in reached if 100 * one.accuracy.value >= BAGGING]
@@ -204,7 +204,7 @@ def target_lines(study: str) -> Iterator[str]:
     yield f"And beyond it, the accuracy of ExtBagging in the paper (ACC ≥ {BAGGING:g}): reached by {by}."
 
 
-def _missed(one: Standing) -> list[str]:
+def _missed(one: MethodSummary) -> list[str]:
     """Which of the aims a method misses, with what it has instead."""
     values = {"CON": one.consistency, "ACC-CON": one.correct_consistency, "ACC": one.accuracy}
     missed = [
@@ -258,14 +258,14 @@ def was_run(study: str) -> bool:
     return (RESULTS / study / "table.csv").is_file()
 
 
-def _cells(one: Standing, generations: int) -> Iterator[str]:
+def _cells(one: MethodSummary, generations: int) -> Iterator[str]:
     yield one.method
     accuracies = [_percent(row) for row in one.accuracies]
     yield from accuracies + [""] * (generations - len(accuracies))
     for row in (one.consistency, one.correct_consistency, one.gained, one.lost, one.late):
         yield _percent(row)
     yield _cost(one)
-    yield ("yes" if one.counts else f"no: {one.lacks}") if one.judged else ""
+    yield ("yes" if one.qualifies else f"no: {one.shortfall}") if one.judged else ""
 
 
 def _percent(row: Row | None, *, spread: bool = True) -> str:
@@ -275,7 +275,7 @@ def _percent(row: Row | None, *, spread: bool = True) -> str:
     return f"{100 * row.value:.1f}{around}"
 
 
-def _cost(one: Standing) -> str:
+def _cost(one: MethodSummary) -> str:
     if one.retrain is None:
         return ""
     return kappa(one.retrain.value)

@@ -20,7 +20,16 @@ import torch
 
 from dynsnap import study
 from dynsnap.data import Stream
-from dynsnap.ensemble import Lesson, Rolling, Round, RoundSpec, best, combine, grow_rounds, members
+from dynsnap.ensemble import (
+    Rolling,
+    Round,
+    RoundSpec,
+    SoftTargets,
+    best,
+    combine,
+    grow_rounds,
+    members,
+)
 from dynsnap.study import StudyPlan
 from dynsnap.train import TorchTrainer
 from dynsnap.train.models import by_name
@@ -152,14 +161,14 @@ def judged(
 
 def lesson(
     ensemble: Sequence[Learner], trainer: TorchTrainer, stream: Stream, pull: float
-) -> Lesson:
+) -> SoftTargets:
     """What the deployed ensemble says where it is right, and the truth elsewhere."""
     pool = stream.pool
     scores = trainer.score([one.weights for one in ensemble], pool.inputs)
     said = together(ensemble, list(scores))
     wrong = said.argmax(axis=1) != pool.labels
     said[wrong] = np.eye(len(pool.classes))[pool.labels[wrong]]
-    return Lesson(scores=said, weight=pull)
+    return SoftTargets(scores=said, weight=pull)
 
 
 def measured(line: Sequence[Sequence[Learner]], stream: Stream) -> dict[str, float]:

@@ -199,7 +199,7 @@ def test_answers_that_stand_are_refused(copy):
     standing = '\n[[variant]]\nname = "standing"\nmethod = "dynsnap-cyc"\nmargin = 0.2\n'
     (copy / "study.toml").write_text(TEXT + standing)
     message = refused("size", copy, "--method", "standing", code=2)
-    assert "ask about the same method without a `margin`" in message
+    assert "standing" in message and "`margin`" in message
 
 
 def test_a_study_without_a_name_is_called_as_its_run_was(copy):

@@ -10,7 +10,7 @@ from dynsnap.engine import Rules
 from dynsnap.ensemble import round_key
 from dynsnap.errors import FileError, Interrupted, TrainingError
 from dynsnap.store import RunFolder
-from dynsnap.study import Ledger
+from dynsnap.study import RoundManager
 from dynsnap.testing import Notebook
 from tests.engine.made import (
     LONG,
@@ -155,17 +155,17 @@ class Faults:
                 put(key, done)
 
             monkeypatch.setattr(store, "put", full)
-            ledger = Ledger(trainer, store, None)
+            manager = RoundManager(trainer, store)
             with pytest.raises(FileError, match="No space left"):
-                list(ledger.spread(engine_with(Rules(together=1)), wanted))
+                manager.train(wanted, engine=engine_with(Rules(together=1)))
         with RunFolder(tmp_path / "run") as store:
             stored = [
                 spec for spec in wanted if store.get(round_key(trainer, spec), spec) is not None
             ]
             assert len(stored) == 2
             left = [spec for spec in wanted if spec not in stored]
-            ledger = Ledger(trainer, store, None)
-            list(ledger.spread(engine_with(Rules(together=1)), left))
-            assert ledger.trained == 4
+            manager = RoundManager(trainer, store)
+            manager.train(left, engine=engine_with(Rules(together=1)))
+            assert manager.trained == 4
             # Stored in single precision.
-            assert_as_serial([ledger.load(spec) for spec in wanted], wanted, tolerance=1e-7)
+            assert_as_serial([manager.rounds.load(spec) for spec in wanted], wanted, tolerance=1e-7)

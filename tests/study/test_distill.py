@@ -11,8 +11,8 @@ from dynsnap.ensemble import combine, method
 from dynsnap.errors import FileError, PlanError
 from dynsnap.predictions import Predictions
 from dynsnap.store import RunFolder
-from dynsnap.study import DistillPlan, Remains
-from dynsnap.study.distilling._distilled import Said, remains, table_of
+from dynsnap.study import DistillPlan, RetainedGain
+from dynsnap.study.distilling._distill import LearnerPredictions, retained_gains, table_of
 from dynsnap.testing import CentroidTrainer
 from dynsnap.train import TorchTrainer
 from dynsnap.train.models import mlp
@@ -151,7 +151,7 @@ def test_students_cost_their_teachers_too(school):
     cost = {row.method: row.cost for row in found.rows}
     assert cost["distilled-dynsnap-cyc"] == cost["dynsnap-cyc"] + 1
     assert found.networks == {"dynsnap-cyc": 3, "distilled-dynsnap-cyc": 1}
-    assert found.remains == ()  # there is no single learner to compare with
+    assert found.retained == ()  # there is no single learner to compare with
 
 
 def test_a_control_is_the_student_without_its_teacher(school):
@@ -160,7 +160,7 @@ def test_a_control_is_the_student_without_its_teacher(school):
     assert found.networks == {"dynsnap-cyc": 3, "distilled-dynsnap-cyc": 1, "untaught": 1}
     cost = {row.method: row.cost for row in found.rows}
     assert cost["untaught"] == 1
-    assert {one.over for one in found.remains} == {"untaught"}
+    assert {one.over for one in found.retained} == {"untaught"}
     assert not any("untaught" in path.name for path in found.predictions)
 
 
@@ -202,7 +202,9 @@ def test_plans_that_make_no_sense_are_refused(settings, message):
 
 def test_no_gain_has_no_share_that_is_left():
     assert (
-        Remains(over="singlebase", metric="accuracy", single=0.9, student=0.95, teacher=0.9).share
+        RetainedGain(
+            over="singlebase", metric="accuracy", single=0.9, student=0.95, teacher=0.9
+        ).share
         is None
     )
 
@@ -215,7 +217,7 @@ def said(name, *labels):
         )
         for row in labels
     ]
-    return Said(name=name, networks=1, cost=1.0, test=test)
+    return LearnerPredictions(name=name, networks=1, cost=1.0, test=test)
 
 
 def test_what_is_left_is_counted_as_the_paper_counts():
@@ -232,7 +234,7 @@ def test_what_is_left_is_counted_as_the_paper_counts():
     assert value["one", "fidelity"] == 5 / 8
     left = {
         one.metric: one.share
-        for one in remains(rows, over=["single", "nobody"], student="one", teacher="many")
+        for one in retained_gains(rows, over=["single", "nobody"], student="one", teacher="many")
     }
     assert left["accuracy"] == pytest.approx((5 / 8 - 3 / 8) / (1 - 3 / 8), abs=1e-6)
     assert left["consistency"] == pytest.approx((3 / 4 - 1 / 4) / (1 - 1 / 4), abs=1e-6)

@@ -13,8 +13,7 @@ from dynsnap import study
 from dynsnap.cli._execute import shipped
 from dynsnap.data import Pool, cifar10_growth, cifar100_growth, grow
 from dynsnap.ensemble import Round, serial
-from dynsnap.study import Ledger, read_study, trained_as
-from dynsnap.study._views import ensembles_of
+from dynsnap.study import RoundManager, ensembles_of, read_study, trained_as
 from tests.study.test_waves import Memory
 
 STUDIES = shipped()
@@ -95,12 +94,12 @@ def stream_of(plan):
 
 
 def waves_of(name, *, store=None, level=None):
-    """The waves of a study, and what its ledger knows in the end."""
+    """The waves of a study, and its ensembles in the end."""
     plan = read_study(STUDIES[name])
     stream = stream_of(plan)
     generations = len(stream.generations)
     waves = Waves()
-    ledger = Ledger(
+    manager = RoundManager(
         Improving(stream, level or [0.9] * generations),
         Memory() if store is None else store,
         waves,
@@ -108,8 +107,7 @@ def waves_of(name, *, store=None, level=None):
         trained_as=trained_as(plan),
     )
     ensembles = ensembles_of(plan, generations)
-    ledger.grow(ensembles, engine=serial, seed=plan.seed, ahead=plan.ahead)
-    return plan, stream, waves, ledger
+    return plan, stream, waves, manager.grow(ensembles, engine=serial, ahead=plan.ahead)
 
 
 def images(stream, specs):
@@ -134,15 +132,15 @@ def test_balanced_cifar_10_is_three_copies_of_one_training():
 @pytest.mark.parametrize("change", [0.0, 0.3])
 def test_the_stream_of_cifar_10_is_one_wave_whether_members_fall_behind_or_not(change):
     level = [0.85 - change] * 6 + [0.85] * 4
-    plan, stream, waves, ledger = waves_of("cifar10-stream", level=level)
+    plan, stream, waves, grown = waves_of("cifar10-stream", level=level)
     assert [len(wave) for wave in waves] == [41]
     assert len(waves[0]) <= MOST_SIDE_BY_SIDE
     assert images(stream, waves[0]) < 25e6
     assert len(stream.generations) == 10 and stream.late == ("frog",)
     # After a sudden change, who minds the lag is all new.
     for method in (one for one in plan.methods if one.rolling is not None):
-        (seventh,) = (one for one in ledger.grown if one.method == method and one.generation == 7)
-        old = [spec for spec, _ in ledger.casting.of(seventh).who if spec.generation < 7]
+        (seventh,) = (one for one in grown if one.method == method and one.generation == 7)
+        old = [spec for spec, _ in grown[seventh].members.sources if spec.generation < 7]
         assert bool(old) != (change > 0 and method.rolling.lag < 1)
 
 
@@ -157,7 +155,7 @@ def test_the_stream_of_cifar_10_is_one_wave_whether_members_fall_behind_or_not(c
 def test_rolling_on_cifar_10_is_one_wave_and_refreshing_one_more_for_each_retrain(
     study, cyclic, refreshed, epochs
 ):
-    _, stream, waves, ledger = waves_of(study)
+    _, stream, waves, grown = waves_of(study)
     assert len(waves) == 3
     # The first generation has a twin, and six trainings more that are bagged.
     each = (1 + cyclic) * (24_400 + 30_500 + 32_500)
@@ -167,19 +165,19 @@ def test_rolling_on_cifar_10_is_one_wave_and_refreshing_one_more_for_each_retrai
     assert [len(one) for one in begun] == refreshed
     for generation, specs in enumerate(begun, 2):
         assert {(spec.generation, spec.recipe.epochs) for spec in specs} == {(generation, epochs)}
-    bagged = [one for one in ledger.grown if one.method.name == "rolling-bagging"]
-    assert len(ledger.rounds(bagged[0])) == 7
+    bagged = [one for one in grown if one.method.name == "rolling-bagging"]
+    assert len(grown[bagged[0]].rounds) == 7
 
 
 def test_cifar_100_is_one_wave_of_25_trainings():
-    plan, _, waves, ledger = waves_of("cifar100-paper")
+    plan, _, waves, grown = waves_of("cifar100-paper")
     assert [len(wave) for wave in waves] == [22]
     assert sum(spec.recipe.epochs for spec in waves[0]) == 25 * 200
     assert plan.replicates_of(plan.baseline) == 3
     # A round of these adds nothing to another, so DynSnap-step does not ask for a third.
     for name, rounds in (("dynsnap-step", 2), ("dynsnap-cyc", 3)):
-        grown = [one for one in ledger.grown if one.method.name == name]
-        assert [len(ledger.rounds(one)) for one in grown] == [rounds] * 3
+        found = [one for ensemble, one in grown.items() if ensemble.method.name == name]
+        assert [len(one.rounds) for one in found] == [rounds] * 3
 
 
 def test_the_sensitivity_study_adds_one_wave_to_the_rounds_of_the_paper_s():
@@ -208,10 +206,10 @@ def test_all_that_the_paper_trained_is_more_of_the_same_rounds():
 def test_rolling_on_cifar_100_takes_nothing_but_the_rounds_of_the_paper_s(level):
     store = Memory()
     waves_of("cifar100-paper", store=store, level=level)
-    _, _, waves, ledger = waves_of("cifar100-rolling", store=store, level=level)
+    _, _, waves, grown = waves_of("cifar100-rolling", store=store, level=level)
     assert not waves
-    rolled = [one for one in ledger.grown if one.method.rolling and one.generation == 3]
-    assert rolled and all(len(ledger.casting.of(one)) == 20 for one in rolled)
+    rolled = [one for one in grown if one.method.rolling and one.generation == 3]
+    assert rolled and all(len(grown[one].members) == 20 for one in rolled)
 
 
 def test_rolling_on_cifar_100_is_one_wave_of_the_defaults():

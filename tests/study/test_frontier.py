@@ -18,7 +18,7 @@ def rows(method, *, late=0.9, last=0.88, consistency=0.92, how="average"):
     ]
 
 
-def standings(*others):
+def summaries(*others):
     return {one.method: one for one in frontier([*rows("dynsnap-cyc"), *others])}
 
 
@@ -28,31 +28,31 @@ def standings(*others):
      (0.9, 0.8769, False), (1.0, 0.95, True)],
 )  # fmt: skip
 def test_a_method_counts_if_it_has_learned_what_is_new(late, last, counts):
-    one = standings(*rows("rolling", late=late, last=last))["rolling"]
+    one = summaries(*rows("rolling", late=late, last=last))["rolling"]
     assert one.judged
-    assert one.counts is counts
-    assert bool(one.lacks) is not counts
+    assert one.qualifies is counts
+    assert bool(one.shortfall) is not counts
 
 
 def test_what_is_lacking_is_said():
-    one = standings(*rows("never-retrain", late=0.0, last=0.86))["never-retrain"]
-    assert one.lacks == (
+    one = summaries(*rows("never-retrain", late=0.0, last=0.86))["never-retrain"]
+    assert one.shortfall == (
         "late classes 0.0 %, below 0.9 of dynsnap-cyc's 90.0 %; "
         "last generation 2.0 points below dynsnap-cyc's"
     )
 
 
 def test_the_fresh_ensemble_and_the_noise_floor_are_not_judged():
-    found = standings(*rows("noise-floor", late=0.0))
+    found = summaries(*rows("noise-floor", late=0.0))
     assert not found["noise-floor"].judged
     assert not found["dynsnap-cyc"].judged
-    assert found["noise-floor"].counts
+    assert found["noise-floor"].qualifies
 
 
 def test_without_a_fresh_ensemble_nobody_is_judged():
     (one,) = frontier(rows("rolling", late=0.0))
     assert not one.judged
-    assert one.counts
+    assert one.qualifies
 
 
 def test_generations_are_in_order_and_other_combinations_are_left_out():
@@ -66,4 +66,4 @@ def test_the_cost_is_that_of_a_retrain_where_it_is_known():
     more = Row(
         method="never-retrain", combination="average", metric="retrain_cost", value=0.0, cost=1.0
     )
-    assert standings(*rows("never-retrain"), more)["never-retrain"].cost == 0.0
+    assert summaries(*rows("never-retrain"), more)["never-retrain"].cost == 0.0

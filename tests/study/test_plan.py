@@ -158,7 +158,7 @@ def test_the_noise_floor_is_measured_with_single_base_even_where_it_is_left_out(
         ("[study]\nreplicats = 2", r'\[study\] has no setting `replicats`.*"replicates"'),
         ("[study]\nreplicates = 0", "`replicates` must be at least 1, got 0"),
         ("[study]\nreplicates = true", r"`replicates` must be a whole number, got True"),
-        ("[study]\nresamples = 0", "`resamples` must be at least 1"),
+        ("[study]\nresamples = 0", "`resamples` must be"),
         ("[study]\nseed = -1", "`seed` must not be negative"),
         ('[study]\nkeep = "all"', '`keep` must be "scores" or "weights"'),
         ('[methods]\nnames = ["dynsnap"]', r"no method 'dynsnap'.*dynsnap-"),
@@ -170,7 +170,7 @@ def test_the_noise_floor_is_measured_with_single_base_even_where_it_is_left_out(
         ("[methods.extbagging]\nmember = 3", r"\[methods.extbagging\] has no setting `member`"),
         ("[methods]\nbeta = 2", "`beta` must be"),
         ("[training]\nepochs = 5", "`snapshots` must be between 1 and the 5 epochs"),
-        ("[[sweep]]\nvalues = [1]", r"\[\[sweep\]\] 1 must say `over`"),
+        ("[[sweep]]\nvalues = [1]", r"\[\[sweep\]\] 1 .*`over`"),
         ('[[sweep]]\nover = "m"\nvalues = [1]', "`over` cannot be 'm'"),
         ('[[sweep]]\nover = "members"\nvalues = []', "`values` is empty"),
         (
@@ -181,11 +181,13 @@ def test_the_noise_floor_is_measured_with_single_base_even_where_it_is_left_out(
             '[[sweep]]\nover = "window"\nvalues = [1]\nepochs = 3',
             "give `window` or `epochs`",
         ),
-        ("[[ablation]]\nepochs = 3", "must say `name`"),
+        ("[[ablation]]\nepochs = 3", r"\[\[ablation\]\] 1 .*`name`"),
         ('[[ablation]]\nname = "a b"', "name must be made of letters"),
         ('[[ablation]]\nname = "x"\nschedule = "cosine"', "A schedule must be one of"),
         ('[sweep]\nover = "members"', r"`sweep` must be a list"),
         ("[study", "is not valid TOML"),
+        (f"[study]\nseed = {'9' * 5000}", r"mine\.toml is not valid TOML"),
+        (f"[study]\nname = {'[' * 5000}", r"mine\.toml is not valid TOML"),
     ],
 )
 def test_a_wrong_study_file_is_one_clear_line(study, text, message):

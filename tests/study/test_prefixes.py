@@ -11,15 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dynsnap import predictions, study
-from dynsnap.data import digits_stream
 from dynsnap.ensemble import RoundSpec, beginning, begins, method, methods, round_key, serial
 from dynsnap.errors import Interrupted, PlanError
 from dynsnap.store import RunFolder
-from dynsnap.study import DataPlan, Ledger, StudyPlan, outlook, trained_as
-from dynsnap.study._views import ensembles_of
+from dynsnap.study import DataPlan, RoundManager, StudyPlan, ensembles_of, trained_as, workload
 from dynsnap.testing import CentroidTrainer, Notebook
 from tests.cli.studies import TINY, contents, dynsnap
 from tests.engine.test_more import Queue
+from tests.streams import small_stream
 from tests.study.test_waves import ByName, Memory
 
 # Windows of two epochs everywhere; Snapshot has 8 of them, and the longest point of the sweep 16.
@@ -49,7 +48,7 @@ WINDOWS = {1: 0.25, 2: 0.5, 4: 1.0, 8: 2.0, 16: 4.0}  # of each point, and what 
 
 @pytest.fixture(scope="module")
 def stream():
-    return digits_stream()
+    return small_stream()
 
 
 def read(folder, text=TEXT):
@@ -114,17 +113,17 @@ def test_only_the_longest_of_all_rounds_with_equal_windows_is_trained(finished):
     others = {epochs for _, index, epochs in cyclic(folder) if index > 0}
     assert others == {8}  # DynSnap-cyc has further rounds, and nobody longer has
     assert result.trained == result.rounds == len(stored(folder))
-    certain = {str(spec) for spec in outlook(plan, generations=3).rounds}
+    certain = {str(spec) for spec in workload(plan, generations=3).rounds}
     assert certain <= {facts["name"] for facts in stored(folder)}
 
 
 def test_as_many_rounds_fewer_are_trained_as_the_plan_says(finished, tmp_path, stream):
     plan, _, result = finished
-    ahead = outlook(plan, generations=3)
+    ahead = workload(plan, generations=3)
     assert ahead.spared == 3 * 4  # N = 1, 2, 4 and 8; DynSnap-cyc and Snapshot are among them
     assert ahead.spared_cost == 3 * (0.25 + 0.5 + 1 + 2)
     own = dataclasses.replace(plan, prefixes=False)
-    every = outlook(own, generations=3)
+    every = workload(own, generations=3)
     assert (every.spared, every.spared_cost) == (0, 0)
     assert len(every.rounds) - len(ahead.rounds) == ahead.spared
     assert every.cost - ahead.cost == ahead.spared_cost
@@ -180,14 +179,15 @@ def test_the_first_round_of_dynsnap_is_pruned_among_its_own_windows(finished, st
     plan, folder, _ = finished
     store = RunFolder(folder, weights=False)
     trainer = CentroidTrainer(stream)
-    ledger = Ledger(trainer, store, None, stream, trained_as=trained_as(plan))
-    ledger.gather(ensembles_of(plan, 3), seed=plan.seed)
-    ensemble = next(one for one in ledger.grown if one.method.name == "dynsnap-cyc")
-    first = ledger.load(ensemble.spec(0, seed=plan.seed))
+    manager = RoundManager(trainer, store, None, stream, trained_as=trained_as(plan))
+    gathered, missing = manager.gather(ensembles_of(plan, 3))
+    assert not missing
+    ensemble = next(one for one in gathered if one.method.name == "dynsnap-cyc")
+    first = manager.rounds.load(ensemble.spec(0))
     whole = long_round(folder, 1)
     assert first.curve.tolist() == whole.curve[:8].tolist()
     bar = whole.accuracy[:4].mean()
-    kept = [place for spec, place in ledger.casting.of(ensemble).who if spec.index == 0]
+    kept = [place for spec, place in gathered[ensemble].members.sources if spec.index == 0]
     assert sorted(kept) == np.flatnonzero(whole.accuracy[:4] >= bar).tolist()
 
 
@@ -196,7 +196,7 @@ def test_a_study_without_the_setting_trains_every_round_under_its_own_name(tmp_p
     assert not plan.prefixes
     serving = trained_as(plan)
     for ensemble in ensembles_of(plan, 3):
-        for spec in ensemble.certain(seed=plan.seed):
+        for spec in ensemble.certain():
             assert serving(spec) == spec
 
 
@@ -324,7 +324,7 @@ def plans(draw):
 def wanted_by(plan):
     """Every round that the study may come to ask for, within reason."""
     return [
-        ensemble.spec(index, seed=plan.seed)
+        ensemble.spec(index)
         for ensemble in ensembles_of(plan, 2)
         for index in range(ensemble.wanted([]) + 3)
     ]
@@ -334,7 +334,7 @@ def wanted_by(plan):
 @given(plans())
 def test_a_round_is_trained_as_the_longest_that_the_study_is_certain_to_train(plan):
     serving = trained_as(plan)
-    certain = {spec for one in ensembles_of(plan, 2) for spec in one.certain(seed=plan.seed)}
+    certain = {spec for one in ensembles_of(plan, 2) for spec in one.certain()}
     for spec in wanted_by(plan):
         whole = serving(spec)
         assert begins(spec, whole)
@@ -343,7 +343,7 @@ def test_a_round_is_trained_as_the_longest_that_the_study_is_certain_to_train(pl
         assert not any(
             begins(spec, one) and one.recipe.epochs > whole.recipe.epochs for one in certain
         )
-    ahead = outlook(plan, generations=2)
+    ahead = workload(plan, generations=2)
     assert set(ahead.rounds) == set(map(serving, certain))
     assert len(ahead.rounds) + ahead.spared == len(certain)
     assert ahead.spared_cost >= -1e-9
@@ -370,20 +370,20 @@ class Prefixed(ByName):
 def test_ensembles_are_the_same_as_without_where_randomness_is_the_same(plan, order):
     ensembles = ensembles_of(plan, 2)
     engine = {"serial": serial, "first first": Queue(False), "last first": Queue(True)}[order]
-    alone, trainer = Ledger(Prefixed(), Memory(), None), Prefixed()
-    alone.grow(ensembles, engine=serial, seed=plan.seed)
+    alone, trainer = RoundManager(Prefixed(), Memory()), Prefixed()
+    apart = alone.grow(ensembles, engine=serial)
     store = Memory()
-    ledger = Ledger(trainer, store, None, trained_as=trained_as(plan))
-    ledger.grow(ensembles, engine=engine, seed=plan.seed, ahead=plan.ahead)
+    manager = RoundManager(trainer, store, trained_as=trained_as(plan))
+    grown = manager.grow(ensembles, engine=engine, ahead=plan.ahead)
     for ensemble in ensembles:
-        assert ledger.specs(ensemble) == alone.specs(ensemble)
-        for ours, theirs in zip(ledger.rounds(ensemble), alone.rounds(ensemble), strict=True):
+        for ours, theirs in zip(grown[ensemble].rounds, apart[ensemble].rounds, strict=True):
+            assert ours.spec == theirs.spec
             assert ours.accuracy.tolist() == theirs.accuracy.tolist()
             assert ours.seconds == pytest.approx(theirs.seconds)
-            loaded, apart = ledger.load(ours.spec), alone.load(theirs.spec)
-            assert loaded.scores["test"].tolist() == apart.scores["test"].tolist()
+            loaded, known = (one.rounds.load(ours.spec) for one in (manager, alone))
+            assert loaded.scores["test"].tolist() == known.scores["test"].tolist()
     asked = [spec for wave in trainer.asked for spec in wave]
-    assert len(asked) == len(set(asked)) == len(store) == ledger.trained
+    assert len(asked) == len(set(asked)) == len(store) == manager.trained
     assert all(trained_as(plan)(spec) == spec for spec in asked)
     if order != "serial":
         assert engine.calls == 1  # whoever waits for the beginning of a round asks when it is there
@@ -421,7 +421,7 @@ def test_plan_shows_what_is_saved(commanded):
     ended = dynsnap("run", commanded / "tiny.toml", "--plan")
     said = " ".join(ended.stdout.split())
     plan = study.read_study(commanded / "tiny.toml")
-    ahead = outlook(plan, generations=2)
+    ahead = workload(plan, generations=2)
     assert f"{len(ahead.rounds)} rounds of training ({ahead.cost:.1f} κ" in said
     assert f"2 more ({ahead.spared_cost:.1f} κ) need no training" in said
 

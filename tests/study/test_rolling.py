@@ -5,6 +5,7 @@ import dataclasses
 import itertools
 import json
 import re
+import shutil
 
 import numpy as np
 import pytest
@@ -26,8 +27,7 @@ from dynsnap.ensemble import (
     survivors,
 )
 from dynsnap.errors import InputError, PlanError
-from dynsnap.study import Ensemble, Ledger, open_stream, read_study
-from dynsnap.study._views import Answers
+from dynsnap.study import Ensemble, EnsemblePredictor, RoundManager, open_stream, read_study
 from tests.cli.studies import TINY, contents, dynsnap
 from tests.study.test_waves import Memory
 
@@ -77,6 +77,11 @@ class Made:
             )
 
 
+def managed(trainer):
+    """A manager of rounds with nothing in its store."""
+    return RoundManager(trainer, Memory(), None, trainer.stream)
+
+
 def line_of(rolling, *, size=6):
     made = method("rolling", epochs=8, members=size, snapshots=4, rolling=rolling)
     return [Ensemble(method=made, generation=number) for number in (1, 2, 3)]
@@ -114,7 +119,7 @@ def by_hand(stream, trainer, rolling, size):
 
         while True:
             while len(carried) + len(fresh) < size:
-                (done,) = trainer.train([ensemble.spec(index, seed=0)])
+                (done,) = trainer.train([ensemble.spec(index)])
                 fresh += [(done, j) for j in survivors(done.accuracy)]
                 index += 1
             if not found or not fresh[: size - most]:
@@ -138,15 +143,14 @@ def by_hand(stream, trainer, rolling, size):
 )
 def test_members_are_carried_over_as_the_definition_says(carry, agreement, lag, size, seed):
     stream, rolling = a_stream(), Rolling(carry=carry, agreement=agreement, lag=lag)
-    ledger = Ledger(Made(stream, seed), Memory(), None, stream)
     line = line_of(rolling, size=size)
-    ledger.grow(line, engine=serial, seed=0)
+    grown = managed(Made(stream, seed)).grow(line, engine=serial)
     expected = by_hand(stream, Made(stream, seed), rolling, size)
     for ensemble, members in zip(line, expected, strict=True):
-        cast = ledger.casting.of(ensemble)
-        assert cast.who == tuple((done.spec, j) for done, j in members)
+        found = grown[ensemble]
+        assert found.members.sources == tuple((done.spec, j) for done, j in members)
         scores = np.stack([done.scores["test"][j] for done, j in members])
-        assert np.array_equal(ledger.casting.scores(cast, "test"), scores)
+        assert np.array_equal(found.scores("test"), scores)
 
 
 def test_a_rolling_ensemble_trains_no_round_that_a_fresh_one_does_not():
@@ -154,78 +158,76 @@ def test_a_rolling_ensemble_trains_no_round_that_a_fresh_one_does_not():
     fresh = method("dynsnap-cyc", epochs=8, members=6, snapshots=4)
     ensembles = [Ensemble(method=fresh, generation=number) for number in (1, 2, 3)]
     alone, both = Made(stream), Made(stream)
-    Ledger(alone, Memory(), None, stream).grow(ensembles, engine=serial, seed=0)
-    ledger = Ledger(both, Memory(), None, stream)
-    ledger.grow([*ensembles, *line_of(Rolling(carry=0.5))], engine=serial, seed=0)
+    managed(alone).grow(ensembles, engine=serial)
+    grown = managed(both).grow([*ensembles, *line_of(Rolling(carry=0.5))], engine=serial)
     assert both.asked == alone.asked
     first = line_of(Rolling(carry=0.5))[0]
-    assert ledger.casting.of(first).who == ledger.casting.of(ensembles[0]).who
+    assert grown[first].members.sources == grown[ensembles[0]].members.sources
 
 
 def test_carried_members_are_trained_on_from_where_they_were():
     stream, rolling = a_stream(), Rolling(carry=0.5, refresh=2, lag=1.0)
     trainer = Made(stream)
-    ledger = Ledger(trainer, Memory(), None, stream)
+    manager = managed(trainer)
     line = line_of(rolling)
-    ledger.grow(line, engine=serial, seed=0)
+    grown = manager.grow(line, engine=serial)
     for before, ensemble in itertools.pairwise(line):
-        refreshed = ledger.casting.of(ensemble).who[:3]
+        refreshed = grown[ensemble].members.sources[:3]
         assert all(spec.recipe.epochs == 2 for spec, _ in refreshed)
         assert all(spec.generation == ensemble.generation for spec, _ in refreshed)
         assert len({spec.parent for spec, _ in refreshed}) == 3
-        places = {str(place) for _, place in ledger.casting.of(before).who}
+        places = {str(place) for _, place in grown[before].members.sources}
         assert {spec.parent.rpartition("/")[2] for spec, _ in refreshed} <= places
         # A few epochs on top are too few to learn a class.
-        assert ledger.casting.heeded(ensemble)[:, 3].tolist()[:3] == [False] * 3
+        assert grown[ensemble].known_classes[:, 3].tolist()[:3] == [False] * 3
     asked = len(trainer.asked)
-    ledger.grow(line, engine=serial, seed=0)
+    manager.grow(line, engine=serial)
     assert len(trainer.asked) == asked  # all was known
 
 
 def test_whom_rounds_go_on_from_is_found_once_however_often_it_is_asked():
-    stream = a_stream()
-    ledger = Ledger(Made(stream), Memory(), None, stream)
+    manager = managed(Made(a_stream()))
     line = line_of(Rolling(carry=0.25, onward=True), size=8)
-    ledger.grow(line, engine=serial, seed=0)
-    read, load = [], ledger.casting._load
-    ledger.casting._load = lambda spec: (read.append(spec), load(spec))[1]
-    assert ledger.casting.parents(line[1]) and ledger.casting.parents(line[2])
+    grown = manager.grow(line, engine=serial)
+    read, load = [], manager.rounds.load
+    manager.rounds.load = lambda spec: (read.append(spec), load(spec))[1]
+    assert grown[line[1]].parents and grown[line[2]].parents
     assert not read  # they were known when the rounds were asked for
 
 
 def test_new_rounds_go_on_from_the_best_member_of_each_old_round():
     stream, rolling = a_stream(), Rolling(carry=0.25, onward=True, lag=1.0)
-    trainer, store = Made(stream), Memory()
-    ledger = Ledger(trainer, store, None, stream)
+    trainer = Made(stream)
+    manager = managed(trainer)
     line = line_of(rolling, size=8)
-    ledger.grow(line, engine=serial, seed=0)
+    grown = manager.grow(line, engine=serial)
     for before, ensemble in itertools.pairwise(line):
         rows = stream.untouched[ensemble.generation - 1]
         truth = stream.evaluation["untouched"].labels[rows]
         merit = {}
-        for spec, place in ledger.casting.of(before).who:
-            said = ledger.load(spec).scores["untouched"][place][rows].argmax(axis=1)
+        for spec, place in grown[before].members.sources:
+            said = manager.rounds.load(spec).scores["untouched"][place][rows].argmax(axis=1)
             merit[spec, place] = np.mean(said == truth)
         best_of = {}
         for spec, place in sorted(merit, key=merit.get, reverse=True):  # stable, as ours is
             best_of.setdefault(spec, place)
         wanted = [f"{round_key(trainer, spec)}/{place}" for spec, place in best_of.items()]
-        specs = ledger.specs(ensemble)
+        specs = [done.spec for done in grown[ensemble].rounds]
         assert [spec.parent for spec in specs] == [
             wanted[index % len(wanted)] for index in range(len(specs))
         ]
         assert [spec.recipe for spec in specs] == [ensemble.method.recipe] * len(specs)
         # Nothing of such a round is pruned, so six new members take two rounds of four.
-        new = [one for one in ledger.casting.of(ensemble).who if one[0] in specs]
+        new = [one for one in grown[ensemble].members.sources if one[0] in specs]
         assert len(new) == 6 and len(specs) == 2
         # They have learned what their own generation has.
-        known = ledger.casting.heeded(ensemble)[-6:]
+        known = grown[ensemble].known_classes[-6:]
         np.testing.assert_array_equal(known, [stream.learned(ensemble.generation)] * 6)
     asked = len(trainer.asked)
-    ledger.grow(line, engine=serial, seed=0)
+    manager.grow(line, engine=serial)
     assert len(trainer.asked) == asked
-    ledger.gather(line, seed=0)
-    assert ledger.has(line) and not ledger.missing
+    gathered, missing = manager.gather(line)
+    assert set(gathered) == set(line) and not missing
 
 
 def test_who_lags_behind_makes_room_for_the_next_best():
@@ -281,10 +283,9 @@ def test_carrying_nobody_over_is_refused(carry):
 
 
 def test_data_without_untouched_rows_is_refused_with_the_way_out():
-    stream = a_stream(untouched=0.0)
-    ledger = Ledger(Made(stream), Memory(), None, stream)
+    manager = managed(Made(a_stream(untouched=0.0)))
     with pytest.raises(PlanError, match=r"set `untouched` in \[data.growth\]"):
-        ledger.grow(line_of(Rolling()), engine=serial, seed=0)
+        manager.grow(line_of(Rolling()), engine=serial)
 
 
 # --- through the real commands --------------------------------------------------------------
@@ -320,6 +321,16 @@ values = [0.25, 0.75]
 )
 
 
+@pytest.fixture(scope="module")
+def rolled(tmp_path_factory):
+    """A folder with the study file, and its run, which is trained once."""
+    folder = tmp_path_factory.mktemp("rolled")
+    (folder / "rolling.toml").write_text(ROLLING)
+    ended = dynsnap("run", folder / "rolling.toml", "--out", folder / "run", "-q")
+    assert ended.exit_code == 0, ended.stderr
+    return folder
+
+
 def stored(run):
     """What each file of a run folder's rounds is of."""
     return {
@@ -328,10 +339,8 @@ def stored(run):
     }
 
 
-def test_a_study_with_rolling_ensembles_runs_and_tells_the_cost_of_a_retrain(tmp_path):
-    (tmp_path / "rolling.toml").write_text(ROLLING)
-    ended = dynsnap("run", tmp_path / "rolling.toml", "--out", tmp_path / "run")
-    assert ended.exit_code == 0, ended.stderr
+def test_a_study_with_rolling_ensembles_runs_and_tells_the_cost_of_a_retrain(rolled, tmp_path):
+    shutil.copytree(rolled, tmp_path, dirs_exist_ok=True)
     lines = (tmp_path / "run/table.csv").read_text().splitlines()
     names = lines[0].split(",")
     rows = [dict(zip(names, line.split(","), strict=True)) for line in lines[1:]]
@@ -384,29 +393,22 @@ def test_rounds_that_nobody_can_count_yet_are_named(tmp_path):
     assert "Not counted" not in told and "carry members over" not in told
 
 
-def test_worker_processes_give_the_same_and_find_the_members_to_train_on(tmp_path):
-    (tmp_path / "rolling.toml").write_text(ROLLING)
-    found = []
-    for engine in (["serial"], ["processes", "--workers", "1"]):
-        folder = tmp_path / engine[0]
-        ended = dynsnap(
-            *("run", tmp_path / "rolling.toml", "--out", folder, "-q", "--engine", *engine)
-        )
-        assert ended.exit_code == 0, ended.stderr
-        found.append(contents(folder))
-    assert found[0] == found[1]
+def test_worker_processes_give_the_same_and_find_the_members_to_train_on(rolled, tmp_path):
+    ended = dynsnap(
+        *("run", rolled / "rolling.toml", "--out", tmp_path, "-q"),
+        *("--engine", "processes", "--workers", "1"),
+    )
+    assert ended.exit_code == 0, ended.stderr
+    assert contents(tmp_path) == contents(rolled / "run")
 
 
-def test_a_trained_rolling_ensemble_predicts_what_the_study_said(tmp_path):
-    (tmp_path / "rolling.toml").write_text(ROLLING)
-    said = [
-        dynsnap("run", tmp_path / "rolling.toml", "--out", tmp_path / "run", "-q"),
-        dynsnap(
-            *("train", tmp_path / "rolling.toml", "--method", "rolling", "--generation", 2),
-            *("--out", tmp_path / "run", "-q"),
-        ),
-    ]
-    assert [one.exit_code for one in said] == [0, 0], said[-1].stderr
+def test_a_trained_rolling_ensemble_predicts_what_the_study_said(rolled, tmp_path):
+    shutil.copytree(rolled, tmp_path, dirs_exist_ok=True)
+    ended = dynsnap(
+        *("train", tmp_path / "rolling.toml", "--method", "rolling", "--generation", 2),
+        *("--out", tmp_path / "run", "-q"),
+    )
+    assert ended.exit_code == 0, ended.stderr
     test = read_inputs(tmp_path / "rolling.toml")
     np.savez(tmp_path / "in.npz", inputs=test.inputs, ids=test.ids)
     ended = dynsnap(
@@ -451,21 +453,20 @@ def test_what_is_wrong_with_a_rolling_study_is_said_in_one_line(tmp_path, change
 @pytest.mark.parametrize("rolling", [None, Rolling(carry=0.5)])
 def test_answers_stand_from_generation_to_generation(rolling, how):
     stream = a_stream()
-    ledger = Ledger(Made(stream), Memory(), None, stream)
     plain = method("dynsnap-cyc", epochs=8, members=6, snapshots=4)
     plain = dataclasses.replace(plain, rolling=rolling)
     wary = dataclasses.replace(plain, name="standing", margin=0.1)
     both = [
         [Ensemble(method=one, generation=number) for number in (1, 2, 3)] for one in (plain, wary)
     ]
-    ledger.grow([*both[0], *both[1]], engine=serial, seed=0)
+    grown = managed(Made(stream)).grow([*both[0], *both[1]], engine=serial)
     pools = {name: stream.evaluation[name] for name in ("test", "late")}
-    answers = Answers(ledger)
+    predictor = EnsemblePredictor(grown)
     said = [
         {
             (name, one.generation): made
             for one in line
-            for name, _, made in answers.views(one, pools, [how])
+            for name, _, made in predictor.predictions(one, pools, [how])
         }
         for line in both
     ]
@@ -477,9 +478,11 @@ def test_answers_stand_from_generation_to_generation(rolling, how):
             found = said[1][name, number]
             np.testing.assert_array_equal(found.scores, deployed.scores)
     # Whoever asks for the last generation first hears the same.
-    for name, _, made in Answers(ledger).views(both[1][2], pools, [how]):
+    for name, _, made in EnsemblePredictor(grown).predictions(both[1][2], pools, [how]):
         np.testing.assert_array_equal(made.scores, said[1][name, 3].scores)
-    assert [ledger.specs(one) for one in both[0]] == [ledger.specs(one) for one in both[1]]
+    for fresh, kept in zip(*both, strict=True):
+        specs = [[done.spec for done in grown[one].rounds] for one in (fresh, kept)]
+        assert specs[0] == specs[1]
 
 
 STANDING = (

@@ -10,7 +10,7 @@ from dynsnap import study
 from dynsnap.cli._execute import shipped
 from dynsnap.data import SOURCES, grow
 from dynsnap.ensemble import METHODS
-from dynsnap.study import outlook, read_study
+from dynsnap.study import read_study, workload
 from tests.cli.studies import dynsnap
 from tests.data.real import sizes
 from tests.data.test_growth import labelled
@@ -44,7 +44,7 @@ def test_a_shipped_study_is_read_and_its_plan_printed(name, tmp_path, monkeypatc
     plan = read_study(STUDIES[name])
     assert plan.name == name
     assert plan.data.source in SOURCES
-    ahead = outlook(plan, generations=study.growth_of(plan.data).generations)
+    ahead = workload(plan, generations=study.growth_of(plan.data).generations)
     ended = dynsnap("run", name, "--plan")
     assert ended.exit_code == 0, ended.stderr
     for planned in ahead.methods:
@@ -59,7 +59,7 @@ def test_the_paper_s_studies_have_its_methods_at_its_cost(data):
     assert plan.data.source == SETS[data]
     assert (plan.epochs, plan.data.subsample) == (200, 1.0)
     costs = paper_costs(data)
-    found = {one.name: one for one in outlook(plan).methods if one.name in METHODS}
+    found = {one.name: one for one in workload(plan).methods if one.name in METHODS}
     assert set(found) == set(costs)
     for name, planned in found.items():
         if planned.open_ended:  # what pruning leaves decides the rest
@@ -77,23 +77,23 @@ def test_the_paper_s_studies_have_its_methods_at_its_cost(data):
 
 def test_a_study_of_the_paper_counts_every_shared_round_once():
     # 20 step rounds, 1 with dropout, 1 long and 2 short cyclic ones per generation, and the twin.
-    assert len(outlook(read_study(STUDIES["yahoo-paper"])).rounds) == 3 * (20 + 1 + 1 + 2) + 1
-    assert outlook(read_study(STUDIES["yahoo-paper"])).cost == 3 * (20 + 1 + 2 + 2) + 1
+    assert len(workload(read_study(STUDIES["yahoo-paper"])).rounds) == 3 * (20 + 1 + 1 + 2) + 1
+    assert workload(read_study(STUDIES["yahoo-paper"])).cost == 3 * (20 + 1 + 2 + 2) + 1
     # Where prefixes serve, the first short one is half of the long one.
-    assert len(outlook(read_study(STUDIES["cifar100-full"])).rounds) == 3 * (20 + 1 + 1 + 1) + 1
-    assert outlook(read_study(STUDIES["cifar100-full"])).cost == 3 * (20 + 1 + 2 + 1) + 1
+    assert len(workload(read_study(STUDIES["cifar100-full"])).rounds) == 3 * (20 + 1 + 1 + 1) + 1
+    assert workload(read_study(STUDIES["cifar100-full"])).cost == 3 * (20 + 1 + 2 + 1) + 1
     # 3 step rounds, 1 with dropout, 1 long and 2 short cyclic ones, and the twin.
-    assert len(outlook(read_study(STUDIES["cifar100-paper"])).rounds) == 3 * (3 + 1 + 1 + 2) + 1
-    assert outlook(read_study(STUDIES["cifar100-paper"])).cost == 3 * (3 + 1 + 2 + 2) + 1
+    assert len(workload(read_study(STUDIES["cifar100-paper"])).rounds) == 3 * (3 + 1 + 1 + 2) + 1
+    assert workload(read_study(STUDIES["cifar100-paper"])).cost == 3 * (3 + 1 + 2 + 2) + 1
     # Unpruned ensembles of 30 make a third short one certain.
-    found = outlook(read_study(STUDIES["cifar10-paper"]))
+    found = workload(read_study(STUDIES["cifar10-paper"]))
     assert (len(found.rounds), found.cost) == (3 * (7 + 1 + 1 + 2) + 1, 37)
     assert (found.spared, found.spared_cost) == (3, 3)
 
 
 def test_the_sensitivity_study_trains_the_points_of_n_once():
     """Of each generation one long round of each window; the others are rounds of their own."""
-    found = outlook(read_study(STUDIES["cifar100-sensitivity"]))
+    found = workload(read_study(STUDIES["cifar100-sensitivity"]))
     cyclic = [spec for spec in found.rounds if spec.recipe.selection == "window"]
     epochs = {
         window: {
@@ -160,13 +160,13 @@ def test_the_sensitivity_study_has_the_points_and_ablations_of_the_paper():
     swept = dataclasses.replace(
         paper, sweeps=[one for one in paper.sweeps if one.over != "snapshots"]
     )
-    assert outlook(paper).rounds == outlook(swept).rounds
+    assert workload(paper).rounds == workload(swept).rounds
     assert {method.recipe.window for _, method in paper.sweeps[2].points} == {20}
     plan = read_study(STUDIES["cifar100-sensitivity"])
     points = {sweep.name: [point for point, _ in sweep.points] for sweep in plan.sweeps}
     assert points["snapshots"] == ["1", "5", "10", "20", "40"]
     assert points["window"] == ["5", "10", "20"]
-    found = {one.name: one for one in outlook(plan).methods}
+    found = {one.name: one for one in workload(plan).methods}
     # All points of N have windows of 5 epochs, where the paper has 20.
     assert [found[f"snapshots={n}"].cost * 4 for n in (1, 5, 10, 20, 40)] == [0.1, 0.5, 1, 2, 4]
     # Those of the window have one round of five, where the paper has two of ten.
@@ -196,7 +196,7 @@ def test_studies_of_cifar_100_share_their_rounds_with_the_paper_s(name, shared):
     paper, more = read_study(STUDIES["cifar100-paper"]), read_study(STUDIES[name])
     for one in ("seed", "data", "model", "training", "epochs", "prefixes"):
         assert getattr(more, one) == getattr(paper, one), one
-    assert len(set(outlook(paper).rounds) & set(outlook(more).rounds)) == shared
+    assert len(set(workload(paper).rounds) & set(workload(more).rounds)) == shared
 
 
 def test_five_of_fifty_validation_images_of_each_class_of_cifar_100_stay_aside():
@@ -220,7 +220,7 @@ def test_a_short_study_is_the_paper_s_in_small(data):
     assert short.data.source == paper.data.source
     assert [one.name for one in short.methods] == [one.name for one in paper.methods]
     share = short.data.subsample * short.epochs / paper.epochs
-    assert share * outlook(short).cost < 0.005 * outlook(paper).cost
+    assert share * workload(short).cost < 0.005 * workload(paper).cost
 
 
 def test_20_newsgroups_has_every_figure_and_ablation():
@@ -231,6 +231,6 @@ def test_20_newsgroups_has_every_figure_and_ablation():
     more = read_study(STUDIES["20news-sensitivity"])
     assert [one.name for one in more.methods][2:] == ["no-schedule", "no-randomness"]
     assert [sweep.over for sweep in more.sweeps] == ["snapshots", "window"]
-    found = {one.name: one for one in outlook(more).methods}
+    found = {one.name: one for one in workload(more).methods}
     assert found["no-randomness"].method.recipe == found["snapshots=40"].method.recipe
     assert (plan.seed, plan.model, plan.training) == (more.seed, more.model, more.training)

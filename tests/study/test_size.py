@@ -13,7 +13,7 @@ from dynsnap.ensemble import COMBINATIONS, Members, combine
 from dynsnap.errors import InputError, PlanError
 from dynsnap.metrics import accuracy, consistency, correct_consistency
 from dynsnap.study import estimate_sizes
-from dynsnap.study.size._twins import falls_as, twin_disagreement
+from dynsnap.study.size._draws import falls_as, twin_disagreement
 
 
 def made(scores, rounds=None):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from dynsnap.ensemble import Round, grow_rounds, methods, rounds_used, serial
 from dynsnap.errors import TrainingError
-from dynsnap.study import Ensemble, Ledger
+from dynsnap.study import Ensemble, RoundManager
 
 SMALL = methods(epochs=8, members=6, snapshots=4)
 
@@ -46,21 +46,28 @@ class Memory(dict):
         self[key] = done
 
 
-def all_ensembles(generations=3, replicates=2, chosen=None):
+def all_ensembles(generations=3, replicates=2, chosen=None, seed=0):
     return [
-        Ensemble(method=method, generation=generation, replicate=replicate)
+        Ensemble(method=method, generation=generation, replicate=replicate, seed=seed)
         for method in (SMALL.values() if chosen is None else chosen)
         for generation in range(1, generations + 1)
         for replicate in range(replicates)
     ]
 
 
-@given(st.lists(st.sampled_from(list(SMALL)), min_size=1, unique=True), st.integers(1, 12))
+def specs(grown):
+    """The names of the rounds of an ensemble."""
+    return [done.spec for done in grown.rounds]
+
+
+SIZES = st.sampled_from([1, 2, 4, 5, 8, 10])  # Snapshot's epochs are cut into as many windows
+
+
+@given(st.lists(st.sampled_from(list(SMALL)), min_size=1, unique=True), SIZES)
 def test_waves_train_for_each_ensemble_what_it_would_train_alone(names, size):
     chosen = methods(epochs=40, members=size, snapshots=4)
-    ensembles = all_ensembles(2, 1, [chosen[name] for name in names])
-    ledger = Ledger(ByName(), Memory(), None)
-    ledger.grow(ensembles, engine=serial, seed=3)
+    ensembles = all_ensembles(2, 1, [chosen[name] for name in names], seed=3)
+    grown = RoundManager(ByName(), Memory()).grow(ensembles, engine=serial)
     for ensemble in ensembles:
         plan = ensemble.method.plan
         alone = grow_rounds(
@@ -72,12 +79,12 @@ def test_waves_train_for_each_ensemble_what_it_would_train_alone(names, size):
             seed=3,
         )
         used = rounds_used(plan, alone)
-        assert ledger.specs(ensemble) == [done.spec for done in alone[:used]]
+        assert specs(grown[ensemble]) == [done.spec for done in alone[:used]]
 
 
 def test_all_that_is_certain_is_asked_for_together():
     trainer = ByName()
-    Ledger(trainer, Memory(), None).grow(all_ensembles(), engine=serial, seed=0)
+    RoundManager(trainer, Memory()).grow(all_ensembles(), engine=serial)
     first = Counter((spec.generation, spec.replicate) for spec in trainer.asked[0])
     assert len(first) == 6  # every generation of every replicate is in the first wave
     kinds = {spec.recipe.schedule.kind for spec in trainer.asked[0]}
@@ -86,35 +93,35 @@ def test_all_that_is_certain_is_asked_for_together():
 
 def test_no_round_is_trained_twice():
     trainer = ByName()
-    Ledger(trainer, Memory(), None).grow(all_ensembles(), engine=serial, seed=0)
+    RoundManager(trainer, Memory()).grow(all_ensembles(), engine=serial)
     asked = [spec for wave in trainer.asked for spec in wave]
     assert len(asked) == len(set(asked))
 
 
 def test_what_is_stored_is_not_trained_again():
     store = Memory()
-    Ledger(ByName(), store, None).grow(all_ensembles(), engine=serial, seed=0)
+    RoundManager(ByName(), store).grow(all_ensembles(), engine=serial)
     trainer = ByName()
-    again = Ledger(trainer, store, None)
-    again.grow(all_ensembles(), engine=serial, seed=0)
+    again = RoundManager(trainer, store)
+    again.grow(all_ensembles(), engine=serial)
     assert trainer.asked == []
     assert again.trained == 0
 
 
 def test_only_what_is_missing_is_trained_again():
     store = Memory()
-    Ledger(ByName(), store, None).grow(all_ensembles(), engine=serial, seed=0)
+    RoundManager(ByName(), store).grow(all_ensembles(), engine=serial)
     lost = [store.pop(key).spec for key in list(store)[::3]]
     trainer = ByName()
-    Ledger(trainer, store, None).grow(all_ensembles(), engine=serial, seed=0)
+    RoundManager(trainer, store).grow(all_ensembles(), engine=serial)
     assert sorted(map(str, (s for wave in trainer.asked for s in wave))) == sorted(map(str, lost))
 
 
 def test_nothing_large_is_held_in_memory():
-    ledger = Ledger(ByName(), Memory(), None)
-    ledger.grow(all_ensembles(), engine=serial, seed=0)
-    assert ledger.heads
-    for head in ledger.heads.values():
+    manager = RoundManager(ByName(), Memory())
+    manager.grow(all_ensembles(), engine=serial)
+    assert manager.rounds.heads
+    for head in manager.rounds.heads.values():
         assert not head.scores and not head.weights and not len(head.curve)
 
 
@@ -123,7 +130,7 @@ def test_an_engine_that_loses_rounds_does_not_go_on_for_ever():
         return list(trainer.train(specs))[1:]
 
     with pytest.raises(TrainingError, match="did not give"):
-        Ledger(ByName(), Memory(), None).grow(all_ensembles(), engine=lossy, seed=0)
+        RoundManager(ByName(), Memory()).grow(all_ensembles(), engine=lossy)
 
 
 def test_rounds_that_were_done_before_an_error_are_stored():
@@ -136,7 +143,7 @@ def test_rounds_that_were_done_before_an_error_are_stored():
             yield done
 
     with pytest.raises(TrainingError, match="fourth"):
-        Ledger(ByName(), store, None).grow(all_ensembles(), engine=breaking, seed=0)
+        RoundManager(ByName(), store).grow(all_ensembles(), engine=breaking)
     assert len(store) == 3
 
 
@@ -145,19 +152,19 @@ def test_the_monitor_hears_of_waves_and_rounds():
         def __init__(self):
             self.waves, self.rounds = [], 0
 
-        def wave_begins(self, specs, /, *, found):
-            self.waves.append((len(specs), found))
+        def wave_begins(self, wave, /, *, found):
+            self.waves.append((len(wave), found))
 
         def round_done(self, done, /):
             self.rounds += 1
 
     store, monitor = Memory(), Monitor()
-    Ledger(ByName(), store, monitor).grow(all_ensembles(), engine=serial, seed=0)
+    RoundManager(ByName(), store, monitor).grow(all_ensembles(), engine=serial)
     assert sum(count for count, _ in monitor.waves) == monitor.rounds == len(store)
     assert all(found == 0 for _, found in monitor.waves)
     del store[next(iter(store))]
     monitor = Monitor()
-    Ledger(ByName(), store, monitor).grow(all_ensembles(), engine=serial, seed=0)
+    RoundManager(ByName(), store, monitor).grow(all_ensembles(), engine=serial)
     assert monitor.rounds == 1
     assert monitor.waves[0][1] > 0
 
@@ -165,6 +172,6 @@ def test_the_monitor_hears_of_waves_and_rounds():
 def test_a_twin_is_another_round():
     (ensemble,) = all_ensembles(1, 1, [SMALL["singlebase"]])
     twin = dataclasses.replace(ensemble, twin=1)
-    ledger = Ledger(ByName(), Memory(), None)
-    ledger.grow([ensemble, twin], engine=serial, seed=0)
-    assert ledger.trained == 2
+    manager = RoundManager(ByName(), Memory())
+    manager.grow([ensemble, twin], engine=serial)
+    assert manager.trained == 2

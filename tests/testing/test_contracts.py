@@ -132,8 +132,8 @@ def test_every_engine_keeps_the_contract(name, stream):
     check_engine(ENGINES[name], CentroidTrainer(stream), recipes=[STEP, CYCLIC])
 
 
-# Stand-ins that train or store nothing on purpose: a ledger passes on, the others only look.
-STAND_INS = {"Ledger", "NoTrainer", "RoundsByName"}
+# They train or store nothing on purpose.
+STAND_INS = {"NoTrainer", "RoundsByName"}
 
 
 def test_no_trainer_was_forgotten():

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch.nn import functional
 
-from dynsnap.ensemble import Lesson, round_key
+from dynsnap.ensemble import SoftTargets, round_key
 from dynsnap.errors import Interrupted, PlanError
 from dynsnap.train import TorchTrainer
 from dynsnap.train._alone import AloneStepper
@@ -54,7 +54,7 @@ def test_a_student_of_one_network_approaches_it():
     base = trainer()
     (teacher,) = base.train([spec(**STUDENT, seed=5)])
     said = base.score(teacher.weights, POOL.inputs)[0]
-    (student,) = base.taught(Lesson(scores=said)).train([spec(**STUDENT)])
+    (student,) = base.taught(SoftTargets(scores=said)).train([spec(**STUDENT)])
     (untaught,) = base.train([spec(**STUDENT)])
     near, far = (np.abs(scores_of(one) - scores_of(teacher)).mean() for one in (student, untaught))
     assert near < 0.7 * far
@@ -62,27 +62,27 @@ def test_a_student_of_one_network_approaches_it():
 
 
 def test_a_student_learns_what_it_is_taught_and_not_the_labels():
-    student = taught(Lesson(scores=contrary()))
+    student = taught(SoftTargets(scores=contrary()))
     assert (scores_of(student).argmax(1) == contrary().argmax(1)).mean() > 0.6
     assert student.accuracy[0] < 0.4  # which the labels still measure
 
 
 def test_labels_have_what_the_teacher_leaves_them():
-    mostly = taught(Lesson(scores=contrary(), weight=0.1))
+    mostly = taught(SoftTargets(scores=contrary(), weight=0.1))
     assert mostly.accuracy[0] > 0.6
 
 
 def test_one_hot_scores_teach_what_labels_teach():
     labels = np.eye(3, dtype=np.float32)[POOL.labels]
     (plain,) = trainer().train([spec(**STUDENT)])
-    student = taught(Lesson(scores=labels))
+    student = taught(SoftTargets(scores=labels))
     np.testing.assert_allclose(scores_of(student), scores_of(plain), atol=1e-4)
 
 
 def test_the_loss_is_the_paper_of_hinton_s():
     rng = np.random.default_rng(0)
     said = rng.dirichlet(np.ones(3), len(POOL))
-    lesson = Lesson(scores=said, weight=0.7, temperature=3.0)
+    lesson = SoftTargets(scores=said, weight=0.7, temperature=3.0)
     teaching = Teaching.of(lesson, POOL, torch.device("cpu"))
     logits = torch.from_numpy(rng.normal(size=(len(POOL), 3)).astype(np.float32))
     labels = torch.from_numpy(POOL.labels)
@@ -94,12 +94,12 @@ def test_the_loss_is_the_paper_of_hinton_s():
 
 
 def test_the_same_student_twice_is_the_same_bits():
-    lesson = Lesson(scores=contrary() * 0.7 + 0.1, temperature=2.0, weight=0.5)
+    lesson = SoftTargets(scores=contrary() * 0.7 + 0.1, temperature=2.0, weight=0.5)
     assert same(taught(lesson), taught(lesson))
 
 
 def test_a_student_that_was_stopped_goes_on_to_the_same_bits():
-    lesson = Lesson(scores=contrary() * 0.7 + 0.1)
+    lesson = SoftTargets(scores=contrary() * 0.7 + 0.1)
     memory = Memory()
     watcher = Watcher(after=11)
     stopped = trainer(monitor=watcher, checkpoint_every=0).taught(lesson, checkpoints=memory)
@@ -114,9 +114,9 @@ def test_a_student_that_was_stopped_goes_on_to_the_same_bits():
 
 def test_another_lesson_is_another_key():
     base = trainer()
-    lesson = Lesson(scores=contrary())
+    lesson = SoftTargets(scores=contrary())
     others = [
-        Lesson(scores=contrary()[:, ::-1]),
+        SoftTargets(scores=contrary()[:, ::-1]),
         dataclasses.replace(lesson, weight=0.5),
         dataclasses.replace(lesson, temperature=2.0),
         dataclasses.replace(lesson, name="by name"),
@@ -129,14 +129,14 @@ def test_another_lesson_is_another_key():
 
 def test_teachers_known_by_name_have_the_key_of_their_name():
     base, one = trainer(), spec(**STUDENT)
-    a, b = (Lesson(scores=rows, name="they") for rows in (contrary(), contrary() * 0.7 + 0.1))
+    a, b = (SoftTargets(scores=rows, name="they") for rows in (contrary(), contrary() * 0.7 + 0.1))
     assert round_key(base.taught(a), one) == round_key(base.taught(b), one)
 
 
 def test_a_trainer_is_as_it_was_after_teaching():
     base = trainer()
     before = base.fingerprint
-    base.taught(Lesson(scores=contrary()))
+    base.taught(SoftTargets(scores=contrary()))
     assert base.fingerprint == before
     assert same(*(next(iter(one.train([spec()]))) for one in (base, trainer())))
 
@@ -148,7 +148,9 @@ def test_a_student_on_bags_of_words_is_the_student_alone(settings):
     base = {"model": fasttext, "learning_rate": 0.05, "batch_size": 16, "device": "cpu"}
     one = spec(generation=2, epochs=4)
     bags, alone = (
-        TorchTrainer(stream_of(pool), loss=loss, **base).taught(Lesson(scores=scores, **settings))
+        TorchTrainer(stream_of(pool), loss=loss, **base).taught(
+            SoftTargets(scores=scores, **settings)
+        )
         for loss in (None, functional.cross_entropy)
     )
     assert isinstance(stepper_of(bags, one), BagsStepper)
@@ -159,7 +161,7 @@ def test_a_student_on_bags_of_words_is_the_student_alone(settings):
 def test_rows_that_nobody_scored_are_not_needed_where_nobody_trains_on_them():
     scores = contrary()
     scores[75:] = np.nan  # the second half arrives in generation 2
-    student = trainer().taught(Lesson(scores=scores))
+    student = trainer().taught(SoftTargets(scores=scores))
     assert len(list(student.train([spec(generation=1)]))) == 1
     with pytest.raises(PlanError, match=r"trains on 75 rows that no teacher scored"):
         student.train([spec(generation=2)])
@@ -167,12 +169,12 @@ def test_rows_that_nobody_scored_are_not_needed_where_nobody_trains_on_them():
 
 def test_a_lesson_for_other_rows_or_classes_is_refused():
     with pytest.raises(PlanError, match=r"150 rows of blobs for its 3 classes.*\(10, 3\)"):
-        trainer().taught(Lesson(scores=contrary()[:10]))
+        trainer().taught(SoftTargets(scores=contrary()[:10]))
 
 
 @pytest.mark.parametrize("settings", [{}, {"weight": 0.6, "temperature": 3.0}])
 def test_a_student_in_a_stack_is_the_student_alone(settings):
-    lesson = Lesson(scores=contrary() * 0.7 + 0.1, **settings)
+    lesson = SoftTargets(scores=contrary() * 0.7 + 0.1, **settings)
     stacked, alone = trainer().taught(lesson), trainer(loss=functional.cross_entropy).taught(lesson)
     one = spec(generation=2, epochs=3)
     assert isinstance(stepper_of(stacked, one), StackedStepper)

@@ -7,11 +7,11 @@ import click
 from dynsnap import data, report, study
 from dynsnap.cli import _execute, _options
 from dynsnap.cli._models import make_trainer
-from dynsnap.cli._outputs import STDOUT, as_json, claim_outputs, deliver, kept_in, show
+from dynsnap.cli._outputs import STDOUT, as_json, claim_outputs, delivering, kept_in, show
 from dynsnap.cli._progress import Watch
 from dynsnap.ensemble import COMBINATIONS, Combination
 from dynsnap.errors import FileError, PlanError
-from dynsnap.study import SECONDS, DistillPlan
+from dynsnap.study import SECOND_TEACHERS, DistillPlan
 
 
 @click.command()
@@ -54,7 +54,7 @@ from dynsnap.study import SECONDS, DistillPlan
 @click.option(
     "--second-teacher",
     "second",
-    type=click.Choice(SECONDS),
+    type=click.Choice(SECOND_TEACHERS),
     help="Who teaches beside the ensemble: the ensemble of the generation before (previous), or "
     "the network that was made of it (student).",
 )
@@ -92,7 +92,7 @@ def distill(
     combination: Combination,
     weight: float,
     temperature: float,
-    second: study.Second | None,
+    second: study.SecondTeacher | None,
     share: float | None,
     epochs: int | None,
     control: bool,
@@ -169,9 +169,10 @@ def distill(
                 )
                 for made in found.students
             ]
-    deliver(json_to, lambda: as_json(report.distilled_json(found, study=plan.name)))
+    with delivering() as delivery:
+        delivery.text(json_to, lambda: as_json(report.distilled_json(found, study=plan.name)))
     if json_to != STDOUT:
-        listed = ", ".join(str(path) for path in saved)
+        listed = ", ".join(f"{path} (sha256 {digest})" for path, digest in saved)
         show(
             report.distilled_report(found, title=plan.name, notes=[f"Ready to predict: {listed}."])
         )

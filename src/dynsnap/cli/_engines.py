@@ -12,7 +12,7 @@ import click
 from dynsnap.comparison import Spread
 from dynsnap.ensemble import Engine, serial
 from dynsnap.errors import PlanError
-from dynsnap.study import Section, StudyPlan
+from dynsnap.study import StudyPlan, TomlTable
 
 ENGINES = ("serial", "processes", "ray")
 
@@ -52,7 +52,7 @@ class EngineChoice:
 
     def opened(self, plan: StudyPlan) -> AbstractContextManager[Engine]:
         """The engine, which ends its workers on leaving."""
-        needs = Section(plan.workers, "[workers]")
+        needs = TomlTable(plan.workers, "[workers]")
         rounds = needs.take("rounds", int, 32)
         cpus = needs.take("cpus", float, 1.0)
         gpus = needs.take("gpus", float, None)

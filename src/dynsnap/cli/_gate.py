@@ -26,8 +26,7 @@ from dynsnap.cli._outputs import (
     as_json,
     claim_figures,
     claim_outputs,
-    deliver,
-    deliver_figures,
+    delivering,
     show,
 )
 from dynsnap.errors import PlanError
@@ -176,16 +175,17 @@ def gate(
         min_count=min_count,
     )
     told = report.gate_report(verdict, limit=limit)
-    deliver(json_to, lambda: as_json(gates.to_json(verdict)))
-    deliver(junit_to, lambda: report.junit(verdict))
-    deliver(markdown_to, lambda: report.markdown(told))
-    if html_to or svg_to or png_to:
-        looks = read_looks(inputs, compared[0], id_column=columns.id, beside=new)
-        page = report.html.gate_page(
-            verdict, compared[0], looks=looks, learned_from=read_learned_from(new)
-        )
-        deliver(html_to, lambda: page.html)
-        deliver_figures(page.figures, svg_to=svg_to, png_to=png_to)
+    with delivering() as out:
+        out.text(json_to, lambda: as_json(gates.to_json(verdict)))
+        out.text(junit_to, lambda: report.junit(verdict))
+        out.text(markdown_to, lambda: report.markdown(told))
+        if html_to or svg_to or png_to:
+            looks = read_looks(inputs, compared[0], id_column=columns.id, beside=new)
+            page = report.html.gate_page(
+                verdict, compared[0], looks=looks, learned_from=read_learned_from(new)
+            )
+            out.text(html_to, lambda: page.html)
+            out.figures(page.figures, svg_to=svg_to, png_to=png_to)
     if not quiet and STDOUT not in outputs.values():
         show(told)
     ctx.exit(0 if verdict.passed else 1)

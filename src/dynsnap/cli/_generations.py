@@ -47,7 +47,7 @@ def refuse_run_folder(place: Path) -> None:
     folder = place.parent if place.name == "predictions" else place
     if not (folder / "table.csv").is_file():
         return
-    some = next(iter(sorted((folder / "predictions").glob("*-g1*.parquet"))), None)
+    some = next(iter(sorted((folder / "predictions").glob("[!.]*-g1*.parquet"))), None)
     example = f", such as {some}" if some else ""
     raise PlanError(
         f"{place} is of a study, with the predictions of many ensembles. Name one file of each "

@@ -6,7 +6,7 @@ from dynsnap import report, study
 from dynsnap.cli._models import check_model
 from dynsnap.errors import DataError
 from dynsnap.report import Block, Bullets, Cell, Column, Document, Heading, Table
-from dynsnap.study import Outlook, Planned, StudyPlan
+from dynsnap.study import MethodWorkload, StudyPlan, Workload
 
 
 def planned(plan: StudyPlan) -> Document:
@@ -27,7 +27,7 @@ def _blocks(plan: StudyPlan) -> Iterator[Block]:
         sets = ", ".join(f"{len(pool):,} ({name})" for name, pool in stream.evaluation.items())
         notes.append(f"Generations to train on: {sizes} inputs. Held out: {sets}.")
         notes += found
-    ahead = study.outlook(plan, generations=generations)
+    ahead = study.workload(plan, generations=generations)
     yield Heading(plan.name)
     numeric = ("m", "N", "epochs", "rounds", "κ")
     yield Table(
@@ -55,7 +55,7 @@ def _blocks(plan: StudyPlan) -> Iterator[Block]:
     )
 
 
-def _spared(ahead: Outlook) -> Iterator[str]:
+def _spared(ahead: Workload) -> Iterator[str]:
     if ahead.spared:
         yield (
             f"{ahead.spared} more ({report.kappa(ahead.spared_cost)} κ) need no training: they are "
@@ -74,12 +74,12 @@ def _rolling(plan: StudyPlan) -> Iterator[str]:
 
 
 def _not_counted(plan: StudyPlan) -> Iterator[str]:
-    names = ", ".join(one.name for one in plan.training_on)
+    names = ", ".join(one.name for one in plan.starting_from_members)
     if names:
         yield f"Not counted: rounds that start from members of the generation before ({names})."
 
 
-def _line(one: Planned) -> tuple[Cell, ...]:
+def _line(one: MethodWorkload) -> tuple[Cell, ...]:
     plan, recipe = one.method.plan, one.method.recipe
     more = "+" if one.open_ended else ""
     best = "best" if plan.top == 1 else f"best {plan.top}"

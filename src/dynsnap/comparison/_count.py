@@ -64,6 +64,7 @@ class Counted:
         names: What the generations are called, without the twin.
         classes: The names of the classes.
         slices: The values of each slice.
+        differing: By slice, the inputs that generations have different values for.
         report: How the generations were lined up.
         twin: Whether the last generation is the first one trained again.
         left_out: The k of top-k metrics that there are too few classes for.
@@ -77,6 +78,7 @@ class Counted:
     names: tuple[str, ...]
     classes: tuple[str, ...]
     slices: dict[str, tuple[str, ...]]
+    differing: Mapping[str, int]
     report: AlignmentReport
     twin: bool
     left_out: tuple[int, ...]
@@ -160,6 +162,7 @@ def count(
         names=report.names[:regular],
         classes=blocks.classes,
         slices=total.slices,
+        differing=total.differing,
         report=report,
         twin=twin,
         left_out=tuple(k for k in wanted if k > len(blocks.classes)),

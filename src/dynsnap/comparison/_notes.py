@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dynsnap.comparison._count import Counted
 from dynsnap.comparison._results import Estimate
 from dynsnap.metrics import catalogue
+from dynsnap.predictions._text import shown
 
 _PROFUSE = 6  # names listed in one sentence
 
@@ -39,6 +40,11 @@ def _sentences(counted: Counted, measured: Mapping[str, Mapping[str, Estimate]])
             f"Top-k metrics for k = {', '.join(map(str, counted.left_out))} are left out: there "
             f"are only {len(counted.classes)} classes."
         )
+    for name, count in counted.differing.items():
+        yield (
+            f"Generations have different values in the slice column {shown(name)} for {count:,} "
+            f"of {layout.rows:,} inputs. Those of the first that has the column are used."
+        )
     if layout.weighted:
         yield (
             "Inputs are weighted. Numbers of inputs and McNemar's test count each input once; "
@@ -51,7 +57,7 @@ def _sentences(counted: Counted, measured: Mapping[str, Mapping[str, Estimate]])
                 f"{_some(each.labels)}."
             )
     if layout.exact and layout.rows < 30:
-        yield f"There are few inputs ({layout.rows}): intervals are rough."
+        yield f"There are few inputs ({layout.rows}): intervals are wide."
     for thing, name in (("score", "prediction_difference"), ("label", "churn")):
         same = [
             what

@@ -17,13 +17,14 @@ GroupKey: TypeAlias = tuple[GroupKind, str, str]  # kind, column, name
 class Estimate:
     """A measured value with its interval (None where no interval exists).
 
-    Intervals come from resampling the inputs. There is none where the value is undefined, or
-    would be in more than half of the resamples.
+    `dynsnap.comparison.intervals` says how intervals are made. There is none where the value is
+    undefined, or where there are too few resamples for the level; `reason` says which.
     """
 
     value: float
     low: float | None = None
     high: float | None = None
+    reason: str = ""
 
 
 Estimates: TypeAlias = Mapping[str, Estimate]  # by metric name, in the catalogue's order

@@ -7,12 +7,15 @@ from typing import Any
 import numpy as np
 
 from dynsnap import _check
-from dynsnap._files import read_arrays, said_positions
 from dynsnap._types import AnyArray, Labels
+from dynsnap._untrusted import ArrayArchive
 from dynsnap.data._dataset import DataSet, class_order, numbered
 from dynsnap.data._dataset import positions as positions_of
 from dynsnap.data._pool import Pool
 from dynsnap.errors import DataError, InputError
+
+_NAMES = ("inputs", "labels", "classes", "ids")
+_SLICE = "slice:"
 
 
 def from_arrays(
@@ -94,31 +97,33 @@ def check_meaning(classes: Sequence[str], where: object) -> None:
         raise DataError(f"{where}: {error}") from error
 
 
-def positions_said(arrays: dict[str, AnyArray], path: Path) -> bool | None:
-    """What an archive says of whole numbers in `labels`; see `_files.said_positions`."""
+def positions_said(archive: ArrayArchive, path: Path) -> bool | None:
+    """Whether an archive says that whole numbers in `labels` are positions in `classes`."""
     try:
-        return said_positions(arrays)
+        return archive.positions()
     except InputError as error:
         raise DataError(f"{path}: {error}") from error
 
 
 def _npz(path: Path, name: str) -> Pool:
-    arrays = read_arrays(path)
-    if lacking := {"inputs", "labels"} - arrays.keys():
-        raise DataError(
-            f"{path} must hold the arrays `inputs` and `labels`, but lacks {sorted(lacking)}: it "
-            f"has {sorted(arrays)}."
-        )
-    positions = positions_said(arrays, path)
+    with ArrayArchive(path) as archive:
+        if lacking := {"inputs", "labels"} - archive.headers.keys():
+            raise DataError(
+                f"{path} must hold the arrays `inputs` and `labels`, but lacks {sorted(lacking)}: "
+                f"it has {sorted(archive.headers)}."
+            )
+        known = [key for key in archive.headers if key in _NAMES or key.startswith(_SLICE)]
+        arrays = {key: archive.read(key) for key in known}
+        positions = positions_said(archive, path)
     return from_arrays(
         arrays["inputs"],
         arrays["labels"],
         classes=arrays["classes"].tolist() if "classes" in arrays else None,
         ids=arrays.get("ids"),
         slices={
-            key.removeprefix("slice:"): values.astype(str)
+            key.removeprefix(_SLICE): values.astype(str)
             for key, values in arrays.items()
-            if key.startswith("slice:")
+            if key.startswith(_SLICE)
         },
         name=name,
         positions=positions,

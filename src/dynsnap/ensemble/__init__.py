@@ -1,38 +1,36 @@
-"""Algorithm 1 and what surrounds it: pruning, combination, the paper's methods. Numpy only."""
+"""Algorithm 1 and its parts: rounds, pruning, combination, the paper's methods. Numpy only."""
 
-from dynsnap.ensemble._beginnings import beginning, begins, longest
 from dynsnap.ensemble._combine import COMBINATIONS, Combination, combine
-from dynsnap.ensemble._gain import expected_gain
 from dynsnap.ensemble._grow import (
     Members,
+    expected_gain,
     grow,
     grow_rounds,
     members,
+    received,
     rounds_used,
     train_rounds,
     wanted,
 )
-from dynsnap.ensemble._lesson import Lesson, Teaching, with_second
 from dynsnap.ensemble._methods import METHODS, ROLLING, Method, cost, method, methods
-from dynsnap.ensemble._plan import Beta, EnsemblePlan, Size
+from dynsnap.ensemble._plan import Beta, EnsemblePlan, Size, survivors, threshold
 from dynsnap.ensemble._protocols import (
     Checkpoints,
+    CheckpointsInMemory,
     Engine,
     Monitor,
     NamingStore,
-    Round,
-    RoundSpec,
+    NoTrainer,
+    RoundsInMemory,
     RoundStore,
     Trainer,
     round_key,
     serial,
 )
-from dynsnap.ensemble._prune import survivors, threshold
-from dynsnap.ensemble._recipe import Recipe, Selection
+from dynsnap.ensemble._recipe import Recipe, Schedule, ScheduleKind, Selection, snapshot_epochs
 from dynsnap.ensemble._rolling import Rolling, best, judged
-from dynsnap.ensemble._schedule import Schedule, ScheduleKind
-from dynsnap.ensemble._snapshots import snapshot_epochs
-from dynsnap.ensemble._stand_ins import CheckpointsInMemory, NoTrainer, RoundsInMemory
+from dynsnap.ensemble._rounds import Round, RoundSpec, beginning, begins, longest
+from dynsnap.ensemble._soft_targets import DistillingTrainer, SoftTargets, with_second
 
 __all__ = [
     "COMBINATIONS",
@@ -42,9 +40,9 @@ __all__ = [
     "Checkpoints",
     "CheckpointsInMemory",
     "Combination",
+    "DistillingTrainer",
     "Engine",
     "EnsemblePlan",
-    "Lesson",
     "Members",
     "Method",
     "Monitor",
@@ -60,7 +58,7 @@ __all__ = [
     "ScheduleKind",
     "Selection",
     "Size",
-    "Teaching",
+    "SoftTargets",
     "Trainer",
     "beginning",
     "begins",
@@ -75,6 +73,7 @@ __all__ = [
     "members",
     "method",
     "methods",
+    "received",
     "round_key",
     "rounds_used",
     "serial",

@@ -1,4 +1,4 @@
-"""Many members' scores into one learner's: votes or averages, weighted or not."""
+"""Combine the scores of many members: votes or averages, weighted or not."""
 
 from typing import Literal, TypeAlias, get_args
 
@@ -24,16 +24,16 @@ def combine(
 
     "majority" and "weighted_majority" count each member's vote and give the share of the votes
     that each class got; "average" and "weighted_average" average the rows. The weighted ones need
-    `weights`, one per member, which the paper sets to the validation accuracies; the others weigh
-    every member alike and look at no weights, so that one loop may run over all four.
+    `weights`, one per member, which the paper sets to the validation accuracies; the others ignore
+    `weights`, so that one loop may run over all four.
 
     Ties go to the lowest class: a member votes for the first of its highest scores, and the label
     of a combined row is the first of its highest scores, as `argmax` has it.
 
-    Members of earlier generations may never have seen a class: `known`, as (members, classes),
-    says who has. A member has no say on a class that it does not know, and its silence is no vote
-    against it: what it says holds given that the input is of none of those classes, and how likely
-    that is, those say who know them.
+    Members of earlier generations may lack a class: `known`, as (members, classes), is False where
+    a member was never trained on the class. Such a member does not vote against the class. Its
+    scores hold given that the input is of none of the classes that it lacks; how likely that is
+    follows from the members that know them.
 
     Example:
         >>> scores = np.array([[[0.6, 0.4]], [[0.4, 0.6]], [[0.1, 0.9]]])
@@ -85,22 +85,22 @@ def _patterns(known: Flags | None, shape: tuple[int, ...]) -> tuple[Flags, Posit
         )
     if not known.any(axis=1).all():
         raise InputError("`known` leaves a member without any class that it knows.")
-    # Of a class that nobody knows there is nobody else to ask.
+    # For a class that no member knows, there is no other member to fill it in.
     patterns, pattern_of = np.unique(known | ~known.any(axis=0), axis=0, return_inverse=True)
     return patterns, pattern_of.reshape(-1)  # NumPy 2.0 alone gives it a second axis
 
 
 def _leave_out(rows: Scores, known: Flags) -> None:
-    """What a member says given that the input is of a class that it knows."""
+    """Condition a member's scores on the input being of a class that it knows."""
     rows[:, ~known] = 0
     sums = rows.sum(axis=1, keepdims=True)
-    # One that saw only what it does not know is undecided about the rest.
+    # A member with all its mass on classes that it lacks is undecided about the rest.
     rows[:, known] += np.where(sums > 0, 0, 1)
     rows /= rows.sum(axis=1, keepdims=True)
 
 
 def _pooled(said: Floats, patterns: Flags) -> Scores:
-    """The sum over all members, where the silence of some is filled by those who know."""
+    """The sum over all members; classes that some lack are filled in by those that know them."""
     weights = said.sum(axis=2, keepdims=True)
     knows = patterns[:, None, :]
     asked = (weights * knows).sum(axis=0)
@@ -108,14 +108,14 @@ def _pooled(said: Floats, patterns: Flags) -> Scores:
     combined = np.zeros(said.shape[1:])
     for rows, known, weight in zip(said, patterns, weights, strict=True):
         unknown = np.where(known, 0, likely)
-        # Several classes, each judged by others, may come to more than one together.
+        # Shares of several classes, each from other members, may add up to more than one.
         unknown /= np.maximum(1, unknown.sum(axis=1, keepdims=True))
         combined += rows * (1 - unknown.sum(axis=1, keepdims=True)) + weight * unknown
     return combined
 
 
 def _shares(weights: Accuracies | None, how: str, members: int) -> Floats:
-    """What each member counts for; together one."""
+    """The weight of each member; together one."""
     if not how.startswith("weighted"):
         return np.full(members, 1 / members)
     if weights is None:

@@ -2,26 +2,20 @@
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from dynsnap._types import Accuracies, MemberScores, Positions, Scores
-from dynsnap.ensemble._gain import FEWEST, INPUTS, expected_gain
-from dynsnap.ensemble._plan import MOST_ROUNDS, TOLERANCE, EnsemblePlan
-from dynsnap.ensemble._protocols import (
-    Engine,
-    Round,
-    RoundSpec,
-    RoundStore,
-    Trainer,
-    round_key,
-    serial,
-)
-from dynsnap.ensemble._prune import survivors
+from dynsnap.ensemble._plan import MOST_ROUNDS, TOLERANCE, EnsemblePlan, survivors
+from dynsnap.ensemble._protocols import Engine, RoundStore, Trainer, round_key, serial
 from dynsnap.ensemble._recipe import Recipe
+from dynsnap.ensemble._rounds import Round, RoundSpec
 from dynsnap.errors import InputError, PlanError, TrainingError
+
+INPUTS = 5000  # the most inputs that an "auto" size is decided by: bounds memory and time
+FEWEST = 2  # rounds that an "auto" size needs, to compare one with the other
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,8 +40,8 @@ class Members:
 def members(plan: EnsemblePlan, rounds: Sequence[Round]) -> Members:
     """The learners that these rounds give, in the order of the rounds, best first in each.
 
-    Rounds beyond those that fill the ensemble are not looked at, so ensembles of many sizes may
-    be cut from the same rounds. An ensemble of the size "auto" takes all that it is given.
+    Rounds beyond those that fill the ensemble are ignored, so ensembles of many sizes may be cut
+    from the same rounds. An ensemble of the size "auto" takes all rounds that it gets.
     """
     if not rounds:
         raise InputError("There are no members without rounds: train one first, with `grow`.")
@@ -78,12 +72,12 @@ def wanted(plan: EnsemblePlan, rounds: Sequence[Round]) -> int:
     """How many more rounds are certain to be needed; 0 when the ensemble is full.
 
     A round adds at most `plan.most_per_round` members, so a one-at-a-time loop would need every
-    one of these too: training them side by side wastes nothing, a study may pool what all of its
-    ensembles want, and the ensemble does not depend on who trains it.
+    one of these too. Training them side by side wastes nothing, a study may pool the rounds of all
+    its ensembles, and the ensemble does not depend on which process trains it.
 
-    An ensemble of the size "auto" wants two rounds, and then one at a time, as long as that one is
+    An ensemble of the size "auto" needs two rounds, and then one at a time, as long as that one is
     expected to gain the tolerance: see `expected_gain`. Its rounds must have their scores, on rows
-    that no round ever trains on where there are any, else on the test set; truth is not looked at.
+    that no round ever trains on where there are any, else on the test set. Truth is not used.
 
     Example:
         >>> wanted(EnsemblePlan(size=20, snapshots=10), [])
@@ -93,6 +87,40 @@ def wanted(plan: EnsemblePlan, rounds: Sequence[Round]) -> int:
     if plan.size == "auto":
         return _wanted_automatically(plan, rounds)
     return max(0, math.ceil((plan.size - have) / plan.most_per_round))
+
+
+def expected_gain(rounds: Sequence[Scores]) -> float:
+    """How much more of the inputs two ensembles would label alike if each had one more round.
+
+    Two ensembles that are grown alike on the same data still disagree on some inputs. The error of
+    an average of r rounds falls as 1/√r, and so does the share of inputs near enough to a boundary
+    for it to matter; docs/size.md shows how well that holds. So the rounds are cut into two halves,
+    in as many ways as there are rounds, and the share of inputs on which the halves disagree is
+    scaled from half the rounds to all of them, and to one more. It takes no truth and no training.
+
+    Args:
+        rounds: The summed scores of each round's members on the same inputs.
+
+    Example:
+        >>> always, never = np.array([[0.9, 0.1]]), np.array([[0.2, 0.8]])
+        >>> expected_gain([always, always])
+        0.0
+        >>> round(expected_gain([always, never]), 3)  # 1 / √2 - 1 / √3
+        0.13
+    """
+    if len(rounds) < FEWEST:
+        raise InputError(
+            f"The gain of another round shows from {FEWEST} rounds on, got {len(rounds)}."
+        )
+    count = len(rounds)
+    half = count // 2
+    apart = []
+    for start in range(count):
+        turned = [rounds[(start + place) % count] for place in range(2 * half)]
+        one, other = sum(turned[:half]), sum(turned[half:])
+        apart.append(np.mean(np.argmax(one, axis=1) != np.argmax(other, axis=1)))
+    at_one = math.sqrt(half) * float(np.mean(apart))
+    return at_one * (1 / math.sqrt(count) - 1 / math.sqrt(count + 1))
 
 
 def rounds_used(plan: EnsemblePlan, rounds: Sequence[Round]) -> int:
@@ -147,7 +175,7 @@ def grow_rounds(
     engine: Engine = serial,
     store: RoundStore | None = None,
 ) -> tuple[Round, ...]:
-    """The rounds that fill the ensemble: `grow` for those who want weights or costs too."""
+    """The rounds that fill the ensemble: like `grow`, with weights and costs."""
     if plan.snapshots != recipe.members:
         raise PlanError(
             f"The plan counts on {plan.snapshots} snapshots from each round, but the recipe yields "
@@ -178,25 +206,38 @@ def train_rounds(
 ) -> list[Round]:
     """These rounds in this order: from the store where it has them, else trained and stored.
 
-    Each is stored as soon as it is done, so that a killed run has lost only what was under way.
+    Each is stored as soon as it is done, so that a killed run loses only the rounds in progress.
     """
     done: dict[RoundSpec, Round] = {}
     if store is not None:
         for spec in specs:
             if (found := store.get(round_key(trainer, spec), spec)) is not None:
                 done[spec] = found
-    asked = [spec for spec in dict.fromkeys(specs) if spec not in done]
-    if asked:
-        for fresh in engine(trainer, asked):
-            if fresh.spec in done or fresh.spec not in asked:
-                raise TrainingError(f"The trainer gave {fresh.spec}, which was not asked for.")
+    missing = [spec for spec in dict.fromkeys(specs) if spec not in done]
+    if missing:
+        for fresh in received(engine(trainer, missing), missing):
             if store is not None:
                 store.put(round_key(trainer, fresh.spec), fresh)
             done[fresh.spec] = fresh
-    lacking = [str(spec) for spec in asked if spec not in done]
+    return [done[spec] for spec in specs]
+
+
+def received(rounds: Iterable[Round], asked: Collection[RoundSpec]) -> Iterator[Round]:
+    """Pass on the rounds of an engine, and raise unless each asked for comes once, and no other.
+
+    Args:
+        rounds: What the engine yields.
+        asked: The rounds that were asked for. More may be added while the engine runs.
+    """
+    came: set[RoundSpec] = set()
+    for done in rounds:
+        if done.spec in came or done.spec not in asked:
+            raise TrainingError(f"The trainer gave {done.spec}, which was not asked for.")
+        came.add(done.spec)
+        yield done
+    lacking = [str(spec) for spec in asked if spec not in came]
     if lacking:
         raise TrainingError(f"The trainer did not give {'; '.join(lacking)}.")
-    return [done[spec] for spec in specs]
 
 
 def _wanted_automatically(plan: EnsemblePlan, rounds: Sequence[Round]) -> int:
@@ -215,7 +256,7 @@ def _said(plan: EnsemblePlan, done: Round) -> Scores:
         raise InputError(f"{done.spec} comes without scores, which the size is decided by.")
     scores = done.scores[known[0]]
     seen = scores[_kept(plan, done), :: -(-scores.shape[1] // INPUTS)]
-    # In half precision, whether they were just trained or come from a store that keeps no more.
+    # In half precision, so that a store in half precision leads to the same decision.
     return np.asarray(np.asarray(seen, np.float16).sum(axis=0, dtype=np.float64))
 
 
@@ -224,7 +265,7 @@ def _kept(plan: EnsemblePlan, done: Round) -> Positions:
 
 
 def _counts(plan: EnsemblePlan, rounds: Sequence[Round]) -> list[int]:
-    """Members that each round gives, after making sure that the rounds belong together."""
+    """Members that each round gives, after a check that the rounds belong together."""
     names = {(s.recipe, s.generation, s.replicate, s.twin) for s in (done.spec for done in rounds)}
     indices = [done.spec.index for done in rounds]
     if len(names) > 1 or any(b <= a for a, b in itertools.pairwise(indices)):

@@ -1,4 +1,4 @@
-"""The paper's six methods, as plans over shared rounds; and those that go beyond it."""
+"""The paper's six methods, and two rolling ones, as plans over shared rounds."""
 
 import functools
 from collections.abc import Callable, Mapping
@@ -7,24 +7,23 @@ from dataclasses import dataclass, replace
 from dynsnap import _check
 from dynsnap.ensemble._combine import COMBINATIONS, Combination
 from dynsnap.ensemble._plan import Beta, EnsemblePlan, Size, check_count
-from dynsnap.ensemble._recipe import Recipe
+from dynsnap.ensemble._recipe import Recipe, Schedule
 from dynsnap.ensemble._rolling import Rolling
-from dynsnap.ensemble._schedule import Schedule
 from dynsnap.errors import PlanError, did_you_mean
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Method:
-    """A way to make an ensemble: how its rounds train, which members it keeps, how they speak.
+    """A way to make an ensemble: how its rounds train, which members it keeps, how they combine.
 
     Attributes:
-        name: What to call it in tables and file names.
+        name: Its name in tables and file names.
         recipe: How its rounds are trained. Methods with equal recipes share their rounds.
         plan: Which members it keeps of them.
         combinations: How its members may be combined. They all agree where there is one member.
         rolling: How it starts from the members of the last generation; None for a fresh start.
-        margin: By how much another class must be ahead for an answer of the last generation to
-            fall: see `dynsnap.stand`.
+        margin: By how much another class must lead for a label of the last generation to change:
+            see `dynsnap.stand`.
     """
 
     name: str
@@ -56,7 +55,7 @@ class Method:
             )
         _check.margin(self.margin)
         if self.rolling is not None:
-            self.rolling.carried(self.plan.size)  # raises where nobody would be
+            self.rolling.carried(self.plan.size)  # raises where no member would be carried over
 
     def new_members(self, generation: int) -> Size:
         """How many members rounds are trained for in a generation, counted from 1.
@@ -70,7 +69,7 @@ class Method:
         return self.plan.size - self.rolling.carried(self.plan.size)
 
 
-# The best epochs of one training are much alike: a few of them steady it, more add nothing.
+# The best epochs of one training are much alike: a few of them reduce noise, more add nothing.
 _BEST_OF_BAGGED = 3
 
 
@@ -199,11 +198,11 @@ def method(
     tolerance: float | None = None,
     most_rounds: int | None = None,
 ) -> Method:
-    """One of the paper's six methods, or of those beyond it, by its name.
+    """One of the paper's six methods, or a rolling one, by its name.
 
     Args:
-        name: One of `METHODS`; or of `ROLLING`, which carry members over: "rolling" is DynSnap-cyc
-            that does, "rolling-bagging" ExtBagging with the best three epochs of every training.
+        name: One of `METHODS`; or of `ROLLING`, which carry members over: "rolling" is based on
+            DynSnap-cyc, "rolling-bagging" on ExtBagging with the best three epochs of a training.
         epochs: Epochs of one training, the paper's T: what a cost of one κ buys.
         members: Learners in the ensemble (passes, for mcdropout), the paper's m; or "auto", where
             they come from several rounds.
@@ -211,7 +210,7 @@ def method(
         dropout: Share of units that mcdropout drops.
         beta: Pruning of both DynSnaps, and of what is new in a rolling ensemble.
         rolling: How a rolling ensemble carries members over.
-        margin: By how much another class must be ahead for a deployed answer to fall.
+        margin: By how much another class must lead for a deployed label to change.
         tolerance: With "auto": what another round must be expected to gain; see `EnsemblePlan`.
         most_rounds: With "auto": the most rounds.
 
@@ -265,7 +264,7 @@ def methods(
 
 
 def cost(recipe: Recipe, *, rounds: int, epochs: int) -> float:
-    """What so many rounds cost in κ: trainings from scratch of `epochs` epochs, the paper's T.
+    """The cost of so many rounds in κ: trainings from scratch of `epochs` epochs, the paper's T.
 
     Example:
         >>> cost(method("snapshot", epochs=200).recipe, rounds=1, epochs=200)

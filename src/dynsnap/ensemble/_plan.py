@@ -1,10 +1,13 @@
-"""What an ensemble should look like, before anything is trained."""
+"""How many learners an ensemble has, and which snapshots of a round pruning keeps."""
 
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Literal, TypeAlias
 
-from dynsnap.errors import PlanError
+import numpy as np
+
+from dynsnap._types import Accuracies, Positions
+from dynsnap.errors import InputError, PlanError
 
 Beta: TypeAlias = float | Literal["mean"]
 Size: TypeAlias = int | Literal["auto"]
@@ -13,16 +16,19 @@ TOLERANCE = 0.005
 MOST_ROUNDS = 20
 
 
+_MOST = 10_000_000  # of anything that is counted, so that a wrong number ends in a message
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnsemblePlan:
     """How many learners to keep, and how to choose them.
 
     Attributes:
         size: Learners in the finished ensemble, the paper's m; or "auto", to train rounds until
-            another one is not worth it, and keep all learners of them that pruning leaves.
+            another one gains too little, and keep all of their learners that pruning leaves.
         snapshots: Learners that one round yields before pruning; the paper's N.
         beta: How far below its round's best a learner may fall and still be kept, from
-            0 (the best only) to 1 (everyone). "mean" keeps those at or above the round's
+            0 (the best only) to 1 (all of them). "mean" keeps those at or above the round's
             mean accuracy; the paper's β*.
         top: The most learners that one round may give after pruning; None for no such limit.
         tolerance: With "auto": the gain that another round must be expected to bring, as a share of
@@ -58,18 +64,60 @@ class EnsemblePlan:
 
     @property
     def automatic(self) -> bool:
-        """Whether growth itself decides on the size."""
+        """Whether the size follows from the rounds: it is "auto"."""
         return self.size == "auto"
 
     @property
     def single(self) -> bool:
-        """Whether this is one learner, and no ensemble."""
+        """Whether this is a single learner."""
         return self.size == 1
 
     @property
     def most_per_round(self) -> int:
         """The most members that one round can add."""
         return self.snapshots if self.top is None else self.top
+
+
+def threshold(accuracy: Accuracies, *, beta: Beta = "mean") -> float:
+    """The validation accuracy that a snapshot must reach to stay: the paper's τ.
+
+    Example:
+        >>> threshold(np.array([0.5, 1.0]), beta=0.5)
+        0.75
+    """
+    best, worst = accuracy.max(), accuracy.min()
+    bar = accuracy.mean() if isinstance(beta, str) else (1 - beta) * best + beta * worst
+    # The mean of equal floats can round to just above them, and so can a weighted mean. If no
+    # snapshot cleared the bar, `grow` would train for ever.
+    return float(min(bar, best))
+
+
+def survivors(accuracy: Accuracies, *, beta: Beta = "mean") -> Positions:
+    """Positions of the snapshots worth keeping, best first; equals in their own order.
+
+    A snapshot stays if its validation accuracy reaches the paper's
+    τ = (1 − β)·max + β·min, or the mean of the round for β* = "mean". The best always stays.
+
+    Example:
+        >>> survivors(np.array([0.70, 0.90, 0.82]))
+        array([1, 2])
+        >>> survivors(np.array([0.70, 0.90, 0.82]), beta=1)
+        array([1, 2, 0])
+    """
+    check_beta(beta)
+    accuracy = np.asarray(accuracy, dtype=float)
+    if accuracy.ndim != 1 or not len(accuracy):
+        raise InputError(
+            "`accuracy` must hold one validation accuracy for each of at least one snapshot, "
+            f"but has the shape {accuracy.shape}."
+        )
+    if not np.isfinite(accuracy).all():
+        raise InputError(
+            f"`accuracy` holds values that are not finite: {accuracy}. "
+            "Training may have diverged, or the validation split may be empty."
+        )
+    ranked: Positions = np.argsort(-accuracy, kind="stable")
+    return np.asarray(ranked[accuracy[ranked] >= threshold(accuracy, beta=beta)])
 
 
 def check_beta(beta: Beta) -> None:
@@ -88,7 +136,7 @@ def check_size(size: Size) -> None:
 
 
 def check_automatic(size: Size, tolerance: float | None, most_rounds: int | None) -> None:
-    """Raise unless what bounds growth makes sense, and has something to bound."""
+    """Raise unless the bounds of an "auto" size are valid, and the size is "auto"."""
     for name, value in (("tolerance", tolerance), ("most_rounds", most_rounds)):
         if value is not None and size != "auto":
             raise PlanError(
@@ -104,6 +152,8 @@ def check_automatic(size: Size, tolerance: float | None, most_rounds: int | None
 
 
 def check_count(name: str, value: int) -> None:
-    """Raise unless a count is a whole number of at least 1."""
+    """Raise unless a count is a whole number of at least 1, and not beyond all reason."""
     if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
         raise PlanError(f"`{name}` must be a whole number of at least 1, got {value!r}.")
+    if value > _MOST:
+        raise PlanError(f"`{name}` must be at most {_MOST:,}, got {value}.")

@@ -1,109 +1,22 @@
-"""What the algorithm asks of whoever trains, and of whoever schedules.
+"""What training, storing and scheduling rounds must provide; and the simplest of each.
 
-Values cross this line, not objects: the algorithm never sees a module, an optimiser or a device.
+Only values cross these interfaces: the algorithm never handles a module, an optimiser or a device.
 """
 
-import dataclasses
 import hashlib
-import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from typing import Protocol, runtime_checkable
 
-import numpy as np
-
-from dynsnap._types import Accuracies, AnyArray, Floats, MemberScores, Positions
-from dynsnap.ensemble._recipe import Recipe
-from dynsnap.errors import InputError, TrainingError
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RoundSpec:
-    """One round of training, named so that it can be repeated on its own, anywhere.
-
-    Attributes:
-        recipe: How it trains.
-        generation: Which D_i it trains on, counted from 1.
-        replicate: Which repetition of the whole study it belongs to, counted from 0.
-        index: Its place among the rounds of this recipe, generation and replicate.
-        seed: The study's seed.
-        twin: 1 for the learner that measures the noise floor: the same in all but its randomness.
-        parent: The key of the member that it starts from, None for a fresh start.
-    """
-
-    recipe: Recipe
-    generation: int
-    replicate: int = 0
-    index: int = 0
-    seed: int = 0
-    twin: int = 0
-    parent: str | None = None
-
-    def canonical(self) -> str:
-        """The spec as text, the same wherever it is computed: its name, its seed, its key."""
-        return json.dumps(dataclasses.asdict(self), sort_keys=True, separators=(",", ":"))
-
-    def __str__(self) -> str:
-        recipe = self.recipe
-        twin = ", twin" if self.twin else ""
-        # One that starts afresh may have the same index.
-        onward = ", from a member" if self.parent is not None else ""
-        return (
-            f"round {self.index} of generation {self.generation}, replicate {self.replicate}"
-            f"{twin} ({recipe.schedule.kind}, {recipe.epochs} epochs{onward})"
-        )
-
-
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Round:
-    """Every snapshot of one round, before pruning.
-
-    Attributes:
-        accuracy: Validation accuracy of each member, on this round's own validation rows.
-        epochs: The epoch (from 0) that each member was taken at.
-        scores: Scores of the members on each evaluation set, by its name ("test", "late").
-        curve: Validation accuracy after every epoch.
-        weights: One serialised learner per snapshot in the trainer's own safe format, or empty
-            where only scores are kept. Member j is snapshot j // passes.
-        seconds: Time that training took.
-    """
-
-    spec: RoundSpec
-    accuracy: Accuracies
-    epochs: Positions
-    scores: Mapping[str, MemberScores]
-    curve: Floats
-    weights: tuple[bytes, ...] = ()
-    seconds: float = 0.0
-
-    def __post_init__(self) -> None:
-        members = self.spec.recipe.members
-        if len(self.accuracy) != members or len(self.epochs) != members:
-            raise InputError(
-                f"{self.spec} must give {members} members, but has {len(self.accuracy)} "
-                f"accuracies and {len(self.epochs)} epochs."
-            )
-        for name, scores in self.scores.items():
-            if scores.ndim != 3 or len(scores) != members:
-                raise InputError(
-                    f"{self.spec} must score `{name}` as (members, inputs, classes) with {members} "
-                    f"members, but has the shape {scores.shape}."
-                )
-            if not np.isfinite(scores).all():
-                raise TrainingError(f"{self.spec} gave scores that are not finite on `{name}`.")
-        if not all(0 <= value <= 1 for value in self.accuracy):  # NaN fails this too
-            raise TrainingError(
-                f"{self.spec} has validation accuracies outside [0, 1]: {self.accuracy}. "
-                "Training may have diverged, or the validation split may be empty."
-            )
+from dynsnap._types import AnyArray, MemberScores
+from dynsnap.ensemble._rounds import Round, RoundSpec
 
 
 class Trainer(Protocol):
     """Trains rounds, each seeded by its spec alone.
 
-    It is handed many at once, so that one device may train them side by side, and yields them in
-    any order as they finish. How a round is computed follows from its spec, never from how many
-    are pending.
+    A trainer gets many rounds at once, so that one device may train them side by side. It yields
+    them in any order as they finish. How a round is computed follows from its spec, never from how
+    many are pending.
     """
 
     @property
@@ -119,12 +32,12 @@ class Trainer(Protocol):
 
 
 class Monitor(Protocol):
-    """Is told how training goes, and may ask it to stop at the next safe place."""
+    """Receives the progress of training, and may request a stop at the next safe place."""
 
     def epoch_done(self, spec: RoundSpec, epoch: int, accuracy: float, /) -> None: ...
 
     def stopping(self) -> bool:
-        """Asked after every epoch; a trainer then saves a checkpoint and raises Interrupted."""
+        """Whether to stop, called after every epoch: save a checkpoint and raise Interrupted."""
         ...
 
 
@@ -139,7 +52,7 @@ class Checkpoints(Protocol):
 
 
 class Engine(Protocol):
-    """Spreads rounds over workers and hands them back as they finish."""
+    """Distributes rounds over workers and yields them as they finish."""
 
     def __call__(self, trainer: Trainer, specs: Sequence[RoundSpec], /) -> Iterable[Round]: ...
 
@@ -154,15 +67,15 @@ class RoundStore(Protocol):
 
 @runtime_checkable
 class NamingStore(RoundStore, Protocol):
-    """A store that finds rounds by their names, whatever key they have: maybe another machine's."""
+    """A store that finds rounds by their specs, also under the key of another machine."""
 
     def key_of(self, spec: RoundSpec, /) -> str | None:
-        """What a round was called where it was trained, None where it is not there."""
+        """The key under which a round was stored, None where it is not there."""
         ...
 
 
 def serial(trainer: Trainer, specs: Sequence[RoundSpec], /) -> Iterable[Round]:
-    """The engine of one process: no workers, nothing to spread."""
+    """The engine of one process, without workers."""
     return trainer.train(specs)
 
 
@@ -170,3 +83,47 @@ def round_key(trainer: Trainer, spec: RoundSpec) -> str:
     """The address of a round: a hash of everything that can change it."""
     text = f"{trainer.fingerprint}\n{spec.canonical()}"
     return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+class NoTrainer:
+    """A trainer for code that needs one but must not train."""
+
+    fingerprint = ""
+
+    def train(self, specs: Sequence[RoundSpec], /) -> Iterable[Round]:
+        raise AssertionError("nothing is to be trained")
+
+    def score(self, weights: Sequence[bytes], inputs: AnyArray, /) -> MemberScores:
+        raise AssertionError("nothing is to be scored")
+
+
+class RoundsInMemory:
+    """A store without files: its rounds end with the process."""
+
+    def __init__(self) -> None:
+        self._rounds: dict[str, Round] = {}
+
+    def __len__(self) -> int:
+        return len(self._rounds)
+
+    def get(self, key: str, spec: RoundSpec, /) -> Round | None:
+        return self._rounds.get(key)
+
+    def put(self, key: str, done: Round, /) -> None:
+        self._rounds[key] = done
+
+
+class CheckpointsInMemory:
+    """Checkpoints without files: they end with the process."""
+
+    def __init__(self) -> None:
+        self._states: dict[RoundSpec, bytes] = {}
+
+    def load(self, spec: RoundSpec, /) -> bytes | None:
+        return self._states.get(spec)
+
+    def save(self, spec: RoundSpec, state: bytes, /) -> None:
+        self._states[spec] = state
+
+    def drop(self, spec: RoundSpec, /) -> None:
+        self._states.pop(spec, None)

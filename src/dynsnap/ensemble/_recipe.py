@@ -1,14 +1,68 @@
-"""How one round is trained, in the words of the paper; what is trained is the trainer's affair."""
+"""How one round trains: its learning rates, its epochs, and the snapshots that it keeps."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+import numpy as np
+
+from dynsnap._types import Floats, Positions
 from dynsnap.ensemble._plan import check_count
-from dynsnap.ensemble._schedule import Schedule
 from dynsnap.errors import PlanError
 
+ScheduleKind: TypeAlias = Literal["cyclic", "step", "constant", "custom"]
 Selection: TypeAlias = Literal["window", "top"]
+
+# The multipliers that the paper's scripts ran with, for 200 epochs: (first epoch index,
+# multiplier). The recurrence printed in the paper is not what was run.
+_STEPS = ((0, 1.0), (81, 0.1), (121, 0.01), (161, 0.001), (181, 0.0005))
+_STEPS_EPOCHS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """How the learning rate moves through one training, as multipliers of the base rate.
+
+    Attributes:
+        kind: "cyclic" (cosine from the base rate to zero in every window), "step" (the paper's
+            step-wise decay, scaled to the number of epochs), "constant", or "custom".
+        factors: For "custom": the multiplier of the base rate in each epoch.
+    """
+
+    kind: ScheduleKind
+    factors: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        known = ("cyclic", "step", "constant", "custom")
+        if self.kind not in known:
+            raise PlanError(f"A schedule must be one of {', '.join(known)}, got {self.kind!r}.")
+        if (self.kind == "custom") != bool(self.factors):
+            raise PlanError('`factors` belong to a "custom" schedule, and it needs them.')
+        if not all(math.isfinite(factor) and factor >= 0 for factor in self.factors):
+            raise PlanError("`factors` must be finite and not negative.")
+
+    def multipliers(self, epochs: int, *, window: int) -> Floats:
+        """The multiplier of the base rate in each epoch.
+
+        Example:
+            >>> Schedule("cyclic").multipliers(4, window=2)
+            array([1. , 0.5, 1. , 0.5])
+        """
+        epoch = np.arange(epochs)
+        if self.kind == "cyclic":
+            return np.asarray((np.cos(np.pi * (epoch % window) / window) + 1) / 2)
+        if self.kind == "step":
+            bars = np.array([math.ceil(first * epochs / _STEPS_EPOCHS) for first, _ in _STEPS])
+            values = np.array([value for _, value in _STEPS])
+            return np.asarray(values[np.searchsorted(bars, epoch, side="right") - 1])
+        if self.kind == "custom":
+            if len(self.factors) != epochs:
+                raise PlanError(
+                    f"A custom schedule gives {len(self.factors)} multipliers for {epochs} epochs."
+                )
+            return np.array(self.factors)
+        return np.ones(epochs)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,7 +72,7 @@ class Recipe:
     Attributes:
         schedule: How the learning rate moves.
         epochs: Epochs of the round (iterations, for boosted trees); the paper's T.
-        snapshots: Learners saved by the round; the paper's N.
+        snapshots: Learners that the round saves; the paper's N.
         selection: "window" keeps the best validation epoch of each window of the cycle, "top" the
             best `snapshots` epochs of the whole training.
         dropout: Share of units dropped just before the output layer.
@@ -72,3 +126,26 @@ class Recipe:
     def members(self) -> int:
         """Members that one round yields before pruning."""
         return self.snapshots * self.passes
+
+
+def snapshot_epochs(recipe: Recipe, curve: Sequence[float]) -> Positions:
+    """The epochs that a recipe keeps of a training, or of its beginning so far.
+
+    "window" keeps the best epoch of each window, in their order; "top" the best epochs of all, the
+    best first. On ties the earlier epoch is kept.
+
+    Args:
+        recipe: How the round trains.
+        curve: Validation accuracy after every epoch so far.
+
+    Example:
+        >>> step = Recipe(schedule=Schedule("step"), epochs=4, snapshots=2)
+        >>> snapshot_epochs(step, [0.5, 0.7, 0.6, 0.7])
+        array([1, 3])
+    """
+    accuracy = np.asarray(curve)
+    if recipe.selection == "top":
+        return np.argsort(-accuracy, kind="stable")[: recipe.snapshots]
+    starts = np.arange(0, len(accuracy), recipe.window)
+    best = [int(np.argmax(accuracy[start : start + recipe.window])) for start in starts]
+    return starts + np.array(best, dtype=np.intp)

@@ -1,4 +1,4 @@
-"""Beyond the paper: a generation that starts from the members of the one before."""
+"""Beyond the paper: rolling ensembles, which keep members of the generation before."""
 
 from dataclasses import dataclass
 from numbers import Real
@@ -8,8 +8,7 @@ import numpy as np
 from dynsnap._types import Accuracies, Flags, Floats, Labels, MemberScores, Positions
 from dynsnap.ensemble._combine import combine
 from dynsnap.ensemble._plan import Size
-from dynsnap.ensemble._recipe import Recipe
-from dynsnap.ensemble._schedule import Schedule
+from dynsnap.ensemble._recipe import Recipe, Schedule
 from dynsnap.errors import InputError, PlanError
 
 
@@ -17,22 +16,22 @@ from dynsnap.errors import InputError, PlanError
 class Rolling:
     """How a rolling ensemble goes from one generation to the next.
 
-    The members of the last generation are judged anew, by rows that none of them was ever trained
-    on; the best are carried over, and rounds on the new data are trained for the rest.
+    The members of the last generation are scored on rows that no member was ever trained on. The
+    best are carried over, and rounds on the new data are trained for the rest.
 
     Attributes:
         carry: Share of the members that is carried over; the rest is new.
         lag: How far the accuracy of a carried member may be below the mean of the new ones, as a
-            share of the inputs. One that has fallen further behind is replaced by a new one: after
-            a sudden change of the data, that is everybody.
-        refresh: Epochs that each carried member is trained on with the new data, in one cycle of
-            the cyclic schedule; 0 leaves members as they are.
-        onward: Whether the rounds for new members go on from old ones, the best of each old round
-            in turn, instead of starting afresh. They cost the same.
-        agreement: How much agreeing with the generation that is deployed counts, beside being
-            right, when members are chosen.
-        class_aware: Whether a member is left out where it comes to classes that it never saw;
-            otherwise it counts as a vote against them.
+            share of the inputs. A new member replaces one that has fallen further behind: after an
+            abrupt shift, all members are replaced.
+        refresh: Epochs of fine-tuning for each carried member on the new data, in one cycle of the
+            cyclic schedule; 0 leaves members as they are.
+        onward: Whether the rounds for new members start from old members, the best of each old
+            round in turn, instead of from scratch. They cost the same.
+        agreement: The weight of agreement with the deployed ensemble, beside accuracy, when members
+            are chosen.
+        class_aware: Whether a member abstains on classes that it was never trained on; otherwise
+            it votes against them.
 
     Example:
         >>> Rolling(carry=0.75).carried(20)
@@ -64,7 +63,7 @@ class Rolling:
                 'them instead of "auto".'
             )
         count = round(self.carry * size)
-        if self.carry < 1:  # in a small ensemble too, there is somebody new
+        if self.carry < 1:  # also a small ensemble has a new member
             count = min(count, size - 1)
         if not count:
             raise PlanError(
@@ -75,12 +74,12 @@ class Rolling:
 
     @property
     def trains_on(self) -> bool:
-        """Whether there are rounds that start from a member, whose weights have to be kept."""
+        """Whether some rounds start from a member, so that weights have to be kept."""
         return bool(self.refresh) or self.onward
 
     @property
     def refreshing(self) -> Recipe | None:
-        """How a carried member is trained on, None where it is left as it is."""
+        """How a carried member is fine-tuned, None where it is left as it is."""
         if not self.refresh:
             return None
         return Recipe(
@@ -100,12 +99,12 @@ def best(
 
     Args:
         accuracy: Of each member, on rows that no member was ever trained on.
-        agreement: Of each member, how often it says there what the deployed ensemble says.
+        agreement: Of each member, the share of these rows that it labels as the deployed ensemble.
         count: How many to carry over at most.
-        rolling: How much agreement counts, and how far a member may lag behind.
+        rolling: The weight of agreement, and how far a member may lag behind.
         new: The accuracy of new members on the same rows, (new members,) or, where each member is
-            judged by rows of its own, (new members, members). Who lags behind their mean stays
-            behind.
+            scored on rows of its own, (new members, members). A member that lags behind their mean
+            is dropped.
 
     Example:
         >>> best(np.array([0.7, 0.9, 0.8]), np.zeros(3), count=2, rolling=Rolling())
@@ -122,7 +121,7 @@ def best(
     merit = accuracy + rolling.agreement * np.asarray(agreement, float)
     ranked: Positions = np.argsort(-merit, kind="stable")
     if new is not None and len(new):
-        # One bar for each member, where they are judged by rows of what each knows.
+        # One bar for each member, where each is scored on the rows of classes that it knows.
         bar = np.broadcast_to(np.asarray(new, float).mean(axis=0), accuracy.shape) - rolling.lag
         ranked = ranked[accuracy[ranked] >= bar[ranked]]
     return ranked[:count]
@@ -131,10 +130,9 @@ def best(
 def judged(
     scores: MemberScores, truth: Labels, *, known: Flags | None, new: MemberScores | None = None
 ) -> tuple[Accuracies, Accuracies, Floats | None]:
-    """How good members are on rows that no member was ever trained on.
+    """Accuracy and agreement of members on rows that no member was ever trained on.
 
-    Each is judged by the rows of classes that it knows: on a class that it never saw it has no say,
-    and so no fault.
+    Each is scored on the rows of classes that it knows: on the others it abstains.
 
     Args:
         scores: Of the members, (members, rows, classes).

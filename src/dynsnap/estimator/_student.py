@@ -6,12 +6,12 @@ from dynsnap import seeds
 from dynsnap._types import AnyArray, Flags, Scores
 from dynsnap.data import from_generations
 from dynsnap.ensemble import (
+    DistillingTrainer,
     EnsemblePlan,
-    Lesson,
     Method,
     Recipe,
     Schedule,
-    Teaching,
+    SoftTargets,
     grow_rounds,
     members,
     with_second,
@@ -58,7 +58,7 @@ def student(
     base = trainer(
         estimator.model, stream, monitor=estimator.monitor, settings=estimator._torch_settings()
     )
-    assert isinstance(base, Teaching)
+    assert isinstance(base, DistillingTrainer)
     method = Method(
         name="singlebase",
         recipe=Recipe(
@@ -72,7 +72,7 @@ def student(
     seed = seeds.number(estimator._fitted.seed, "student")
     rounds = grow_rounds(
         method.plan,
-        base.taught(Lesson(scores=scores, weight=weight, temperature=temperature)),
+        base.taught(SoftTargets(scores=scores, weight=weight, temperature=temperature)),
         recipe=method.recipe,
         generation=generation,
         seed=seed,

@@ -81,7 +81,8 @@ def judge(
     needs scores or truth that the files lack, its class or slice does not exist or holds fewer
     than `min_count` inputs, ids are missing on one side, labels are no true classes), this raises.
     Only under a rule for *every* class or slice are parts that are too small left out, and the
-    verdict names them.
+    verdict names them. A rule on a bound raises wherever a part that is not too small has no
+    interval.
 
     Args:
         comparison: Two generations side by side. Rules that ask for intervals of several levels
@@ -211,12 +212,7 @@ def _outcome(comparison: Comparison, rule: Rule, part: _Part, fewest: int) -> Ru
     if part.inputs < fewest:
         return _unjudged(rule, part, _few(part, fewest), lenient)
     estimate = _estimate(comparison, rule, part)
-    judged = estimate.value
-    if rule.on == "bound" and not math.isnan(judged):
-        bound = estimate.low if rule.at_least is not None else estimate.high
-        if bound is None or math.isnan(bound):
-            return _unjudged(rule, part, f"{rule.metric} has no interval there", lenient)
-        judged = bound
+    judged = estimate.value if rule.on == "value" else _bound(rule, part, estimate)
     if math.isnan(judged):
         return _unjudged(rule, part, f"{rule.metric} is undefined there (0/0)", lenient)
     if rule.at_least is not None:
@@ -233,6 +229,24 @@ def _outcome(comparison: Comparison, rule: Rule, part: _Part, fewest: int) -> Ru
         judged=judged,
         noise_floor=None if floor is None else floor.value,
     )
+
+
+def _bound(rule: Rule, part: _Part, estimate: Estimate) -> float:
+    """The worse end of the interval.
+
+    A part without an interval ends the gate, under "*" as well: it may be the one that is bad.
+    """
+    bound = estimate.low if rule.at_least is not None else estimate.high
+    if bound is None or math.isnan(bound):
+        what = f"has no interval there ({estimate.reason or 'none was made'})"
+        if math.isnan(estimate.value):
+            what = "is undefined there (0/0), so it has no bound"
+        raise ComparisonError(
+            f"Rule {rule.title!r} cannot be judged on {part.words}: {rule.metric} {what}. Judge "
+            'its value (on = "value") or another metric, leave small parts out with `min_count`, '
+            "or predict more inputs."
+        )
+    return bound
 
 
 def _few(part: "_Part | Comparison", fewest: int) -> str:

@@ -1,10 +1,10 @@
 """Rules from a TOML file or from the command line."""
 
-import tomllib
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
+from dynsnap._untrusted import read_toml
 from dynsnap.errors import FileError, PlanError, did_you_mean
 from dynsnap.gate._rule import EVERY, Rule
 
@@ -45,12 +45,11 @@ def read_rules(path: str | Path) -> tuple[Rule, ...]:
     """
     path = Path(path)
     try:
-        with path.open("rb") as file:
-            document = tomllib.load(file)
+        document = read_toml(path)
     except OSError as error:
         reason = error.strerror or error
         raise FileError(f"Cannot read the rules {path}: {reason}. Name a TOML file.") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+    except ValueError as error:
         raise PlanError(f"The rules {path} are not valid TOML: {error}.") from error
     _refuse_unknown(document, {"rule"}, str(path))
     tables = document.get("rule", [])

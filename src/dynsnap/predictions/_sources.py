@@ -1,8 +1,9 @@
 """Files as batches of rows, whatever their format."""
 
 import contextlib
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -10,7 +11,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dynsnap._untrusted import Bounded, allowance
 from dynsnap.errors import FileError, InputError
+from dynsnap.predictions._declared import (
+    check_arrow,
+    check_rows,
+    check_views,
+    check_whole,
+    lists_of,
+    values_in,
+    width,
+)
 from dynsnap.predictions._digest import NO_DIGEST, Verification, verify
 from dynsnap.predictions._schema import ColumnNames
 from dynsnap.predictions._text import on_one_line, shown
@@ -70,6 +81,8 @@ def opened(path: Path, columns: ColumnNames) -> Iterator[Batches]:
             yield file
     elif kind == "Arrow":
         with pa.memory_map(str(path)) as mapped:
+            check_arrow(memoryview(mapped.read_buffer()))
+            mapped.seek(0)
             yield _ArrowBatches(mapped, path)
     elif kind == "CSV":
         yield TableBatches(_read_csv(path, columns), NO_DIGEST)
@@ -104,6 +117,8 @@ class ParquetBatches:
         schema: Its columns.
         groups: How many rows each of its row groups has.
         rows_at_once: Rows of a batch.
+        stored: Its size in bytes, None where it is far away.
+        lists: The values in columns of lists, by their paths.
         verification: Whether it is as it was written.
     """
 
@@ -113,6 +128,8 @@ class ParquetBatches:
     groups: tuple[int, ...]
     rows_at_once: int
     verification: Verification
+    stored: int | None = None
+    lists: Mapping[str, int] = field(default_factory=dict)
     _held: Any = None
 
     @classmethod
@@ -131,12 +148,21 @@ class ParquetBatches:
             verification = Verification(False, "pages alone have checksums in a store")
         groups = [about.row_group(place) for place in range(about.num_row_groups)]
         size = sum(group.total_byte_size for group in groups) // max(1, about.num_rows)
+        lists = lists_of(about)
+        # Repeated values are stored once: a row may be far larger in memory.
+        size = max(size, width(about, lists))
+        # A store far away is the caller's own, and is not asked once more.
+        stored = Path(path).stat().st_size if filesystem is None else None
+        if stored is not None:
+            check_rows(about.num_rows, stored)
         return cls(
             path=path,
             filesystem=filesystem,
             schema=about.schema.to_arrow_schema(),
             groups=tuple(group.num_rows for group in groups),
             rows_at_once=min(_BATCH_ROWS, max(1, _BATCH_BYTES // max(1, size))),
+            stored=stored,
+            lists=lists,
             verification=verification,
         )
 
@@ -144,6 +170,11 @@ class ParquetBatches:
     def rows(self) -> int:
         """How many rows it has."""
         return sum(self.groups)
+
+    def check_whole(self, columns: Sequence[str]) -> None:
+        """Raise if these columns as a whole would take far more memory than the file has bytes."""
+        if self.stored is not None:
+            check_whole(values_in(self.lists, list(columns), rows=self.rows), self.stored)
 
     @contextlib.contextmanager
     def kept_open(self) -> "Iterator[ParquetBatches]":
@@ -191,7 +222,7 @@ class ParquetBatches:
             yield file
 
     def __reduce__(self) -> tuple[Any, ...]:
-        named = {field.name: getattr(self, field.name) for field in fields(self)}
+        named = {each.name: getattr(self, each.name) for each in fields(self)}
         return _parquet_again, ({**named, "_held": None},)
 
 
@@ -225,6 +256,7 @@ class _ArrowBatches:
 def _sound(batch: pa.RecordBatch, columns: Sequence[str]) -> pa.RecordBatch:
     chosen = batch.select(list(columns))
     chosen.validate(full=True)
+    check_views(chosen)
     return chosen
 
 
@@ -232,10 +264,9 @@ def _read_csv(path: Path, columns: ColumnNames) -> pa.Table:
     """A CSV file. Text stays as it is written: "007" is not 7, and "NA" may be a class."""
     from pyarrow import csv
 
-    compression = compression_of(path)
     read_options = csv.ReadOptions(block_size=_CSV_BLOCK)
     parse_options = csv.ParseOptions(newlines_in_values=True)
-    with pa.input_stream(str(path), compression=compression) as stream:
+    with _unpacked(path) as stream:
         names = csv.open_csv(stream, read_options, parse_options).schema.names
     mark = next((mark for mark in _OTHER_MARKS if mark in names[0]), None)
     if len(names) == 1 and mark is not None:
@@ -249,12 +280,20 @@ def _read_csv(path: Path, columns: ColumnNames) -> pa.Table:
         return pa.float64() if number else pa.string()
 
     convert_options = csv.ConvertOptions(column_types={name: type_of(name) for name in names})
-    with pa.input_stream(str(path), compression=compression) as stream:
+    with _unpacked(path) as stream:
         table = csv.read_csv(stream, read_options, parse_options, convert_options)
     if names.count(columns.id) != 1:
         return table  # what is wrong is said where columns are interpreted
     ids = _whole_numbers(table.column(columns.id))
     return table.set_column(names.index(columns.id), columns.id, ids)
+
+
+def _unpacked(path: Path) -> Any:
+    """The bytes of a file, unpacked on the way where its name tells so, and not without end."""
+    stream = pa.input_stream(str(path), compression=compression_of(path))
+    if compression_of(path) is None:
+        return stream
+    return io.BufferedReader(Bounded(stream, allowance(path.stat().st_size)))
 
 
 def _whole_numbers(ids: pa.ChunkedArray) -> pa.ChunkedArray:

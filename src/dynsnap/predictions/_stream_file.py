@@ -145,6 +145,13 @@ class StreamedFile:
             with reading(part.file.place):
                 yield from self._parts_of(part)
 
+    def check_whole(self) -> None:
+        """Raise if all rows together would take far more memory than their files have bytes."""
+        for part in self.parts:
+            with reading(part.file.place):
+                if isinstance(part.file.source, ParquetBatches):
+                    part.file.source.check_whole((*self.layout.essential, *self.vocabulary.slices))
+
     def check_weights(self) -> None:
         """Raise if there are weights, and all are zero."""
         if self.layout.weight is None:

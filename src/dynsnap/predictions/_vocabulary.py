@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from dynsnap.errors import InputError
 from dynsnap.predictions._digest import Verification
+from dynsnap.predictions._kinds import bare
 from dynsnap.predictions._labels import encoded, refuse_missing, refuse_unknown, slice_values
 from dynsnap.predictions._plausible import doubts
 from dynsnap.predictions._schema import Layout
@@ -26,6 +27,7 @@ from dynsnap.predictions._text import (
 )
 
 MOST_SLICE_VALUES = 50
+_MOST_CLASSES = 100_000
 _GLANCE = 16_384  # rows: enough to see that a column has too many values
 
 
@@ -129,7 +131,7 @@ def _names_in(source: Batches, column: str | None) -> tuple[set[str], int, int]:
         refuse_too_many(len(names), where=f"the column {shown(column)}")
         rows += len(codes)
         missing += int((codes < 0).sum())
-    kind = source.schema.field(column).type
+    kind = bare(source.schema.field(column).type)
     if pa.types.is_floating(kind) and not all(name.lstrip("-").isdigit() for name in names):
         raise InputError(
             f"The column {shown(column)} must hold class names, but holds numbers that are not "

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from dynsnap import _files
 from dynsnap._types import AnyArray, Scores
+from dynsnap._untrusted import POSITIONS
 from dynsnap.errors import FileError
 from dynsnap.predictions._digest import BLANK, DIGEST_KEY, seal
 from dynsnap.predictions._labels import Slice
@@ -61,7 +62,7 @@ def write(
     kind = format_of(file)
     for name in predictions.slices:
         taken = name in names.reserved or name.startswith(names.score_prefix)
-        if taken or (kind == "NPZ" and name in (CLASSES, _files.POSITIONS)):
+        if taken or (kind == "NPZ" and name in (CLASSES, POSITIONS)):
             raise FileError(
                 f"Cannot write {on_one_line(file)}: a slice is called {shown(name)}, as a column "
                 "of another kind is. Call the slice otherwise."
@@ -129,7 +130,7 @@ def _arrays(predictions: Predictions, names: ColumnNames, compact: bool) -> dict
     arrays = {
         names.id: ids.astype(str) if ids.dtype == object else ids,
         CLASSES: np.array(predictions.classes),
-        _files.POSITIONS: np.array(True),
+        POSITIONS: np.array(True),
         names.truth: predictions.truth,
         names.label: predictions.labels,
         names.scores: _short(scores) if compact and scores is not None else scores,

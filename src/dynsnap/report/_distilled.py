@@ -72,7 +72,7 @@ def distilled_json(found: Distilled, *, study: str) -> dict[str, Any]:
             for name, networks in found.networks.items()
         ],
         "remains": {
-            over: {one.metric: one.share for one in found.remains if one.over == over}
+            over: {one.metric: one.share for one in found.retained if one.over == over}
             for over in _overs(found)
         },
         "predictions": [str(path) for path in found.predictions],
@@ -120,11 +120,11 @@ def _explained(found: Distilled) -> Iterator[str]:
         kept = ", ".join(
             f"{_METRICS[one.metric]} "
             + (f"{one.share:.0%}" if one.share is not None else "(no gain to keep)")
-            for one in found.remains
+            for one in found.retained
             if one.over == over
         )
         yield f"Of what the ensemble gains over {over}, the student keeps: {kept}."
-    if not found.remains:
+    if not found.retained:
         yield (
             "How much of the gain is left cannot be said: the run has no predictions of a single "
             "learner. Add singlebase to the study's methods, and run it, or ask for a --control."
@@ -143,7 +143,7 @@ def _explained(found: Distilled) -> Iterator[str]:
 
 
 def _overs(found: Distilled) -> list[str]:
-    return list(dict.fromkeys(one.over for one in found.remains))
+    return list(dict.fromkeys(one.over for one in found.retained))
 
 
 def _of(rows: Sequence[Row], name: str) -> list[Row]:

@@ -38,8 +38,8 @@ from dynsnap.report._study_words import (
 from dynsnap.study import (
     NEVER_RETRAIN,
     NOISE_FLOOR,
+    MethodSummary,
     Row,
-    Standing,
     StudyPlan,
     SweepRow,
     frontier,
@@ -93,7 +93,8 @@ def _blocks(
     yield from further_tables(found, methods, averages or [how])
     yield from transition_tables(found, methods, how)
     for metric in ("consistency", "correct_consistency"):
-        yield _picture(found, methods, how, metric)
+        if any((method, how, metric) in found for method in methods):
+            yield _picture(found, methods, how, metric)
     yield from _frontier(frontier(rows, combination=how), how)
     windows = said_windows(plan)
     for name in dict.fromkeys(point.sweep for point in sweeps):
@@ -136,7 +137,7 @@ def _picture(found: Found, methods: Sequence[str], how: str, metric: str) -> Tab
     return without_empty_columns(table)
 
 
-def _frontier(found: Sequence[Standing], how: str) -> Iterator[Block]:
+def _frontier(found: Sequence[MethodSummary], how: str) -> Iterator[Block]:
     """What each method gives and takes, and whether it counts."""
     if not any(one.judged for one in found):
         return
@@ -150,7 +151,7 @@ def _frontier(found: Sequence[Standing], how: str) -> Iterator[Block]:
     for one in found:
         accuracy = {row.metric.removeprefix("accuracy_"): row for row in one.accuracies}
         rest = (one.gained, one.lost, one.consistency, one.correct_consistency, one.late)
-        counts = "–" if not one.judged else "yes" if one.counts else "no"
+        counts = "–" if not one.judged else "yes" if one.qualifies else "no"
         tones: dict[str, Tone] = {"yes": "good", "no": "bad", "–": "quiet"}
         lines.append(
             (
@@ -170,12 +171,12 @@ def _frontier(found: Sequence[Standing], how: str) -> Iterator[Block]:
     )
 
 
-def _known(one: Standing) -> int:
+def _known(one: MethodSummary) -> int:
     return len(one.accuracies)
 
 
 def _sweep(title: str, points: Sequence[SweepRow]) -> Table:
-    labels = list(dict.fromkeys(point.point for point in points))
+    labels = list(dict.fromkeys(point.point for point in points if point.row.metric in HEADLINE))
     found = {(point.point, point.row.metric): point.row for point in points}
     shown = {
         metric: [row.value for label in labels if (row := found.get((label, metric))) is not None]

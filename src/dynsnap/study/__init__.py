@@ -1,20 +1,26 @@
 """The experiment: methods side by side on growing data, with every tool handed to it."""
 
-from dynsnap.study._ensemble import Ensemble
-from dynsnap.study._frontier import FRESH, Standing, frontier
-from dynsnap.study._inputs import INPUTS, SHOWN, shown_ids
-from dynsnap.study._missing import missing_rounds
-from dynsnap.study._monitor import StudyMonitor
-from dynsnap.study._outlook import Outlook, Planned, outlook
-from dynsnap.study._plan import DataPlan, Keep, StudyPlan, read_study
-from dynsnap.study._prefixes import TrainedAs, trained_as
-from dynsnap.study._publish import check_finished, publish
-from dynsnap.study._run import StudyResult, run
-from dynsnap.study._sections import Section
-from dynsnap.study._stream import growth_of, open_stream
-from dynsnap.study._table import (
+from dynsnap.study._data import DataPlan, growth_of, open_stream
+from dynsnap.study._ensembles import (
     NEVER_RETRAIN,
     NOISE_FLOOR,
+    Ensemble,
+    MethodWorkload,
+    TrainedAs,
+    Workload,
+    ensembles_of,
+    trained_as,
+    workload,
+)
+from dynsnap.study._frontier import FRESH, MethodSummary, frontier
+from dynsnap.study._pending import PendingRounds
+from dynsnap.study._plan import Keep, StudyPlan, Sweep
+from dynsnap.study._predictions import EnsemblePredictor
+from dynsnap.study._publish import check_finished, publish
+from dynsnap.study._read import Defaults, read_study
+from dynsnap.study._rounds import RoundManager, StudyMonitor, missing_rounds
+from dynsnap.study._run import INPUTS, SHOWN, StudyResult, run, shown_ids
+from dynsnap.study._table import (
     Row,
     SweepRow,
     averaged,
@@ -22,16 +28,15 @@ from dynsnap.study._table import (
     read_sweeps,
     read_table,
 )
+from dynsnap.study._toml import TomlTable
 from dynsnap.study._train import TrainedEnsemble, check_generations, train_ensembles
-from dynsnap.study._variants import Defaults, Sweep
-from dynsnap.study._waves import Ledger
 from dynsnap.study.distilling import (
-    SECONDS,
+    SECOND_TEACHERS,
     UNTAUGHT,
     Distilled,
     DistillPlan,
-    Remains,
-    Second,
+    RetainedGain,
+    SecondTeacher,
     distill,
 )
 from dynsnap.study.size import (
@@ -54,7 +59,7 @@ __all__ = [
     "LAWS",
     "NEVER_RETRAIN",
     "NOISE_FLOOR",
-    "SECONDS",
+    "SECOND_TEACHERS",
     "SHOWN",
     "UNTAUGHT",
     "DataPlan",
@@ -63,39 +68,41 @@ __all__ = [
     "Distilled",
     "Draw",
     "Ensemble",
+    "EnsemblePredictor",
     "Keep",
     "Law",
     "LawName",
-    "Ledger",
-    "Outlook",
-    "Planned",
-    "Remains",
+    "MethodSummary",
+    "MethodWorkload",
+    "PendingRounds",
+    "RetainedGain",
+    "RoundManager",
     "Row",
-    "Second",
-    "Section",
+    "SecondTeacher",
     "SizeCurve",
     "SizePoint",
     "Sizes",
-    "Standing",
     "StudyMonitor",
     "StudyPlan",
     "StudyResult",
     "Sweep",
     "SweepRow",
+    "TomlTable",
     "TrainedAs",
     "TrainedEnsemble",
     "Trial",
     "Twins",
+    "Workload",
     "averaged",
     "check_finished",
     "check_generations",
     "distill",
+    "ensembles_of",
     "estimate_sizes",
     "frontier",
     "growth_of",
     "missing_rounds",
     "open_stream",
-    "outlook",
     "publish",
     "read_replicates",
     "read_study",
@@ -106,4 +113,5 @@ __all__ = [
     "stored_members",
     "train_ensembles",
     "trained_as",
+    "workload",
 ]

@@ -1,32 +1,33 @@
-"""Accuracy, consistency and cost side by side, and which methods count.
+"""Accuracy, consistency and cost of every method, and which methods qualify.
 
-Consistency alone rewards doing nothing: what is never retrained never changes its mind.
-So a method counts only if it has learned what is new about as well as a fresh DynSnap-cyc.
+Consistency alone rewards doing nothing: a model that is never retrained never changes a label.
+So a method qualifies only if it has learned new data about as well as a fresh DynSnap-cyc.
 """
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from dynsnap.study._table import NOISE_FLOOR, Row
+from dynsnap.study._ensembles import NOISE_FLOOR
+from dynsnap.study._table import Row
 
 FRESH = "dynsnap-cyc"
-LATE_SHARE = 0.9  # of the fresh ensemble's accuracy on late classes, the least that counts
-LAST_LOSS = 0.003  # of accuracy in the last generation, the most that may be given away
+LATE_SHARE = 0.9  # of the fresh ensemble's accuracy on new classes, the least to qualify
+LAST_LOSS = 0.003  # of accuracy in the last generation, the most that a method may lose
 
 _EACH = re.compile(r"accuracy_(\d+)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
-    """What a method gives, and what it takes; fractions, None where a table does not say.
+class MethodSummary:
+    """Accuracy, consistency and cost of a method; fractions, None where a table lacks them.
 
     Attributes:
         accuracies: Of each generation on its own.
         retrain: The cost (κ) of a generation that is not the first.
-        late: Accuracy of the last generation on the classes that arrive late.
-        lacks: Why it does not count; empty where it counts, or where nothing can be said.
-        judged: Whether it was held against a fresh DynSnap-cyc.
+        late: Accuracy of the last generation on classes that are new in a later generation.
+        shortfall: Why it does not qualify; empty where it does, or was not judged.
+        judged: Whether it was compared with a fresh DynSnap-cyc.
     """
 
     method: str
@@ -38,7 +39,7 @@ class Standing:
     late: Row | None
     accuracies: tuple[Row, ...]
     retrain: Row | None = None
-    lacks: str = ""
+    shortfall: str = ""
     judged: bool = False
 
     @property
@@ -47,16 +48,16 @@ class Standing:
         return self.accuracy.cost if self.retrain is None else self.retrain.value
 
     @property
-    def counts(self) -> bool:
-        """Whether nothing speaks against it."""
-        return not self.lacks
+    def qualifies(self) -> bool:
+        """Whether it has no shortfall."""
+        return not self.shortfall
 
 
-def frontier(rows: Sequence[Row], *, combination: str = "average") -> tuple[Standing, ...]:
-    """Every method of a study's table, held against a fresh DynSnap-cyc.
+def frontier(rows: Sequence[Row], *, combination: str = "average") -> tuple[MethodSummary, ...]:
+    """Every method of a study's table, compared with a fresh DynSnap-cyc.
 
-    A method does not count where its accuracy on late classes is below 0.9 of the fresh ensemble's,
-    or its accuracy in the last generation is more than 0.3 points below.
+    A method does not qualify where its accuracy on new classes is below 0.9 of the fresh
+    ensemble's, or its accuracy in the last generation is more than 0.3 points below.
 
     Args:
         rows: The table.
@@ -68,7 +69,7 @@ def frontier(rows: Sequence[Row], *, combination: str = "average") -> tuple[Stan
         ...             for name, value in values.items()]
         >>> rows = [*of("dynsnap-cyc", accuracy=0.9, consistency=0.92, late_accuracy=0.9),
         ...         *of("never-retrain", accuracy=0.9, consistency=1.0, late_accuracy=0.0)]
-        >>> [(one.method, one.counts) for one in frontier(rows)]
+        >>> [(one.method, one.qualifies) for one in frontier(rows)]
         [('dynsnap-cyc', True), ('never-retrain', False)]
     """
     found: dict[str, dict[str, Row]] = {}
@@ -77,15 +78,17 @@ def frontier(rows: Sequence[Row], *, combination: str = "average") -> tuple[Stan
             found.setdefault(row.method, {})[row.metric] = row
     fresh = found.get(FRESH)
     return tuple(
-        _standing(method, values, fresh)
+        _summary(method, values, fresh)
         for method, values in found.items()
         if "accuracy" in values and "consistency" in values
     )
 
 
-def _standing(method: str, values: Mapping[str, Row], fresh: Mapping[str, Row] | None) -> Standing:
+def _summary(
+    method: str, values: Mapping[str, Row], fresh: Mapping[str, Row] | None
+) -> MethodSummary:
     judged = fresh is not None and method not in (FRESH, NOISE_FLOOR)
-    return Standing(
+    return MethodSummary(
         method=method,
         accuracy=values["accuracy"],
         consistency=values["consistency"],
@@ -96,7 +99,7 @@ def _standing(method: str, values: Mapping[str, Row], fresh: Mapping[str, Row] |
         accuracies=_each(values),
         retrain=values.get("retrain_cost"),
         judged=judged,
-        lacks=_lacks(values, fresh) if judged and fresh is not None else "",
+        shortfall=_shortfall(values, fresh) if judged and fresh is not None else "",
     )
 
 
@@ -105,7 +108,7 @@ def _each(values: Mapping[str, Row]) -> tuple[Row, ...]:
     return tuple(values[name] for _, name in sorted(known))
 
 
-def _lacks(values: Mapping[str, Row], fresh: Mapping[str, Row]) -> str:
+def _shortfall(values: Mapping[str, Row], fresh: Mapping[str, Row]) -> str:
     reasons = []
     late, late_fresh = values.get("late_accuracy"), fresh.get("late_accuracy")
     if late and late_fresh and late.value < LATE_SHARE * late_fresh.value:

@@ -1,11 +1,11 @@
-"""What is worth keeping of a finished study: small enough to be shared or committed."""
+"""The results of a finished study in a folder of their own, small enough to be committed."""
 
 import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from dynsnap import predictions
+from dynsnap import _files, predictions
 from dynsnap.ensemble import COMBINATIONS
 from dynsnap.errors import FileError, PlanError
 from dynsnap.predictions import Predictions
@@ -16,33 +16,33 @@ _NAME = re.compile(rf"(.+)-({'|'.join(sorted(COMBINATIONS, reverse=True))})-g(\d
 
 
 def publish(run: Path, target: Path) -> tuple[Path, ...]:
-    """Copy the results of a run folder to a folder of their own, and say which files it holds.
+    """Copy the results of a run folder to a folder of their own, and return its files.
 
     Tables are copied as they are. Predictions become
     `predictions/<method>-<combination>-g<i>-r<k>.parquet` with ids, truth and labels, and scores in
-    half precision for the average alone. Rounds, checkpoints, ensembles and inputs stay behind.
+    half precision for the average alone. Rounds, checkpoints, ensembles and inputs are not copied.
+    Earlier results in the folder are replaced by all files together, or not at all.
 
     Raises:
-        FileError: The run has no table: it was not finished, or is no run folder.
+        FileError: The run has no table: it was not finished, or this is not a run folder.
     """
     check_finished(run)
     if target.resolve().is_relative_to(run.resolve()):
         raise PlanError(f"{target} lies in the run folder itself: name another place.")
     if (target / "rounds").is_dir():
         raise PlanError(f"{target} is a run folder itself: name another place for the results.")
-    try:
-        target.mkdir(parents=True, exist_ok=True)
+    with _files.together():
+        _files.make_folder(target)
         kept = [target / name for name in TABLES if (run / name).is_file()]
         for path in kept:
-            shutil.copyfile(run / path.name, path)
+            with _files.replacing(path) as aside:
+                shutil.copyfile(run / path.name, aside)
         for folder in ("", "late", "twin"):
             kept += _predictions(run / "predictions" / folder, target / "predictions" / folder)
-    except OSError as error:
-        raise FileError(f"Cannot write to {target}: {error.strerror or error}.") from error
-    stale = [*(target / "predictions").rglob("*.parquet"), *(target / name for name in TABLES)]
-    for path in stale:
-        if path not in kept:  # of an earlier form of the study
-            path.unlink(missing_ok=True)
+        found = (target / "predictions").rglob("[!.]*.parquet")
+        for path in (*found, *(target / name for name in TABLES)):
+            if path not in kept:  # of an earlier form of the study
+                _files.remove(path)
     return tuple(kept)
 
 
@@ -56,12 +56,12 @@ def check_finished(folder: Path) -> None:
 
 
 def _predictions(source: Path, target: Path) -> Iterator[Path]:
-    for path in sorted(source.glob("*.parquet")):
+    for path in sorted(source.glob("[!.]*.parquet")):
         found = _NAME.fullmatch(path.stem)
         if found is None:
             continue
         method, combination, generation, replicate = found.groups()
-        target.mkdir(parents=True, exist_ok=True)
+        _files.make_folder(target)
         kept = target / f"{method}-{combination}-g{generation}-r{replicate or 0}.parquet"
         said = predictions.read(path)
         if combination != SCORED:

@@ -1,35 +1,45 @@
-"""Run a study: train what is missing, then measure everything from files."""
+"""Run a study: train the missing rounds, write predictions, and measure them from their files."""
 
-import itertools
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from dynsnap.data import Stream
+import numpy as np
+
+from dynsnap import _files, data
+from dynsnap.comparison import Comparison, compare
+from dynsnap.data import Pool, Stream
 from dynsnap.ensemble import Engine, RoundSpec, RoundStore, Trainer, serial
 from dynsnap.errors import FileError, PlanError
-from dynsnap.study._inputs import INPUTS, write_inputs
-from dynsnap.study._missing import missing_rounds
-from dynsnap.study._monitor import StudyMonitor
+from dynsnap.study._ensembles import distinct, series_of, trained_as
 from dynsnap.study._plan import StudyPlan
-from dynsnap.study._prefixes import trained_as
+from dynsnap.study._predictions import (
+    MethodRun,
+    PredictionPaths,
+    method_runs,
+    point_runs,
+    write_predictions,
+)
+from dynsnap.study._rounds import RoundManager, StudyMonitor, missing_rounds
 from dynsnap.study._table import Row, SweepRow, averaged, sweep_rows, table, write_rows
-from dynsnap.study._views import Shelf, ensembles_of, generations_of, write_predictions
-from dynsnap.study._waves import Ledger
+
+INPUTS = "inputs.npz"
+SHOWN = 200  # lost inputs of each retrain, and as many that change again and again
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyResult:
-    """What a study found.
+    """The results of a study.
 
     Attributes:
         rows: The table, as in `table.csv`.
         sweeps: Every point of every sweep, as in `sweeps.csv`.
-        predictions: The prediction files, as they were written.
+        predictions: The prediction files, in the order in which they were written.
         rounds: How many rounds the study is made of.
-        trained: How many of them were trained just now, and not found.
+        trained: How many of them were trained now; the others were in the store.
         seconds: Training time of all rounds together.
-        missing: Rounds that are certain to be needed and were not there, where nothing was to be
-            trained: the ensembles that need them are left out.
+        missing: With `training=False`, the rounds that are certain to be needed and were not in the
+            store. The ensembles that need them are left out.
     """
 
     rows: tuple[Row, ...]
@@ -61,53 +71,75 @@ def run(
 ) -> StudyResult:
     """Train every round that the study needs and the store lacks, then measure.
 
-    All rounds that any ensemble of the study wants are handed to the engine together; when they
-    are there, those that want more ask again. Ensembles are views of the stored rounds. What they
-    say goes to `folder / "predictions"`, and the table in `folder / "table.csv"` is computed from
-    those files as they were written.
+    The engine gets all rounds that any ensemble of the study needs together; when they are done, it
+    gets the rounds that turn out to be needed next. Ensembles are views of the stored rounds. Their
+    predictions go to `folder / "predictions"`, and the table in `folder / "table.csv"` is computed
+    from these files.
 
     Args:
         plan: The study.
         stream: Its data, of at least two generations.
         trainer: Trains on that stream.
-        store: Keeps rounds; what it holds already is not trained again.
+        store: Keeps rounds; rounds that it holds are not trained again.
         folder: Where predictions and tables go.
-        engine: Spreads the rounds.
-        monitor: Is told how it goes; hand the same one to the trainer.
-        training: Whether to train what is missing. Else only ensembles whose rounds are all in the
-            store are measured.
+        engine: Distributes the rounds over workers.
+        monitor: Receives the progress; pass the same one to the trainer.
+        training: Whether to train missing rounds. Otherwise only ensembles whose rounds are all in
+            the store are measured.
     """
     if len(stream.generations) < 2:
         raise PlanError("A study compares generations, and this one has only one: let it grow.")
-    ledger = Ledger(trainer, store, monitor, stream, trained_as=trained_as(plan))
-    ensembles = ensembles_of(plan, len(stream.generations))
+    series = series_of(plan, len(stream.generations))
+    manager = RoundManager(trainer, store, monitor, stream, trained_as=trained_as(plan))
+    missing: tuple[RoundSpec, ...] = ()
     if training:
-        ledger.grow(ensembles, engine=engine, seed=plan.seed, ahead=plan.ahead)
+        ensembles = manager.grow(distinct(series), engine=engine, ahead=plan.ahead)
     else:
-        ledger.gather(ensembles, seed=plan.seed)
-        lines = [
-            generations_of(plan, method, len(stream.generations), number)
-            for method in plan.methods
-            for number in range(plan.replicates_of(method))
-        ]
-        if not any(map(ledger.has, lines)):
-            raise FileError(
-                f"Not one method of {plan.name} has all of its rounds in {folder}: "
-                f"{missing_rounds(len(ledger.missing))}, such as {ledger.missing[0]}."
-            )
-    shelf = Shelf(folder / "predictions", max(map(plan.replicates_of, plan.methods)))
-    files = tuple(write_predictions(plan, ledger, stream, shelf))
-    shelf.sweep_up(files)
+        ensembles, missing = manager.gather(distinct(series))
+    paths = PredictionPaths(folder / "predictions", max(map(plan.replicates_of, plan.methods)))
+    runs = method_runs(series, ensembles, stream, paths, epochs=plan.epochs)
+    if not any(one.series.kind == "method" for one in runs):
+        raise FileError(
+            f"No method of {plan.name} has all of its rounds in {folder}: "
+            f"{missing_rounds(len(missing))}, such as {missing[0]}."
+        )
+    files = tuple(write_predictions(series, ensembles, stream, paths))
+    paths.remove_stale(files)
+    points = point_runs(series, ensembles, stream, epochs=plan.epochs)
     replicates: dict[int, list[Row]] = {}
-    for replicate, rows in table(plan, ledger, stream, shelf):
-        replicates.setdefault(replicate, []).extend(rows)
+    for replicate, block in table(runs, resamples=plan.resamples):
+        replicates.setdefault(replicate, []).extend(block)
         if monitor is not None:
-            monitor.measured(rows[0].method, rows[0].combination)
-    write_inputs(plan, stream, shelf, folder / INPUTS)
-    rows = averaged(list(replicates.values()))
-    write_rows(folder / "table.csv", rows)
+            monitor.measured(block[0].method, block[0].combination)
+    sweeps = tuple(sweep_rows(points, resamples=plan.resamples))
+    used = dict.fromkeys(
+        manager.rounds.trained_as(done.spec) for one in ensembles.values() for done in one.rounds
+    )
+    rows = tuple(averaged(list(replicates.values())))
+    with _files.together():
+        write_inputs(runs, stream.evaluation["test"], folder / INPUTS)
+        _write_tables(folder, rows, replicates, sweeps)
+    return StudyResult(
+        rows=rows,
+        sweeps=sweeps,
+        predictions=files,
+        rounds=len(used),
+        trained=manager.trained,
+        seconds=sum(manager.rounds.heads[spec].seconds for spec in used),
+        missing=missing,
+    )
+
+
+def _write_tables(
+    folder: Path,
+    rows: Iterable[Row],
+    replicates: dict[int, list[Row]],
+    sweeps: tuple[SweepRow, ...],
+) -> None:
+    """Write the tables of a study: the averages of its replicates, each replicate, the sweeps."""
     for name in ("replicates.csv", "sweeps.csv"):  # of another study in this folder
-        (folder / name).unlink(missing_ok=True)
+        _files.remove(folder / name)
+    write_rows(folder / "table.csv", tuple(rows))
     if len(replicates) > 1:
         each = [(number, row) for number, found in replicates.items() for row in found]
         write_rows(
@@ -115,23 +147,37 @@ def run(
             [row for _, row in each],
             replicate=[number for number, _ in each],
         )
-    points = tuple(sweep_rows(plan, ledger, stream))
-    if points:
+    if sweeps:
         write_rows(
             folder / "sweeps.csv",
-            [point.row for point in points],
-            sweep=[point.sweep for point in points],
-            over=[point.over for point in points],
-            point=[point.point for point in points],
+            [point.row for point in sweeps],
+            sweep=[point.sweep for point in sweeps],
+            over=[point.over for point in sweeps],
+            point=[point.point for point in sweeps],
         )
-    needed = itertools.chain.from_iterable(map(ledger.specs, ledger.grown))
-    used = set(map(ledger.trained_as, needed))
-    return StudyResult(
-        rows=tuple(rows),
-        sweeps=points,
-        predictions=files,
-        rounds=len(used),
-        trained=ledger.trained,
-        seconds=sum(ledger.heads[spec].seconds for spec in used),
-        missing=ledger.missing,
-    )
+
+
+def shown_ids(found: Comparison) -> set[str]:
+    """The ids of the inputs that a page shows of a comparison."""
+    lost = {one.id for pair in found.pairs for one in pair.flipped[:SHOWN]}
+    return lost | {one.id for one in found.restless[:SHOWN]}
+
+
+def write_inputs(runs: Iterable[MethodRun], test: Pool, path: Path) -> None:
+    """Keep small versions of the test inputs that methods lost, so that a page needs no data.
+
+    Of the first replicate. Images are shrunk and texts cut: a few megabytes, whatever the data.
+    """
+    _files.remove(path)  # of another study in this folder
+    if not data.excerpts(test.inputs[:1], test.ids[:1]):
+        return  # inputs that cannot be shown, such as numbers
+    wanted: set[str] = set()
+    for one in runs:
+        if one.series.kind == "method" and one.series.replicate == 0:
+            how = "average" if "average" in one.test else next(iter(one.test))
+            names = [str(ensemble.generation) for ensemble in one.series.ensembles]
+            wanted |= shown_ids(compare(*one.predictions(how), names=names, resamples=1))
+    ids = test.ids.astype(str)
+    rows = np.flatnonzero(np.isin(ids, list(wanted)))
+    if len(rows):
+        data.write_excerpts(path, data.excerpts(test.inputs[rows], ids[rows]))

@@ -1,4 +1,4 @@
-"""Ensembles to predict with: the learners themselves, not only what they say."""
+"""Ensembles to predict with: the learners themselves, beside their scores."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -9,12 +9,10 @@ from dynsnap._types import Accuracies, Flags, Positions
 from dynsnap.data import Stream
 from dynsnap.ensemble import Engine, Method, RoundStore, Trainer, serial
 from dynsnap.errors import PlanError
-from dynsnap.study._ensemble import Ensemble
-from dynsnap.study._monitor import StudyMonitor
+from dynsnap.study._ensembles import Ensemble, trained_as
+from dynsnap.study._pending import Price
 from dynsnap.study._plan import StudyPlan
-from dynsnap.study._prefixes import trained_as
-from dynsnap.study._views import Price, price
-from dynsnap.study._waves import Ledger
+from dynsnap.study._rounds import RoundManager, StudyMonitor
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -25,7 +23,7 @@ class TrainedEnsemble:
         accuracy: Validation accuracy of each member.
         learners: Each learner once, in the trainer's own format.
         positions: For each member its place among the scores that the learners give together.
-        known: Which classes each member has seen in training; None where all know the same.
+        known: Which classes each member was trained on; None where all know the same.
         price: What it took to train.
     """
 
@@ -63,35 +61,36 @@ def train_ensembles(
     monitor: StudyMonitor | None = None,
     replicate: int = 0,
 ) -> Iterator[TrainedEnsemble]:
-    """Train one method on some generations of a study, and hand out its learners.
+    """Train one method on some generations of a study, and give its learners.
 
     The store must keep weights. Rounds that it holds are not trained again.
     """
     check_generations(stream, generations)
-    ledger = Ledger(trainer, store, monitor, stream, trained_as=trained_as(plan))
-    ensembles = [
-        Ensemble(method=method, generation=number, replicate=replicate) for number in generations
-    ]
-    # What is carried over has to be there first.
+    manager = RoundManager(trainer, store, monitor, stream, trained_as=trained_as(plan))
+    # A rolling ensemble needs the generations before.
     needed = range(1, max(generations) + 1) if method.rolling is not None else generations
-    ledger.grow(
-        [Ensemble(method=method, generation=number, replicate=replicate) for number in needed],
+    found = manager.grow(
+        [
+            Ensemble(method=method, generation=number, replicate=replicate, seed=plan.seed)
+            for number in needed
+        ],
         engine=engine,
-        seed=plan.seed,
     )
-    for ensemble in ensembles:
-        cast = ledger.casting.of(ensemble)
+    of_generation = {ensemble.generation: rounds for ensemble, rounds in found.items()}
+    for number in generations:
+        rounds = of_generation[number]
+        sources = rounds.members.sources
         # A learner that predicts several times with dropout on is several members.
         passes = method.recipe.passes
-        found = list(dict.fromkeys((spec, j // passes) for spec, j in cast.who))
-        place = {source: position for position, source in enumerate(found)}
+        snapshots = list(dict.fromkeys((spec, j // passes) for spec, j in sources))
+        place = {snapshot: position for position, snapshot in enumerate(snapshots)}
         yield TrainedEnsemble(
-            ensemble=ensemble,
-            accuracy=cast.accuracy,
-            learners=tuple(ledger.load(spec).weights[snapshot] for spec, snapshot in found),
+            ensemble=rounds.ensemble,
+            accuracy=rounds.members.accuracy,
+            learners=tuple(manager.rounds.load(spec).weights[at] for spec, at in snapshots),
             positions=np.array(
-                [place[spec, j // passes] * passes + j % passes for spec, j in cast.who]
+                [place[spec, j // passes] * passes + j % passes for spec, j in sources]
             ),
-            known=ledger.casting.heeded(ensemble),
-            price=price(plan, ledger, [ensemble]),
+            known=rounds.known_classes,
+            price=rounds.price(plan.epochs),
         )

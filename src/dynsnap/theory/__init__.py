@@ -8,7 +8,7 @@ What the theorems do not say is tested beside them: consistency and correct-cons
 ensemble may lie below the mean of its members', and an ensemble need not beat its best member.
 """
 
-from dynsnap.theory._audit import HONEST, Audit, Standing, audit
+from dynsnap.theory._audit import HONEST, Audit, EnsembleVsMembers, audit
 from dynsnap.theory._bound import Bound, Range
 from dynsnap.theory._corollary import epsilon, upsilon
 from dynsnap.theory._distance_bounds import (
@@ -29,10 +29,10 @@ __all__ = [
     "Audit",
     "Bound",
     "Effect",
+    "EnsembleVsMembers",
     "MemberEffects",
     "Members",
     "Range",
-    "Standing",
     "audit",
     "centroid_correctness_bound",
     "centroid_distance_bound",

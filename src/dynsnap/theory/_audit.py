@@ -28,7 +28,7 @@ HONEST = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class EnsembleVsMembers:
     """The ensemble beside its members, in one metric of the pair of generations.
 
     Attributes:
@@ -66,7 +66,7 @@ class Audit:
     order: float
     bounds: tuple[Bound, ...]
     accuracy_bounds: Range | None
-    standings: tuple[Standing, ...]
+    standings: tuple[EnsembleVsMembers, ...]
     effects: MemberEffects | None
     honest: str
     notes: tuple[str, ...]
@@ -148,7 +148,7 @@ def _bounds(
 
 def _standings(
     old: AnyArray, new: AnyArray, before: Labels, now: Labels, truth: Labels | None
-) -> tuple[Standing, ...]:
+) -> tuple[EnsembleVsMembers, ...]:
     whole = _measured(before, now, truth)
     single = [
         _measured(a.argmax(axis=1), b.argmax(axis=1), truth) for a, b in zip(old, new, strict=True)
@@ -157,7 +157,7 @@ def _standings(
     for metric, value in whole.items():
         members = np.array([one[metric] for one in single])
         found.append(
-            Standing(
+            EnsembleVsMembers(
                 metric=metric,
                 ensemble=value,
                 mean_member=float(members.mean()),

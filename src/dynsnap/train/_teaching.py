@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from dynsnap.data import Pool
-from dynsnap.ensemble import Lesson
+from dynsnap.ensemble import SoftTargets
 from dynsnap.errors import PlanError
 
 
@@ -25,7 +25,7 @@ class Teaching:
     temperature: float
 
     @classmethod
-    def of(cls, lesson: Lesson, pool: Pool, device: torch.device) -> "Teaching":
+    def of(cls, lesson: SoftTargets, pool: Pool, device: torch.device) -> "Teaching":
         """A lesson on the rows of a pool."""
         if lesson.scores.shape != (len(pool), len(pool.classes)):
             raise PlanError(

@@ -14,7 +14,7 @@ from torch import nn
 from dynsnap import seeds
 from dynsnap._types import AnyArray, MemberScores
 from dynsnap.data import Stream, split
-from dynsnap.ensemble import Checkpoints, Lesson, Monitor, Round, RoundSpec
+from dynsnap.ensemble import Checkpoints, Monitor, Round, RoundSpec, SoftTargets
 from dynsnap.errors import PlanError
 from dynsnap.train._alone import Loss
 from dynsnap.train._augment import Augmentation
@@ -51,8 +51,9 @@ class TorchTrainer:
         loss: Called with logits and labels, gives the mean loss; cross-entropy unless said
             otherwise. A class is called without arguments first.
         augment: Called with a prepared batch and a generator, in training only.
-        prepare: "features", "standardised", "pixels", "words", an object of `Preparation`, or
-            "auto" for the one that suits the inputs. It is fitted on a round's training rows only.
+        prepare: "features", "standardised", "pixels", "images", "words", an object of
+            `Preparation`, or "auto" for the one that suits the inputs. It is fitted on a round's
+            training rows only.
         batch_size: Rows in a step.
         learning_rate: The rate that schedules multiply.
         device: "cpu", "cuda", "mps", or "auto" for the best there is.
@@ -117,7 +118,7 @@ class TorchTrainer:
         self._checkpoints = checkpoints
         self._checkpoint_every = checkpoint_every
         self._keep_weights = keep_weights
-        self._lesson: Lesson | None = None
+        self._lesson: SoftTargets | None = None
         self.device = choose_device(device)
         chosen_precision = choose_precision(precision, self.device)
         prepared = preparation(prepare, pool.inputs)
@@ -172,7 +173,9 @@ class TorchTrainer:
             self._check(spec)
         return self._train(self._teams.formed(specs))
 
-    def taught(self, lesson: Lesson, *, checkpoints: Checkpoints | None = None) -> "TorchTrainer":
+    def taught(
+        self, lesson: SoftTargets, *, checkpoints: Checkpoints | None = None
+    ) -> "TorchTrainer":
         """The same trainer for students: its rounds learn from a lesson beside the labels.
 
         Rounds under another lesson have another key. They step as all others do.

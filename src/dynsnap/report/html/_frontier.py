@@ -16,11 +16,11 @@ from dynsnap.report.html._study_table import (
     percent,
     value_of,
 )
-from dynsnap.study import FRESH, Row, Standing, frontier
+from dynsnap.study import FRESH, MethodSummary, Row, frontier
 
 _EACH = 5  # generations whose accuracy has a column of its own
 
-_Measure = Callable[[Standing], Row | None]
+_Measure = Callable[[MethodSummary], Row | None]
 
 
 def honest(rows: Sequence[Row]) -> Section | None:
@@ -31,9 +31,9 @@ def honest(rows: Sequence[Row]) -> Section | None:
         return None
     judged = any(one.judged for one in found)
     lacking = [
-        element("li", f"{clipped(one.method, 60)} does not count: {one.lacks}.")
+        element("li", f"{clipped(one.method, 60)} does not count: {one.shortfall}.")
         for one in found
-        if one.lacks
+        if one.shortfall
     ]
     drawn = [
         figure for figure in (*_pictures(found, how), _over_time(found, how)) if figure is not None
@@ -61,7 +61,7 @@ def honest(rows: Sequence[Row]) -> Section | None:
     )
 
 
-def _table(found: Sequence[Standing], how: str, judged: bool) -> Markup:
+def _table(found: Sequence[MethodSummary], how: str, judged: bool) -> Markup:
     every = max((one.accuracies for one in found), key=len)
     numbers = [row.metric.removeprefix("accuracy_") for row in every]
     # Of a long stream, the first and the last say most.
@@ -109,15 +109,15 @@ def _table(found: Sequence[Standing], how: str, judged: bool) -> Markup:
     )
 
 
-def _verdict(one: Standing) -> Entry:
+def _verdict(one: MethodSummary) -> Entry:
     if not one.judged:
         return Entry("reference", tone="quiet")
-    if one.counts:
+    if one.qualifies:
         return Entry("yes", tone="good")
-    return Entry(term("no", one.lacks), tone="bad")
+    return Entry(term("no", one.shortfall), tone="bad")
 
 
-def _pictures(found: Sequence[Standing], how: str) -> list[Figure | None]:
+def _pictures(found: Sequence[MethodSummary], how: str) -> list[Figure | None]:
     accuracy: _Measure = lambda one: one.accuracy  # noqa: E731
     lost: _Measure = lambda one: one.lost  # noqa: E731
     return [
@@ -127,7 +127,7 @@ def _pictures(found: Sequence[Standing], how: str) -> list[Figure | None]:
     ]
 
 
-def _over_time(found: Sequence[Standing], how: str) -> Figure | None:
+def _over_time(found: Sequence[MethodSummary], how: str) -> Figure | None:
     """The accuracy of each generation, a line for each method."""
     shown = [one for one in found if len(one.accuracies) > 2]
     if len(shown) < 2:
@@ -163,19 +163,19 @@ def _number(row: Row) -> int:
     return int(row.metric.removeprefix("accuracy_"))
 
 
-def _named(one: Standing) -> str:
-    return one.method if one.counts else f"{one.method} ×"
+def _named(one: MethodSummary) -> str:
+    return one.method if one.qualifies else f"{one.method} ×"
 
 
-def _colours(shown: Sequence[Standing]) -> dict[str, Tone]:
+def _colours(shown: Sequence[MethodSummary]) -> dict[str, Tone]:
     """The colour of each method; those that do not count are grey."""
     colours = colours_of(one.method for one in shown)
-    counted = {one.method for one in shown if one.counts}
+    counted = {one.method for one in shown if one.qualifies}
     return {method: tone for method, tone in colours.items() if method in counted}
 
 
 def _picture(
-    found: Sequence[Standing],
+    found: Sequence[MethodSummary],
     how: str,
     measure: _Measure,
     word: str,
@@ -197,8 +197,8 @@ def _picture(
         consistency = 100 * one.consistency.value
         beside = f"{kappa(one.cost)}κ" if costly else f"CON {consistency:.2f}"
         said = f"{name}: {word} {percent(row.value)}, {beside}"
-        if one.lacks:
-            said += f" ({one.lacks})"
+        if one.shortfall:
+            said += f" ({one.shortfall})"
         at = Point(
             x=(one.cost if one.cost > 0 else nothing) if costly else consistency,
             y=100 * row.value,
@@ -210,7 +210,7 @@ def _picture(
         series.append(Series(name=name, points=(at,), tone=tone))
     against = "cost" if costly else "CON"
     best = (min if word == "lost" else max)(
-        (each for each in shown if each[0].counts and not is_reference(each[0].method)),
+        (each for each in shown if each[0].qualifies and not is_reference(each[0].method)),
         key=lambda each: each[1].value,
         default=shown[0],
     )

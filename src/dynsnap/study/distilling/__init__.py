@@ -1,15 +1,19 @@
-"""One network of an ensemble, and how much of the ensemble's gain is left."""
+"""Distil an ensemble into one network, and measure how much of the ensemble's gain is left."""
 
-from dynsnap.study.distilling._distill import Distilled, distill
-from dynsnap.study.distilling._distilled import Remains
-from dynsnap.study.distilling._plan import SECONDS, UNTAUGHT, DistillPlan, Second
+from dynsnap.study.distilling._distill import Distilled, RetainedGain, distill
+from dynsnap.study.distilling._students import (
+    SECOND_TEACHERS,
+    UNTAUGHT,
+    DistillPlan,
+    SecondTeacher,
+)
 
 __all__ = [
-    "SECONDS",
+    "SECOND_TEACHERS",
     "UNTAUGHT",
     "DistillPlan",
     "Distilled",
-    "Remains",
-    "Second",
+    "RetainedGain",
+    "SecondTeacher",
     "distill",
 ]

@@ -1,40 +1,87 @@
-"""One network to serve: a student for each ensemble, taught by what the ensemble says."""
+"""Distil the ensembles of a run into single networks, and measure how much of the gain is left."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
 from dynsnap import predictions
+from dynsnap.comparison import Estimate, compare
 from dynsnap.data import Stream
-from dynsnap.ensemble import Checkpoints, RoundSpec, RoundStore, Teaching, Trainer, cost
+from dynsnap.ensemble import (
+    Checkpoints,
+    Combination,
+    DistillingTrainer,
+    RoundSpec,
+    RoundStore,
+    Trainer,
+    cost,
+)
 from dynsnap.errors import PlanError
-from dynsnap.study._monitor import StudyMonitor
+from dynsnap.predictions import Predictions
+from dynsnap.study._ensembles import generations_of
 from dynsnap.study._plan import StudyPlan
-from dynsnap.study._table import Row
+from dynsnap.study._predictions import PredictionPaths
+from dynsnap.study._rounds import StudyMonitor
+from dynsnap.study._table import Row, averaged
 from dynsnap.study._train import TrainedEnsemble, check_generations
-from dynsnap.study._views import Shelf, generations_of
-from dynsnap.study.distilling._distilled import Remains, Said, remains, table_of
-from dynsnap.study.distilling._plan import UNTAUGHT, DistillPlan
-from dynsnap.study.distilling._school import School
-from dynsnap.study.distilling._teachers import Teacher
+from dynsnap.study.distilling._students import (
+    UNTAUGHT,
+    DistillationRunner,
+    DistillPlan,
+    ScoringEnsemble,
+)
+
+# The metrics that a student should keep of its teacher.
+KEPT = ("accuracy", "consistency", "correct_consistency")
+_PAIRS = ("consistency", "correct_consistency", "gained", "lost")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetainedGain:
+    """How much of an ensemble's gain over a single learner is left in a student.
+
+    Attributes:
+        over: The single learner.
+        metric: The metric.
+        single: The single learner's value.
+        student: The student's.
+        teacher: The ensemble's.
+    """
+
+    over: str
+    metric: str
+    single: float
+    student: float
+    teacher: float
+
+    @property
+    def share(self) -> float | None:
+        """The student's share of the gain; None where the ensemble gains nothing.
+
+        Example:
+            >>> found = {"single": 0.8, "student": 0.85, "teacher": 0.9}
+            >>> RetainedGain(over="singlebase", metric="accuracy", **found).share
+            0.5
+        """
+        gain = self.teacher - self.single
+        return round((self.student - self.single) / gain, 6) if gain > 0 else None
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Distilled:
-    """What distilling has made and found.
+    """Students, and their metrics beside their teachers'.
 
     Attributes:
-        how: How it was done.
-        generations: Of which generations.
+        how: The plan.
+        generations: The generations.
         replicates: How many replicates.
         students: The networks of the first replicate, one for each generation.
-        rows: What was measured of the teacher, the student, its control and, where the run has
-            it, the single learner, as in a study's table. Costs are of all that a learner takes: a
-            student takes its teacher.
-        networks: How many networks answer for one input, by the learner's name.
-        remains: What is left of the ensemble's gains over the single learner and the control.
+        rows: Metrics of the teacher, the student, its control and, where the run has it, the
+            single learner, as in a study's table. A student's cost includes its teacher.
+        networks: How many networks score one input, by the learner's name.
+        retained: How much is left of the ensemble's gains over the single learner and the control.
         predictions: The students' prediction files.
     """
 
@@ -44,8 +91,31 @@ class Distilled:
     students: tuple[TrainedEnsemble, ...]
     rows: tuple[Row, ...]
     networks: Mapping[str, int]
-    remains: tuple[Remains, ...]
+    retained: tuple[RetainedGain, ...]
     predictions: tuple[Path, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class LearnerPredictions:
+    """The predictions of one learner in one replicate.
+
+    Attributes:
+        name: Its name in the table.
+        networks: How many networks score one input.
+        cost: Trainings from scratch (κ) that one generation takes; a student's include its teacher.
+        test: Its predictions on the test set, generation by generation.
+        seconds: The time that these trainings took, where it is known.
+        late: The predictions of its last generation on the classes that are new in a later one.
+        teacher: For a student, the predictions of its teacher on the test set.
+    """
+
+    name: str
+    networks: int
+    cost: float
+    test: Sequence[Predictions]
+    seconds: float | None = None
+    late: Predictions | None = None
+    teacher: Sequence[Predictions] = field(default_factory=tuple)
 
 
 def distill(
@@ -61,24 +131,24 @@ def distill(
     monitor: StudyMonitor | None = None,
     replicates: int | None = None,
 ) -> Distilled:
-    """Train one network for each ensemble of a finished run, and measure what is left of it.
+    """Train one network for each ensemble of a finished run, and measure it.
 
-    Nothing but students is trained: the ensembles must lie in the store with their weights.
+    Only students are trained: the store must hold the ensembles with their weights.
 
     Args:
         plan: The study that was run.
         how: How to distil.
-        generations: Of which generations, counted from 1.
+        generations: The generations, counted from 1.
         stream: The study's data.
         trainer: Trains on that stream, and can teach.
         store: Keeps rounds with weights; a student that it holds is not trained again.
         folder: The run's folder: predictions go to `folder / "predictions"`.
-        checkpoints: Makes the keeper of unfinished rounds from a way to name them.
-        monitor: Is told how it goes; hand the same one to the trainer.
-        replicates: How many replicates of the study; all unless said otherwise.
+        checkpoints: Makes the store of unfinished rounds from a function that names them.
+        monitor: Receives the progress; pass the same one to the trainer.
+        replicates: How many replicates of the study; all by default.
     """
     check_generations(stream, generations)
-    if not isinstance(trainer, Teaching):
+    if not isinstance(trainer, DistillingTrainer):
         raise PlanError(
             "Only networks can be distilled: boosted trees and scikit-learn's classifiers learn "
             "from labels, not from scores."
@@ -87,26 +157,26 @@ def distill(
     if not 1 <= count <= plan.replicates:
         raise PlanError(f"There are no {count} replicates: the study has {plan.replicates}.")
     asked = sorted(set(generations))
-    school = School(plan, how, stream, trainer, store, checkpoints, monitor)
+    runner = DistillationRunner(plan, how, stream, trainer, store, checkpoints, monitor)
     for replicate in range(count):
-        school.check(replicate, asked)
-    shelf = Shelf(folder / "predictions", max(map(plan.replicates_of, plan.methods)))
+        runner.check(replicate, asked)
+    paths = PredictionPaths(folder / "predictions", max(map(plan.replicates_of, plan.methods)))
     students: list[TrainedEnsemble] = []
     files: list[Path] = []
-    said: list[list[Said]] = []
+    said: list[list[LearnerPredictions]] = []
     for replicate in range(count):
-        pairs = list(school.taught(replicate, asked))
+        pairs = list(runner.taught(replicate, asked))
         teachers, line = [first for first, _ in pairs], [student for _, student in pairs]
         students += [student.made for student in line] if replicate == 0 else []
         for student in line:
-            files += _write(student, stream, shelf)
+            files += _write(student, stream, paths)
         many = _said(how.method.name, teachers, stream)
         here = [many, _said(how.name, line, stream, teacher=many)]
         if how.control:
-            here.append(_said(UNTAUGHT, school.untaught(replicate, asked), stream))
-        # Where the single learner teaches, it is there already.
+            here.append(_said(UNTAUGHT, runner.untaught(replicate, asked), stream))
+        # Where the single learner teaches, it is measured already.
         alone = how.method.name == plan.baseline.name
-        single = None if alone else _single(plan, how, shelf, asked, replicate)
+        single = None if alone else _single(plan, how, paths, asked, replicate)
         said.append(here if single is None else [*here, single])
     rows = table_of(said, how.combination, generations=asked, resamples=plan.resamples)
     return Distilled(
@@ -116,8 +186,8 @@ def distill(
         students=tuple(students),
         rows=tuple(rows),
         networks={one.name: one.networks for one in said[0]},
-        remains=tuple(
-            remains(
+        retained=tuple(
+            retained_gains(
                 rows,
                 over=(plan.baseline.name, UNTAUGHT),
                 student=how.name,
@@ -129,15 +199,19 @@ def distill(
 
 
 def _said(
-    name: str, line: Sequence[Teacher], stream: Stream, *, teacher: Said | None = None
-) -> Said:
-    """What a learner of one replicate says, generation by generation."""
+    name: str,
+    line: Sequence[ScoringEnsemble],
+    stream: Stream,
+    *,
+    teacher: LearnerPredictions | None = None,
+) -> LearnerPredictions:
+    """The predictions of a learner of one replicate, generation by generation."""
     late = stream.evaluation.get("late")
     prices = [one.made.price for one in line]
     kappa, seconds = np.mean([(price.kappa, price.seconds) for price in prices], axis=0).tolist()
     if teacher is not None:
         kappa, seconds = kappa + teacher.cost, seconds + (teacher.seconds or 0)
-    return Said(
+    return LearnerPredictions(
         name=name,
         networks=len(line[0].made.positions),
         cost=kappa,
@@ -149,16 +223,20 @@ def _said(
 
 
 def _single(
-    plan: StudyPlan, how: DistillPlan, shelf: Shelf, generations: Sequence[int], replicate: int
-) -> Said | None:
-    """What the run's single learner says; None where the run has no such predictions."""
-    line = generations_of(plan, plan.baseline, max(generations), replicate)
-    line = [one for one in line if one.generation in generations]
-    files = [shelf.path(one, how.combination) for one in line]
+    plan: StudyPlan,
+    how: DistillPlan,
+    paths: PredictionPaths,
+    generations: Sequence[int],
+    replicate: int,
+) -> LearnerPredictions | None:
+    """The predictions of the run's single learner; None where the run has none."""
+    every = generations_of(plan, plan.baseline, max(generations), replicate)
+    line = [one for one in every if one.generation in generations]
+    files = [paths.path(one, how.combination) for one in line]
     if not all(path.is_file() for path in files):
         return None
-    late = shelf.path(line[-1], how.combination, late=True)
-    return Said(
+    late = paths.path(line[-1], how.combination, late=True)
+    return LearnerPredictions(
         name=plan.baseline.name,
         networks=1,
         cost=cost(plan.baseline.recipe, rounds=1, epochs=plan.epochs),
@@ -167,13 +245,97 @@ def _single(
     )
 
 
-def _write(student: Teacher, stream: Stream, shelf: Shelf) -> Iterator[Path]:
-    """Write what a student says about the evaluation sets, as the run writes what ensembles say."""
+def _write(student: ScoringEnsemble, stream: Stream, paths: PredictionPaths) -> Iterator[Path]:
+    """Write the predictions of a student, as the run writes those of ensembles."""
     for name in ("test", "late"):
         pool = stream.evaluation.get(name)
         if pool is None or not len(pool):
             continue
-        path = shelf.path(student.made.ensemble, student.how, late=name == "late")
+        path = paths.path(student.made.ensemble, student.how, late=name == "late")
         path.parent.mkdir(parents=True, exist_ok=True)
         predictions.write(student.predictions(pool), path)
         yield path
+
+
+def table_of(
+    replicates: Sequence[Sequence[LearnerPredictions]],
+    how: Combination,
+    *,
+    generations: Sequence[int],
+    resamples: int,
+) -> list[Row]:
+    """The rows of all learners, replicates averaged."""
+    return averaged(
+        [
+            [
+                row
+                for said in learners
+                for row in rows_of(said, how, generations=generations, resamples=resamples)
+            ]
+            for learners in replicates
+        ]
+    )
+
+
+def rows_of(
+    said: LearnerPredictions, how: Combination, *, generations: Sequence[int], resamples: int
+) -> list[Row]:
+    """A learner's rows of the table, in one replicate.
+
+    Generation metrics are averaged over generations and pair metrics over pairs; "accuracy_1" and
+    so on are of one generation, "late_accuracy" of the last, "fidelity" is the share of test
+    inputs that a student labels as its teacher does.
+    """
+    found: dict[str, Estimate] = {}
+    several = len(said.test) > 1
+    names = [str(number) for number in (generations if several else [*generations, "again"])]
+    compared = compare(
+        *(said.test if several else [*said.test, *said.test]), names=names, resamples=resamples
+    )
+    found["accuracy"] = compared.averages["accuracy"]
+    for generation in compared.generations[: len(said.test)]:
+        found[f"accuracy_{generation.name}"] = generation.metrics["accuracy"]
+    if several:
+        found |= {metric: compared.averages[metric] for metric in _PAIRS}
+    if said.late is not None:
+        late = compare(said.late, said.late, names=["once", "again"], resamples=resamples)
+        found["late_accuracy"] = late.generations[0].metrics["accuracy"]
+    if said.teacher:
+        alike = [
+            np.mean(own.labels == other.labels)
+            for own, other in zip(said.test, said.teacher, strict=True)
+        ]
+        found["fidelity"] = Estimate(float(np.mean(alike)))
+    if said.seconds is not None:
+        found["seconds"] = Estimate(said.seconds)
+    return [
+        Row(
+            method=said.name,
+            combination=how,
+            metric=metric,
+            value=estimate.value,
+            low=estimate.low,
+            high=estimate.high,
+            cost=said.cost,
+        )
+        for metric, estimate in found.items()
+    ]
+
+
+def retained_gains(
+    rows: Sequence[Row], *, over: Sequence[str], student: str, teacher: str
+) -> list[RetainedGain]:
+    """What is left of the gains over some single learners, where all were measured."""
+    value = {(row.method, row.metric): row.value for row in rows}
+    return [
+        RetainedGain(
+            over=single,
+            metric=metric,
+            single=value[single, metric],
+            student=value[student, metric],
+            teacher=value[teacher, metric],
+        )
+        for single in over
+        for metric in KEPT
+        if all((name, metric) in value for name in (single, student, teacher))
+    ]

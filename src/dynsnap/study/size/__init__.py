@@ -1,9 +1,8 @@
-"""How many members are enough: what ensembles of any size would give, from the rounds of a run."""
+"""How many members are enough, estimated from the rounds of a run."""
 
 from dynsnap.study.size._draws import Draw
-from dynsnap.study.size._estimate import estimate_sizes
+from dynsnap.study.size._estimate import estimate_sizes, stored_members
 from dynsnap.study.size._laws import LAWS, Law, LawName
-from dynsnap.study.size._members import stored_members
 from dynsnap.study.size._results import SizeCurve, SizePoint, Sizes, Trial, Twins
 
 __all__ = [

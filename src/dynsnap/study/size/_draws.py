@@ -1,4 +1,4 @@
-"""What ensembles of every size are expected to say, from the members that are stored.
+"""Ensembles of every size, drawn from the members that are stored.
 
 Members are put in random orders, and every beginning of an order is an ensemble: one pass over an
 order gives the labels at all sizes. Orders of two generations are crossed, not only paired.
@@ -19,14 +19,14 @@ Draw: TypeAlias = Literal["rounds", "members"]
 
 METRICS = ("accuracy", "consistency", "correct_consistency")
 
-_AT_ONCE = 1 << 17  # numbers that are added up together, so that they stay in the cache
-_ALL = 12  # rounds up to which every number of them is looked at
+_AT_ONCE = 1 << 17  # numbers that are summed together, so that they stay in the cache
+_ALL = 12  # rounds up to which every number of them is measured
 _POINTS = 20  # numbers of rounds, at about the most
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Expected:
-    """What ensembles are expected to give: of whole rounds first, then of some sizes.
+    """Expected metrics of ensembles: of whole rounds first, then of some sizes.
 
     Attributes:
         values: Of each metric for each input, over all draws: (points, inputs).
@@ -55,7 +55,7 @@ def expected(
 
     Args:
         generations: The members of each generation.
-        truth: The true classes of the inputs, None where they are not known.
+        truth: The true classes of the inputs, None where they are unknown.
         rounds: Numbers of whole rounds, none more than every generation has.
         sizes: Numbers of members, none more than every generation has.
         draw: "rounds" draws whole rounds and takes the best of each first, as Algorithm 1 does;
@@ -70,8 +70,8 @@ def expected(
         list(_orders(part, whole, asked, draws, seeds.generator(seed, "size", draw, number)))
         for number, part in enumerate(parts)
     ]
-    crowds = [
-        _Crowd(found, part, order, combination)
+    drawn_from = [
+        _DrawnEnsembles(found, part, order, combination)
         for found, part, order in zip(generations, parts, orders, strict=True)
     ]
     inputs, classes = generations[0].scores["test"].shape[1:]
@@ -82,7 +82,7 @@ def expected(
     step = max(1, _AT_ONCE // (max(map(len, generations)) * classes))
     for start in range(0, inputs, step):
         rows = slice(start, start + step)
-        labels = [crowd.labels(rows) for crowd in crowds]
+        labels = [one.labels(rows) for one in drawn_from]
         true = None if truth is None else truth[rows]
         for metric, value in _crossed([_shares(each, classes) for each in labels], true).items():
             values[metric][:, rows] = value
@@ -103,7 +103,7 @@ def parts_of(found: Members, draw: Draw) -> list[Positions]:
 
 
 def whole_rounds(most: int) -> Positions:
-    """The numbers of rounds that are looked at: all of few, of many ever fewer; half and all too.
+    """The numbers of rounds that are measured: all small ones, fewer large ones, half and all.
 
     Example:
         >>> whole_rounds(5)
@@ -153,8 +153,8 @@ def _orders(
             yield _Order(order, np.searchsorted(ends, sizes), members[sizes - 1], sizes)
 
 
-class _Crowd:
-    """The members of one generation, and the orders they are asked in."""
+class _DrawnEnsembles:
+    """The members of one generation, and the orders that ensembles are drawn in."""
 
     def __init__(
         self,
@@ -171,7 +171,7 @@ class _Crowd:
         self._whole = rows.argmax(axis=1)
 
     def labels(self, rows: slice) -> Labels:
-        """What is said of some inputs in each order at each cut, as (orders, cuts, inputs)."""
+        """The labels of some inputs in each order at each cut, as (orders, cuts, inputs)."""
         said = self._said(rows)
         within = np.empty_like(said)  # sums over a part, up to each member of it
         for part in self._parts:
@@ -180,16 +180,16 @@ class _Crowd:
         sums = np.zeros((len(totals) + 1, *totals.shape[1:]))
         labels = np.empty((len(self._orders), len(self._orders[0].sizes), said.shape[1]), np.intp)
         for position, order in enumerate(self._orders):
-            for place, part in enumerate(order.parts.tolist()):  # `cumsum` is slow down columns
+            for place, part in enumerate(order.parts.tolist()):  # `cumsum` is slow on columns
                 np.add(sums[place], totals[part], out=sums[place + 1])
             # Whatever the size, the largest sum is the largest mean.
             labels[position] = (sums[order.before] + within[order.last]).argmax(axis=2)
-            # Sums in another order may be rounded otherwise, and there is one ensemble of all.
+            # A sum in another order may round differently, and there is one ensemble of all.
             labels[position, order.sizes == len(said)] = self._whole[rows]
         return labels
 
     def _said(self, rows: slice) -> Floats:
-        """What each member adds to an ensemble, as (members, inputs, classes)."""
+        """The scores or votes that each member adds, as (members, inputs, classes)."""
         said = np.asarray(self._found.scores["test"][:, rows], float)
         if self._combination.endswith("majority"):
             said = (said.argmax(axis=2)[..., None] == np.arange(said.shape[2])).astype(float)
@@ -198,8 +198,55 @@ class _Crowd:
         return said
 
 
+def twin_disagreement(
+    found: Members, rounds: Sequence[int], *, draw: Draw, draws: int, rng: np.random.Generator
+) -> Floats:
+    """The share of inputs that two averages of so many rounds each label differently.
+
+    Args:
+        found: The members of one generation.
+        rounds: Numbers of rounds, none more than half of those that there are.
+        draw: What is drawn: "rounds", or "members" as if each were a round.
+        draws: How many orders are drawn, at the least.
+        rng: Draws them.
+    """
+    parts = parts_of(found, draw)
+    orders = []
+    for _ in range(-(-draws // len(parts))):
+        shuffled = rng.permutation(len(parts))
+        orders += [np.roll(shuffled, -turn) for turn in range(len(parts))]
+    scores = found.scores["test"]
+    inputs, classes = scores.shape[1:]
+    counts = np.asarray(rounds, np.intp)
+    apart = np.zeros(len(counts))
+    step = max(1, _AT_ONCE // (len(parts) * classes))
+    for start in range(0, inputs, step):
+        rows = slice(start, start + step)
+        totals = np.stack([scores[part, rows].sum(axis=0, dtype=float) for part in parts])
+        sums = np.zeros((len(parts) + 1, *totals.shape[1:]))
+        for order in orders:
+            for place, part in enumerate(order.tolist()):
+                np.add(sums[place], totals[part], out=sums[place + 1])
+            one, both = sums[counts], sums[2 * counts]
+            apart += (one.argmax(axis=2) != (both - one).argmax(axis=2)).sum(axis=1)
+    return np.asarray(apart / (inputs * len(orders)))
+
+
+def falls_as(rounds: Floats, disagreement: Floats) -> float | None:
+    """The exponent b of a disagreement that falls as 1 / rounds^b; None where it cannot be told.
+
+    Example:
+        >>> rounds = np.array([1.0, 2, 4])
+        >>> round(falls_as(rounds, 0.1 / np.sqrt(rounds)), 6)
+        0.5
+    """
+    if len(rounds) < 2 or not (disagreement > 0).all():
+        return None
+    return float(-np.polyfit(np.log(rounds), np.log(disagreement), 1)[0])
+
+
 def _shares(labels: Labels, classes: int) -> Floats:
-    """How often each class is said, as (cuts, inputs, classes); together 1."""
+    """The share of orders that predict each class, as (cuts, inputs, classes)."""
     orders, cuts, inputs = labels.shape
     cells = np.arange(cuts * inputs).reshape(cuts, inputs) * classes + labels
     counts = np.bincount(cells.ravel(), minlength=cuts * inputs * classes)
@@ -207,7 +254,7 @@ def _shares(labels: Labels, classes: int) -> Floats:
 
 
 def _crossed(shares: Sequence[Floats], truth: Labels | None) -> dict[str, AnyArray]:
-    """The metrics of each input, every draw of a generation held against every one of another."""
+    """The metrics of each input, with every draw of a generation against every one of another."""
     found = {"consistency": _mean([(a * b).sum(axis=2) for a, b in combinations(shares, 2)])}
     if truth is not None:
         right = [each[:, np.arange(len(truth)), truth] for each in shares]

@@ -1,22 +1,70 @@
-"""How many members? What ensembles of any size give, from the members of a run."""
+"""How many members are enough: expected metrics of any size, from the members of a run."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from dynsnap import seeds
 from dynsnap._types import Floats, Labels
 from dynsnap.comparison import Estimate
-from dynsnap.ensemble import Combination, Members
+from dynsnap.ensemble import Combination, Members, Method, Round, members
 from dynsnap.errors import InputError, PlanError
-from dynsnap.study.size._draws import Draw, expected, parts_of, whole_rounds
+from dynsnap.study._ensembles import Ensemble, generations_of
+from dynsnap.study._plan import StudyPlan
+from dynsnap.study.size._draws import (
+    Draw,
+    expected,
+    falls_as,
+    parts_of,
+    twin_disagreement,
+    whole_rounds,
+)
 from dynsnap.study.size._laws import LAWS, LawName, fit, fits, predicted
 from dynsnap.study.size._results import SizeCurve, SizePoint, Sizes, Trial, Twins
-from dynsnap.study.size._twins import falls_as, twin_disagreement
 
 _TAIL = 0.025
 _BLOCKS = 1024  # of inputs, which are resampled together where there are more
+
+
+def stored_members(
+    plan: StudyPlan, method: Method, rounds_of: Callable[[Ensemble], Sequence[Round]]
+) -> list[list[Members]]:
+    """All members that a run holds of a method, by replicate and generation.
+
+    Also those of rounds that its ensembles do not need: other sizes, and rounds trained ahead.
+
+    Args:
+        plan: The study.
+        method: One of its methods.
+        rounds_of: Gives the rounds that are stored for an ensemble, in the order of their index.
+    """
+    if method.rolling is not None:
+        raise PlanError(
+            f"{method.name} carries members over, so its members are not draws from one "
+            "generation. Choose a method that starts afresh."
+        )
+    if method.margin:
+        raise PlanError(
+            f"The labels of {method.name} depend on those of the generation before, not on its "
+            "members alone. Choose the same method without a `margin`."
+        )
+    everyone = replace(method.plan, size="auto", tolerance=None, most_rounds=None)
+    found: list[list[Members]] = []
+    for number in range(plan.replicates_of(method)):
+        generations: list[Members] = []
+        for generation in itertools.count(1):
+            (ensemble,) = generations_of(plan, method, generation, number)[-1:]
+            if not (rounds := rounds_of(ensemble)):
+                break
+            generations.append(members(everyone, rounds))
+        found.append(generations)
+    most = max(map(len, found))
+    if not most:
+        raise InputError(f"There are no rounds of {method.name}: run the study first.")
+    # A run that is not finished lacks generations of its last replicates.
+    return [generations for generations in found if len(generations) == most]
 
 
 def estimate_sizes(
@@ -39,7 +87,7 @@ def estimate_sizes(
         replicates: For each replicate, the members of each of its generations.
         truth: The true classes of the test inputs; without them there is the consistency only.
         at: Numbers of members; by default some up to those that are stored.
-        extrapolate: Whether to let a law speak of more members than are stored.
+        extrapolate: Whether to extrapolate to more members than are stored, by a law.
         draw: "rounds" for what growing to a size would give; "members" for what picking some of
             the stored members gives. By default rounds, unless there is only one in a generation.
         combination: How members are combined.
@@ -237,7 +285,7 @@ def _interval(samples: Floats) -> tuple[float, float]:
 
 
 def _sizes(at: Sequence[int] | None, most: int, extrapolate: bool) -> list[int]:
-    """The numbers of members that are asked about, increasing."""
+    """The numbers of members to estimate, increasing."""
     if at is None:
         steps = [first * 10**power for power in range(7) for first in (1, 2, 5)]
         further = [2 * most, 4 * most] if extrapolate else []
@@ -254,7 +302,7 @@ def _sizes(at: Sequence[int] | None, most: int, extrapolate: bool) -> list[int]:
 
 
 def _check_members(replicates: Sequence[Sequence[Members]], truth: Labels | None) -> int:
-    """The most members that every generation has, after making sure that there are enough."""
+    """The most members that every generation has, after a check that there are enough."""
     if not replicates or any(len(generations) < 2 for generations in replicates):
         raise InputError(
             "Consistency is between generations, and there are fewer than two: train another one."

@@ -2,7 +2,7 @@
 
 An average of r rounds is off by an error that falls as 1/√r. What that does to labels depends on
 the inputs: flips that cancel out fall as 1/r, those that do not as 1/√r. So the exponent of a power
-law lies in between. docs/size.md holds three laws against data.
+law lies in between. docs/size.md compares three laws with data.
 """
 
 from collections.abc import Callable, Mapping
@@ -24,7 +24,7 @@ _SHAPES: Mapping[str, tuple[_Shape, Floats]] = {
 }
 LAWS: tuple[LawName, ...] = ("power", "shifted", "inverse")
 
-_MOST = 10**6  # rounds beyond which nobody looks
+_MOST = 10**6  # rounds: beyond them, no number is enough
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,12 +46,12 @@ class Law:
     bend: float
 
     def at(self, rounds: float) -> float:
-        """What is expected of so many rounds."""
+        """The expected value for so many rounds."""
         shape = _SHAPES[self.name][0]
         return float(self.limit - self.scale * shape(np.float64(rounds), self.bend))
 
     def gain(self, rounds: float) -> float:
-        """What is expected of one more."""
+        """The expected gain of one more round."""
         return self.at(rounds + 1) - self.at(rounds)
 
     def enough(self, tolerance: float) -> int | None:
@@ -81,7 +81,7 @@ def fits(name: LawName, rounds: Floats, values: Floats) -> tuple[Floats, Floats,
 
     By least squares with the number of rounds as weights: a law is about large ensembles, and small
     ones are the furthest from it. The limit is a share of inputs, and stays between 0 and 1. Two
-    points tell nothing about the bend, which is then in the middle of what is possible.
+    points do not determine the bend, which is then in the middle of its range.
     """
     if len(rounds) < 2:
         raise InputError(f"A law is fitted to two numbers of rounds or more, got {len(rounds)}.")
@@ -97,7 +97,7 @@ def fits(name: LawName, rounds: Floats, values: Floats) -> tuple[Floats, Floats,
         basis = np.concatenate([np.ones_like(falling), -falling], axis=1) * weights
         free = (np.linalg.pinv(basis) @ (values * weights))[0]
         top = np.clip(free, 0, 1)
-        # With the limit settled, what is left is one number.
+        # With the limit fixed, one number is left to fit.
         slope = (weights**2 * falling * (top - values)).sum(axis=0)
         slope /= (weights**2 * falling**2).sum()
         error = np.square((top - slope * falling - values) * weights).sum(axis=0)
@@ -109,7 +109,7 @@ def fits(name: LawName, rounds: Floats, values: Floats) -> tuple[Floats, Floats,
 
 
 def predicted(name: LawName, fitted: tuple[Floats, Floats, Floats], rounds: float) -> Floats:
-    """What many laws, as `fits` gives them, say of a number of rounds."""
+    """The predictions of many laws, as `fits` gives them, for a number of rounds."""
     limit, scale, bend = fitted
     return np.asarray(limit - scale * _SHAPES[name][0](np.float64(rounds), bend))
 

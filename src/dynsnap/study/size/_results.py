@@ -1,4 +1,4 @@
-"""What was found about the size of ensembles: plain values, for tables, files and pages."""
+"""Results about the size of ensembles: plain values, for tables, files and pages."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -14,17 +14,17 @@ SCHEMA = "dynsnap.size/1"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizePoint:
-    """What ensembles of one size are expected to give.
+    """The expected value of a metric for ensembles of one size.
 
     Attributes:
         members: Their members; for whole rounds, the mean.
         rounds: The rounds that these take; the mean, for a number of members.
         low: Lower bound of the 95 % interval over test inputs.
         high: Its upper bound.
-        least: Where the middle 95 % of single draws begin: what one ensemble may give. None where
+        least: Lower end of the middle 95 % of single draws: the range of one ensemble. None where
             nothing was drawn.
-        most: Where they end.
-        extrapolated: Whether a law says so, beyond what is stored.
+        most: Its upper end.
+        extrapolated: Whether the value comes from a law, beyond the stored members.
     """
 
     members: float
@@ -39,13 +39,13 @@ class SizePoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """A law fitted to small ensembles, and held against a large one that is known.
+    """A law fitted to small ensembles, and compared with a large one that is known.
 
     Attributes:
         law: Its name.
         fitted_to: The most rounds that it was fitted to.
-        tested_at: The rounds that it was asked about.
-        error: What it said, less what is so.
+        tested_at: The rounds that it predicted.
+        error: The prediction minus the measured value.
     """
 
     law: LawName
@@ -56,15 +56,15 @@ class Trial:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Twins:
-    """Two ensembles that are grown alike on the same data, and averaged: what is left of noise.
+    """Two ensembles that are grown alike on the same data: the disagreement that is left.
 
-    An ensemble of the size "auto" counts on an exponent of one half.
+    An ensemble of the size "auto" assumes an exponent of one half.
 
     Attributes:
         rounds: Rounds of each of the two, up to half of those that are stored.
         disagreement: The share of inputs that they label differently, for each of these; the mean
             over generations and replicates.
-        exponent: The b with which it falls as 1 / rounds^b; None where it cannot be told.
+        exponent: The b with which it falls as 1 / rounds^b; None where it cannot be fitted.
     """
 
     rounds: tuple[int, ...]
@@ -80,13 +80,13 @@ class SizeCurve:
         metric: "accuracy", "consistency" or "correct_consistency".
         points: At the numbers of members that were asked for.
         by_rounds: At whole rounds, which the law is fitted to.
-        law: What is expected of any number of rounds.
-        limit: What is expected of ever more rounds, with its interval over test inputs.
-        limits: The same as each of the laws has it.
+        law: The expected value for any number of rounds.
+        limit: The expected value for ever more rounds, with its interval over test inputs.
+        limits: The limit by each of the laws.
         trials: The laws, tested on a half that they were not fitted to; empty below four rounds.
         enough: The smallest number of rounds within the tolerance of the limit; None beyond reach.
         settled: The smallest number of rounds to which one more adds less than the tolerance.
-        gain: What one more round than are stored is expected to add.
+        gain: The expected gain of one more round than are stored.
     """
 
     metric: str
@@ -103,19 +103,19 @@ class SizeCurve:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizes:
-    """What ensembles of any size are expected to give.
+    """Expected metrics of ensembles of any size.
 
     Attributes:
         draw: "rounds" where whole rounds were drawn, as training does; "members" where each member
             was drawn on its own, and counts as a round.
-        generations: How many generations were held against each other.
+        generations: How many generations were compared.
         replicates: How many times, each with its own members.
         members: The most members that every generation has.
         rounds: The most rounds that every generation has.
         members_per_round: The mean number of members that a round gives.
         tolerance: How near to the limit is near enough.
         curves: By metric.
-        twins: On how much two ensembles of the same generation disagree.
+        twins: How much two ensembles of the same generation disagree.
     """
 
     combination: Combination

@@ -1,0 +1,330 @@
+"""Reading a study file: its settings, and the methods, variants and sweeps that it describes."""
+
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+
+from dynsnap._untrusted import read_toml
+from dynsnap.ensemble import (
+    COMBINATIONS,
+    METHODS,
+    ROLLING,
+    EnsemblePlan,
+    Method,
+    Recipe,
+    Rolling,
+    Schedule,
+    method,
+)
+from dynsnap.errors import FileError, PlanError, did_you_mean
+from dynsnap.study._data import DataPlan
+from dynsnap.study._plan import StudyPlan, Sweep, check_distinct, repeated
+from dynsnap.study._toml import TomlTable
+
+SWEPT = ("members", "beta", "snapshots", "window", "carry", "margin")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Defaults:
+    """The settings that the methods of a study share.
+
+    Attributes:
+        epochs: Epochs of one training, the paper's T.
+        members: The paper's m, or "auto".
+        snapshots: The paper's N.
+        beta: The paper's β, or "mean" for its β*.
+        dropout: Share of units that mcdropout drops.
+        rolling: How a rolling ensemble carries members over.
+        margin: By how much another class must lead for a deployed label to change.
+        tolerance: With "auto" members: the gain that another round must be expected to bring.
+        most_rounds: With "auto" members: the most rounds.
+    """
+
+    epochs: int = 200
+    members: Any = 20
+    snapshots: int = 10
+    beta: Any = "mean"
+    dropout: float = 0.1
+    rolling: Rolling = field(default_factory=Rolling)
+    margin: float = 0.0
+    tolerance: float | None = None
+    most_rounds: int | None = None
+
+    def changed_by(self, section: TomlTable) -> "Defaults":
+        """The same with the settings of a table of the file."""
+        return replace(
+            self,
+            epochs=section.take("epochs", int, self.epochs),
+            members=_members(section, self.members),
+            snapshots=section.take("snapshots", int, self.snapshots),
+            beta=section.take_any("beta", self.beta),
+            dropout=section.take("dropout", float, self.dropout),
+            margin=section.take("margin", float, self.margin),
+            tolerance=section.take("tolerance", float, self.tolerance),
+            most_rounds=section.take("most_rounds", int, self.most_rounds),
+        )
+
+    def rolling_as(self, section: TomlTable) -> "Defaults":
+        """The same with the settings of a table about carrying members over."""
+        own = self.rolling
+        return replace(
+            self,
+            rolling=Rolling(
+                carry=section.take("carry", float, own.carry),
+                lag=section.take("lag", float, own.lag),
+                refresh=section.take("refresh", int, own.refresh),
+                onward=section.take("onward", bool, own.onward),
+                agreement=section.take("agreement", float, own.agreement),
+                class_aware=section.take("class_aware", bool, own.class_aware),
+            ),
+        )
+
+    def own_to(self, name: str, section: TomlTable) -> "Defaults":
+        """The same with the settings in the table of one method."""
+        changed = self.changed_by(section)
+        return changed.rolling_as(section) if name in ROLLING else changed
+
+    def named(self, name: str) -> Method:
+        """One of the paper's six methods, or the rolling one, with these settings."""
+        return method(
+            name,
+            epochs=self.epochs,
+            members=self.members,
+            snapshots=self.snapshots,
+            beta=self.beta,
+            dropout=self.dropout,
+            rolling=self.rolling,
+            margin=self.margin,
+            **self.automatic,
+        )
+
+    @property
+    def automatic(self) -> dict[str, Any]:
+        """The settings of an "auto" number of members, where it is one."""
+        if self.members != "auto":
+            return {}
+        return {"tolerance": self.tolerance, "most_rounds": self.most_rounds}
+
+
+def read_study(path: Path | str) -> StudyPlan:
+    """Read a study file.
+
+    Example:
+        >>> import tempfile
+        >>> file = Path(tempfile.mkdtemp()) / "tiny.toml"
+        >>> _ = file.write_text('''
+        ... [study]
+        ... name = "tiny"
+        ... [model]
+        ... name = "mlp"
+        ... ''')
+        >>> read_study(file).epochs
+        200
+    """
+    path = Path(path)
+    try:
+        found = read_toml(path)
+    except OSError as error:
+        raise FileError(f"Cannot read the study file {path}: {error.strerror}.") from error
+    except ValueError as error:
+        raise PlanError(f"{path} is not valid TOML: {error}.") from error
+    try:
+        return _study(found, path)
+    except PlanError as error:
+        raise PlanError(f"{path.name}: {error}") from error
+
+
+def _study(found: dict[str, Any], path: Path) -> StudyPlan:
+    whole = TomlTable(found, "The file")
+    names = ("study", "data", "model", "training", "workers")
+    tables = {key: whole.take(key, dict, {}) for key in names}
+    methods = TomlTable(whole.take("methods", dict, {}), "[methods]")
+    ablations, sweeps = whole.tables("ablation"), whole.tables("sweep")
+    variants = whole.tables("variant")
+    whole.finish()
+    study = TomlTable(tables["study"], "[study]")
+    training = TomlTable(tables["training"], "[training]")
+    epochs = training.take("epochs", int, 200)
+    defaults, chosen, learners, combinations = _methods(methods, epochs)
+    baseline = defaults.named("singlebase")
+    plan = StudyPlan(
+        name=study.take("name", str, path.stem),
+        seed=study.take("seed", int, 0),
+        replicates=study.take("replicates", int, 1),
+        ahead=study.take("ahead", int, 0),
+        prefixes=study.take("prefixes", bool, False),
+        keep=study.take("keep", str, "scores"),  # type: ignore[arg-type]  # checked by the plan
+        half=study.take("half_precision", bool, False),
+        resamples=study.take("resamples", int, 1000),
+        data=_data(TomlTable(tables["data"], "[data]"), path.parent),
+        model=tables["model"],
+        training=training.rest(),
+        epochs=epochs,
+        methods=(
+            *chosen,
+            *(_ablation(section, defaults) for section in ablations),
+            *(_variant(section, defaults) for section in variants),
+        ),
+        baseline=next((one for one in chosen if one.name == "singlebase"), baseline),
+        learners=learners,
+        combinations=combinations,  # type: ignore[arg-type]  # checked by the plan
+        sweeps=tuple(_sweep(section, defaults) for section in sweeps),
+        workers=tables["workers"],
+    )
+    study.finish()
+    return plan
+
+
+def _data(section: TomlTable, folder: Path) -> DataPlan:
+    source = section.take("source", str, "digits")
+    path = section.take("path", str, "")
+    subsample = section.take("subsample", float, 1.0)
+    growth = section.take("growth", dict, {})
+    options = section.rest()
+    if isinstance(options.get("test"), str):  # the path of a test set of its own
+        options["test"] = _resolve(options["test"], folder)
+    return DataPlan(
+        source=source,
+        path=_resolve(path, folder) if path else None,
+        options=options,
+        subsample=subsample,
+        growth=growth,
+    )
+
+
+def _methods(
+    section: TomlTable, epochs: int
+) -> tuple[Defaults, tuple[Method, ...], dict[str, int], tuple[str, ...]]:
+    """Settings that methods share, the methods, their own replicates, and the combinations."""
+    names = section.take_texts("names", METHODS)
+    combinations = section.take_texts("combinations", COMBINATIONS)
+    shared = Defaults(
+        epochs=epochs,
+        members=_members(section, 20),
+        snapshots=section.take("snapshots", int, 10),
+        beta=section.take_any("beta", "mean"),
+        dropout=section.take("dropout", float, 0.1),
+        tolerance=section.take("tolerance", float, None),
+        most_rounds=section.take("most_rounds", int, None),
+    )
+    own = {name: section.table(name) for name in (*METHODS, *ROLLING)}
+    section.finish()
+    check_distinct("method", list(names))
+    often = {
+        name: count
+        for name in names
+        if name in own and (count := own[name].take("replicates", int, None)) is not None
+    }
+    chosen = tuple(
+        (shared.own_to(name, own[name]) if name in own else shared).named(name) for name in names
+    )
+    for name, table in own.items():
+        if name not in names:
+            table.rest()  # settings of a method that is left out are ignored
+        table.finish()
+    return shared, chosen, often, combinations
+
+
+def _variant(section: TomlTable, defaults: Defaults) -> Method:
+    """A method with settings of its own and another name, from a `[[variant]]` table."""
+    name = section.take("name", str)
+    base = section.take("method", str, "rolling")
+    settings = defaults.own_to(base, section)
+    section.finish()
+    return replace(settings.named(base), name=name)
+
+
+def _ablation(section: TomlTable, defaults: Defaults) -> Method:
+    """DynSnap with a part removed or changed, from an `[[ablation]]` table."""
+    name = section.take("name", str)
+    schedule = section.take("schedule", str, "cyclic")
+    settings = defaults.changed_by(section)
+    section.finish()
+    return _dynsnap(name, schedule, settings)
+
+
+def _sweep(section: TomlTable, defaults: Defaults) -> Sweep:
+    """One setting varied, from a `[[sweep]]` table.
+
+    A `window` fixes T/N: the epochs then follow from the snapshots. `members = "snapshots"` keeps
+    as many members as a round has snapshots, whatever their number.
+    """
+    over = section.take("over", str)
+    if over not in SWEPT:
+        raise PlanError(f"{section.where}: `over` cannot be {over!r}. {did_you_mean(over, SWEPT)}")
+    values = section.take("values", list)
+    name = section.take("name", str, over)
+    combination = section.take("combination", str, "average")
+    schedule = {"dynsnap-cyc": "cyclic", "dynsnap-step": "step", "rolling": "cyclic"}
+    base = section.take("method", str, "rolling" if over == "carry" else "dynsnap-cyc")
+    if base not in schedule or (over == "carry" and base != "rolling"):
+        known = ("rolling",) if over == "carry" else schedule
+        raise PlanError(
+            f"{section.where}: a sweep over `{over}` is not over `method` = {base!r}. "
+            f"{did_you_mean(base, known)}"
+        )
+    settings_of = ["epochs", "members", "snapshots", "beta", "window", "margin"]
+    settings_of += ["tolerance", "most_rounds"]
+    if base == "rolling":
+        settings_of += [setting.name for setting in fields(Rolling)]
+    fixed = {key: section.take_any(key) for key in settings_of if key != over}
+    section.finish()
+    points = []
+    for value in values:
+        label = f"{value:g}" if isinstance(value, float) else str(value)
+        settings = _settled({**fixed, over: value}, defaults, base, section.where)
+        made = _dynsnap(f"{name}={label}", schedule[base], settings)
+        if base == "rolling":
+            made = replace(made, rolling=settings.rolling)
+        points.append((label, made))
+    if not points:
+        raise PlanError(f"{section.where}: `values` is empty: give the values to try.")
+    if (twice := repeated([label for label, _ in points])) is not None:
+        raise PlanError(f"{section.where}: {twice} is more than once among the `values`.")
+    return Sweep(name=name, over=over, points=tuple(points), combination=combination)  # type: ignore[arg-type]
+
+
+def _settled(asked: dict[str, Any], defaults: Defaults, base: str, where: str) -> Defaults:
+    known = {key: value for key, value in asked.items() if value is not None}
+    window = known.pop("window", None)
+    if known.get("members") == "snapshots":
+        known["members"] = known.get("snapshots", defaults.snapshots)
+    if window is not None and "epochs" in known:
+        raise PlanError(f"{where}: give `window` or `epochs`: one follows from the other.")
+    section = TomlTable(known, where)
+    settled = defaults.own_to(base, section)
+    if window is None:
+        return settled
+    epochs = settled.snapshots * TomlTable({"window": window}, where).take("window", int)
+    return replace(settled, epochs=epochs)
+
+
+def _dynsnap(name: str, schedule: str, settings: Defaults) -> Method:
+    return Method(
+        name=name,
+        recipe=Recipe(
+            schedule=Schedule(schedule),  # type: ignore[arg-type]  # checks itself
+            epochs=settings.epochs,
+            snapshots=settings.snapshots,
+            selection="window" if schedule == "cyclic" else "top",
+        ),
+        plan=EnsemblePlan(
+            size=settings.members,
+            snapshots=settings.snapshots,
+            beta=settings.beta,
+            **settings.automatic,
+        ),
+        margin=settings.margin,
+    )
+
+
+def _members(section: TomlTable, default: Any) -> Any:
+    """How many members: a number, or "auto"."""
+    if (found := section.take_any("members", default)) == "auto" or found == default:
+        return found
+    return TomlTable({"members": found}, section.where).take("members", int)
+
+
+def _resolve(path: str, folder: Path) -> Path:
+    """A path in a study file: relative to that file, `~` for the home folder."""
+    return folder / Path(path).expanduser()
