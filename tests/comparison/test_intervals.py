@@ -9,7 +9,7 @@ from dynsnap import metrics
 from dynsnap.comparison import compare, compare_at_levels
 from dynsnap.comparison.intervals import BayesianBootstrap, PairStatistic, clopper_pearson
 from dynsnap.comparison.intervals._bayesian_bootstrap import _draws
-from dynsnap.predictions import Predictions
+from dynsnap.predictions import Predictions, write
 from dynsnap.predictions._id_keys import id_keys
 from tests import strategies
 from tests.comparison import made
@@ -180,6 +180,18 @@ def test_no_bound_depends_on_the_order_of_many_rows_or_in_a_few_blocks(rows, cla
     other = compare(*(each.take(order) for each in pair), resamples=100)
     close(one, other)
     assert one.pairs[0].metrics["cohen_kappa"].low > 0.5
+
+
+def test_no_bound_depends_on_the_order_of_the_rows_of_files(tmp_path):
+    parts = made.generations(rows=2500, weights=np.random.default_rng(1).lognormal(size=2500))
+    order = np.random.default_rng(2).permutation(2500)
+    found = []
+    for name, rows in (("as it was", slice(None)), ("shuffled", order)):
+        files = [tmp_path / f"{name} {place}.parquet" for place in (1, 2)]
+        write(parts[0].take(np.arange(2500)[rows]), files[0])
+        write(parts[1], files[1])  # joined on disk where the orders differ
+        found.append(compare(*files, names=["old", "new"], resamples=60))
+    close(*found)
 
 
 @settings(max_examples=15)
