@@ -246,8 +246,9 @@ def test_several_levels_come_from_one_pass():
 
 def test_too_few_resamples_for_a_level_give_no_interval_and_say_how_many_it_takes():
     parts = made.generations(rows=60)
-    few = compare(*parts, confidence=0.9, resamples=18).pairs[0].metrics
-    enough = compare(*parts, confidence=0.9, resamples=19).pairs[0].metrics
+    short, full = (compare(*parts, confidence=0.9, resamples=number) for number in (18, 19))
+    assert [sum("18 resamples" in note for note in each.notes) for each in (short, full)] == [1, 0]
+    few, enough = (each.pairs[0].metrics for each in (short, full))
     assert few["composite"].value == enough["composite"].value
     assert (few["composite"].low, few["composite"].high) == (None, None)
     assert "18 resamples" in few["composite"].reason
