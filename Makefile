@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 PYTHON ?= python3
 STAMP := $(VENV)/.installed
 
-.PHONY: setup demo test test-browser test-ray lint format bench clean
+.PHONY: setup docs demo test test-slow test-browser test-ray lint format bench clean
 
 setup: $(STAMP)
 
@@ -16,15 +16,36 @@ $(STAMP): pyproject.toml constraints.txt
 demo: $(STAMP)
 	$(BIN)/dynsnap demo
 
+# Each worker takes neighbouring tests, which share what they have trained, and the one that is done
+# first takes half of what the other has left.
+PYTEST := $(BIN)/pytest -q -n 2 --dist worksteal
+
+# At most five minutes on two idle cores.
 test: $(STAMP)
-	$(BIN)/pytest -n 2 -q
+	$(PYTEST) -m 'not slow'
+
+# What is too slow for every day: whole examples, every variant, compilers, and every property with
+# four times as many examples.
+test-slow: $(STAMP)
+	$(PYTEST) -m 'slow or hypothesis' --hypothesis-profile thorough
 
 # On real clusters of Ray, on this machine; a few minutes.
 test-ray: $(STAMP)
 	DYNSNAP_TEST_RAY=1 $(BIN)/pytest -q tests/engine/ray
 
+# The docs as a site that opens from its folder, with the pages that dynsnap writes in it.
+docs: $(STAMP)
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[docs]' -c constraints.txt
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	mkdir -p site/pages
+	$(BIN)/dynsnap compare -q examples/old.parquet examples/new.parquet --html site/pages/compare.html
+	$(BIN)/dynsnap gate -q examples/old.parquet examples/new.parquet \
+	  --at-least correct_consistency=0.85 --at-most lost=0.03 --html site/pages/gate.html
+	$(BIN)/dynsnap report -q results/cifar10-paper --html site/pages/study.html
+	@echo "The site is site/index.html."
+
 # Pages in a real Chromium, Debian's, which is installed where it is missing (that needs root).
-test-browser: $(STAMP)
+test-browser: docs
 	command -v chromium >/dev/null || { apt-get update -qq && apt-get install -y -qq chromium; }
 	DYNSNAP_TEST_BROWSER=1 $(BIN)/pytest -q tests/browser
 
@@ -42,4 +63,4 @@ bench: $(STAMP)
 	$(BIN)/python benchmarks/metrics.py
 
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) site build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

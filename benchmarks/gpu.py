@@ -2,6 +2,7 @@
 
     python benchmarks/gpu.py --rounds 12 36 --epochs 3
     python benchmarks/gpu.py --model resnet56 --batch 32 --rounds 24
+    python benchmarks/gpu.py --model resnet56 --batch 32 --rounds 24 --layers --combo-kernels
     python benchmarks/gpu.py --way streams --rounds 12
     python benchmarks/gpu.py --model fasttext --batch 16 --rounds 12 48 --epochs 20
 
@@ -10,7 +11,10 @@ augmentation of images, validation after every epoch and snapshots, on images of
 texts of random words: how fast they train does not depend on what they say. "bare" counts the
 captured steps alone, "study" everything but building, which is shown beside. `--way alone` is what
 a trainer does where nothing can be side by side; `--check` trains both ways, in float32 and without
-augmentation, and shows how far apart their scores are.
+augmentation, and shows how far apart their scores are. `--layers` computes residual blocks layer by
+layer instead of by the fused kernels, `--combo-kernels` lets torch's compiler join small kernels
+side by side (experimental in torch 2.11, and off in dynsnap): the two that decide whether the fused
+blocks earn their keep.
 """
 
 import argparse
@@ -26,6 +30,7 @@ from dynsnap.ensemble import Recipe, RoundSpec, Schedule
 from dynsnap.train import Adam, ShiftsAndFlips, TorchTrainer, _teams
 from dynsnap.train._alone import AloneStepper
 from dynsnap.train.models import by_name
+from dynsnap.train.side_by_side import _group
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -178,10 +183,15 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--share", type=float, default=1.0, help="of the training inputs")
     parser.add_argument("--way", choices=["grouped", "streams", "alone"], default="grouped")
+    parser.add_argument("--layers", action="store_true", help="no fused residual blocks")
+    parser.add_argument("--combo-kernels", action="store_true", help="join small kernels")
     parser.add_argument("--check", action="store_true", help="compare with rounds trained alone")
     arguments = parser.parse_args()
     if not torch.cuda.is_available():
         raise SystemExit("This measures a GPU, and there is none here.")
+    if arguments.layers:
+        _group.Block = type("NoBlock", (), {})  # a class that no module has: none is fused
+    torch._inductor.config.combo_kernels = arguments.combo_kernels
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}")
     if arguments.check:
         for rounds in arguments.rounds:

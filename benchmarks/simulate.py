@@ -2,8 +2,8 @@
 
     python benchmarks/simulate.py [--gpus 1 8 64] [--replicates 1 5] [--price 3.0] [--seeds 5]
 
-The plan, the rounds and the schedule are the real ones; GPUs and the clock are simulated from what
-was measured on one H200 (see `dynsnap.engine._simulated_crew.Gpu`). Each line is the mean over some
+The plan and the schedule are the real ones; GPUs and the clock are simulated from what
+was measured on one H200 (see `simulated_cluster.Gpu`). Each line is the mean over some
 seeds. "speed-up" is against one GPU without mishaps, "lost" the GPU time that came to nothing.
 """
 
@@ -15,9 +15,9 @@ from importlib import resources
 from pathlib import Path
 from statistics import mean
 
+from simulated_cluster import Mishaps, simulate
+
 from dynsnap.engine import Rules
-from dynsnap.engine._simulated_crew import Mishaps
-from dynsnap.engine._simulation import simulate
 from dynsnap.study import StudyPlan, read_study
 
 IMAGES = (37_500, 46_875, 47_375)

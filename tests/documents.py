@@ -2,10 +2,23 @@
 
 import re
 
+import pytest
+
+# What takes long as it stands is run so too, but not every day.
+IN_SMALL = ["in small", pytest.param("as it stands", marks=pytest.mark.slow)]
+
 
 def blocks(page, language):
     """The blocks of code in one language, as a page has them."""
     return re.findall(rf"^```{language}\n(.*?)^```", page, flags=re.DOTALL | re.MULTILINE)
+
+
+def smaller(text, changes):
+    """A documented text with each of these words replaced, which it must have."""
+    for whole, part in changes.items():
+        assert whole in text, whole
+        text = text.replace(whole, part)
+    return text
 
 
 def commands(page):

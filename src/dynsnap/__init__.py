@@ -11,8 +11,9 @@
 Names are loaded when they are first used, so that `import dynsnap` stays light.
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any
+TYPE_CHECKING = False  # typing itself takes longer to load than this module
+if TYPE_CHECKING:
+    from typing import Any
 
 __version__ = "0.1.0"
 
@@ -40,7 +41,9 @@ if TYPE_CHECKING:
     from dynsnap.predictions import stand as stand
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
+    import importlib
+
     if name in _HOMES:
         try:
             return getattr(importlib.import_module(_HOMES[name]), name)

@@ -1,14 +1,18 @@
 """Checks on what callers hand in: one property each, in the caller's own words."""
 
+import re
+from collections.abc import Sequence
 from numbers import Real
 
 import numpy as np
 
 from dynsnap._types import AnyArray, Floats
-from dynsnap.errors import InputError, PlanError
+from dynsnap.errors import InputError, PlanError, one_line
 
 SUM_TOLERANCE = 0.01  # how far the sum of a row of probabilities may be from one: 3 × 0.33 passes
 SUM_LIMIT = SUM_TOLERANCE + 1e-6  # float sums of such values end up on either side
+
+_WHOLE = re.compile(r"[+-]?[0-9]+(\.0*)?")
 
 
 def comparable(**arrays: AnyArray) -> None:
@@ -135,3 +139,19 @@ def margin(value: float) -> None:
     """Raise unless a class may be granted this margin."""
     if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= value <= 1:
         raise PlanError(f"`margin` must be between 0 and 1, got {value!r}.")
+
+
+def unambiguous(classes: Sequence[str], *, what: str) -> None:
+    """Raise if a whole number could be the name of one class and the position of another.
+
+    Example:
+        >>> unambiguous(["0", "1", "other"], what="truth")  # 1 is the class "1" either way
+    """
+    for place, name in enumerate(classes):
+        # As text, not as a number: names may have thousands of digits.
+        if _WHOLE.fullmatch(name) and name.split(".")[0].lstrip("+0") != str(place).lstrip("0"):
+            raise InputError(
+                f"`{what}` holds whole numbers, but class {one_line(name[:60])!r} is at position "
+                f"{place}: are they names or positions? Say so with positions=False or "
+                "positions=True (in NPZ, an array `positions`), or give names as text."
+            )

@@ -101,7 +101,7 @@ def in_parts(model, spec, stops, stream=None):
     memory, told = Memory(), []
     for stop in stops:
         notebook = Notebook(stop_after=stop - len(told))
-        with pytest.raises(Interrupted, match=f"after epoch {stop - 1}.*this one was saved"):
+        with pytest.raises(Interrupted, match=f"after epoch {stop - 1}.*it was saved"):
             train(model, spec, stream, monitor=notebook, checkpoints=memory)
         told += [epoch for _, epoch, _ in notebook.epochs]
     notebook = Notebook()
@@ -151,7 +151,7 @@ def test_a_classifier_that_is_fitted_in_one_go_is_not_fitted_again(monkeypatch):
     model, spec = RandomForestClassifier(n_estimators=3), spec_of(ONE)
     (whole,) = train(model, spec)
     memory = Memory()
-    with pytest.raises(Interrupted, match=r"after epoch 0.*this one was saved"):
+    with pytest.raises(Interrupted, match=r"after epoch 0.*it was saved"):
         train(model, spec, monitor=Notebook(stop_after=1), checkpoints=memory)
     monkeypatch.setattr(RandomForestClassifier, "fit", None)
     (resumed,) = train(model, spec, checkpoints=memory)
@@ -165,7 +165,7 @@ def test_a_round_that_is_stopped_in_its_last_epoch_is_finished(name):
     trainer = BoostTrainer(digits(), model=MANY[name], monitor=notebook, checkpoints=memory)
     rounds = trainer.train(specs)
     assert next(rounds).spec == specs[0]
-    with pytest.raises(Interrupted, match=r"Stopped before round 1 .*run the same again"):
+    with pytest.raises(Interrupted, match=r"before round 1 "):
         next(rounds)
     assert not memory.saves
     assert len(notebook.epochs) == EPOCHS
@@ -254,13 +254,13 @@ def test_nothing_in_a_checkpoint_is_unpickled(monkeypatch):
 )
 def test_what_no_file_can_hold_starts_over_and_says_so(model):
     memory = Memory()
-    with pytest.raises(Interrupted, match="this one starts over"):
+    with pytest.raises(Interrupted, match="it is lost"):
         train(model, spec_of(STEP), monitor=Notebook(stop_after=3), checkpoints=memory)
     assert not memory.saves
 
 
 def test_without_a_place_for_checkpoints_a_stopped_round_starts_over():
-    with pytest.raises(Interrupted, match="this one starts over"):
+    with pytest.raises(Interrupted, match="it is lost"):
         train(QUICK["xgboost"], spec_of(STEP), monitor=Notebook(stop_after=3))
 
 

@@ -26,7 +26,7 @@ def chromium():
 
     assert CHROMIUM, "There is no chromium. `make test-browser` installs it."
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS, timeout=0)
         yield browser
         browser.close()
 
@@ -42,6 +42,12 @@ class Visit:
         page.on("request", lambda request: self.asked.append(request.url))
         page.goto(address)
         self.address = address
+
+    def settle(self):
+        """Wait until the page has drawn itself anew, and has heard of all that happened before."""
+        self.page.evaluate(
+            "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
+        )
 
     def texts(self, selector):
         return self.page.locator(selector).all_inner_texts()
@@ -67,6 +73,7 @@ def visit(chromium):
             **more,
         )
         contexts.append(context)
+        context.set_default_timeout(0)  # a busy machine takes as long as it takes
         return Visit(context.new_page(), Path(path).as_uri())
 
     yield opened

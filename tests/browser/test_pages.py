@@ -213,7 +213,7 @@ def test_a_metric_is_explained_on_hover_on_focus_and_until_escape(pages, visit):
     tip = seen.page.locator("#tip")
     assert not tip.is_visible()
     term.scroll_into_view_if_needed()
-    seen.page.wait_for_timeout(50)  # a late scroll event hides the tip
+    seen.settle()  # a late scroll event hides the tip
     term.hover()
     assert tip.inner_text() == "Share of inputs whose label changed."
     seen.page.keyboard.press("Escape")

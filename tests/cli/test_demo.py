@@ -1,4 +1,4 @@
-"""The demo itself takes a while, so a small copy of its study stands in for most of it."""
+"""The demo itself takes a while, so small copies of its study stand in for most of it."""
 
 import csv
 
@@ -7,20 +7,27 @@ import pytest
 from dynsnap import study
 from dynsnap.cli import _execute
 from tests.cli.studies import dynsnap
+from tests.documents import smaller
+
+LESS = {
+    "replicates = 3\nresamples = 500": "replicates = 2\nresamples = 2",
+    "epochs = 20": "epochs = 4",
+}
+FEW = '\n[methods]\nmembers = 2\nsnapshots = 2\nnames = ["snapshot"]\ncombinations = ["average"]\n'
 
 
 @pytest.fixture
 def small(tmp_path, monkeypatch):
-    """The demo's study with less of everything, in the demo's place."""
-    text = _execute.shipped()["digits"].read_text()
-    text = text.replace("replicates = 3\nresamples = 500", "replicates = 2\nresamples = 2").replace(
-        "epochs = 20", "epochs = 8"
-    )
+    """Puts the demo's study with less of everything in the demo's place, and some lines more."""
     path = tmp_path / "digits.toml"
-    path.write_text(text + "\n[methods]\nmembers = 2\nsnapshots = 2\n")
-    monkeypatch.setattr(_execute, "shipped", lambda: {"digits": path})
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+
+    def put(more=FEW):
+        path.write_text(smaller(_execute.shipped()["digits"].read_text(), LESS) + more)
+        monkeypatch.setattr(_execute, "shipped", lambda: {"digits": path})
+        monkeypatch.chdir(tmp_path)
+        return tmp_path
+
+    return put
 
 
 def test_the_demo_is_the_papers_study_of_the_digits():
@@ -33,28 +40,42 @@ def test_the_demo_is_the_papers_study_of_the_digits():
     assert len(stream.generations) == 3
 
 
-def test_the_demo_keeps_everything_where_it_is_told(small):
+@pytest.mark.slow
+def test_the_demo_measures_all_methods_and_combinations(small):
+    folder = small("\n[methods]\nmembers = 2\nsnapshots = 2\n")
     ended = dynsnap("demo", "--out", "kept")
     assert ended.exit_code == 0, ended.stderr
-    with (small / "kept/table.csv").open(newline="") as file:
+    with (folder / "kept/table.csv").open(newline="") as file:
         lines = list(csv.DictReader(file))
     methods = {line["method"] for line in lines}
     assert methods >= {"singlebase", "extbagging", "mcdropout", "snapshot", "noise-floor"}
     assert methods >= {"dynsnap-cyc", "dynsnap-step", "never-retrain"}
-    assert len(list((small / "kept/predictions").glob("*.parquet"))) == 6 * 4 * 3 * 2
-    assert (small / "kept/predictions/snapshot-average-g3-r1.parquet").exists()
+    assert len(list((folder / "kept/predictions").glob("*.parquet"))) == 6 * 4 * 3 * 2
+
+
+def test_the_demo_keeps_everything_where_it_is_told(small):
+    folder = small()
+    ended = dynsnap("demo", "--out", "kept")
+    assert ended.exit_code == 0, ended.stderr
+    with (folder / "kept/table.csv").open(newline="") as file:
+        methods = {line["method"] for line in csv.DictReader(file)}
+    assert methods == {"snapshot", "noise-floor", "never-retrain"}
+    assert len(list((folder / "kept/predictions").glob("snapshot-*.parquet"))) == 3 * 2
+    assert (folder / "kept/predictions/snapshot-average-g3-r1.parquet").exists()
     again = dynsnap("demo", "--out", "kept")
     assert "(0 of them now)" in again.stdout
 
 
 def test_the_demo_leaves_nothing_behind_unless_told(small):
+    folder = small()
     ended = dynsnap("demo", "-q")
     assert ended.exit_code == 0, ended.stderr
     assert "SingleBase trained twice" in ended.stdout
-    assert sorted(path.name for path in small.iterdir()) == ["digits.toml"]
+    assert sorted(path.name for path in folder.iterdir()) == ["digits.toml"]
 
 
 def test_a_demo_that_is_stopped_says_that_nothing_was_kept(small):
+    small()
     ended = dynsnap("demo", "-q", "--time-budget", "0.01")
     assert ended.exit_code == 4
     assert "Nothing was kept" in ended.stderr

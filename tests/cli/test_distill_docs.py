@@ -7,7 +7,7 @@ import pytest
 
 from dynsnap import study
 from tests.cli.studies import dynsnap
-from tests.documents import blocks, commands
+from tests.documents import blocks, commands, smaller
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/distill.md").read_text()
@@ -24,14 +24,9 @@ COMMANDS = [
 @pytest.fixture
 def place(tmp_path, monkeypatch):
     """The documented study with little to train."""
-    text = (ROOT / STUDY).read_text()
-    for whole, part in (
-        ("replicates = 5", "replicates = 2\nresamples = 10"),
-        ("epochs = 100", "epochs = 4"),
-        ('combinations = ["average"]', 'combinations = ["average"]\nmembers = 2\nsnapshots = 2'),
-    ):
-        assert whole in text
-        text = text.replace(whole, part)
+    less = {"replicates = 5": "replicates = 2\nresamples = 10", "epochs = 100": "epochs = 4"}
+    few = {'combinations = ["average"]': 'combinations = ["average"]\nmembers = 2\nsnapshots = 2'}
+    text = smaller((ROOT / STUDY).read_text(), less | few)
     (tmp_path / STUDY).parent.mkdir()
     (tmp_path / STUDY).write_text(text)
     monkeypatch.chdir(tmp_path)

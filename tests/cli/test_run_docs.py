@@ -1,4 +1,4 @@
-"""The example in docs/studies.md is run here as it stands there."""
+"""The example in docs/studies.md is run here: with less of everything, and as it stands there."""
 
 import re
 from pathlib import Path
@@ -10,19 +10,29 @@ from dynsnap import study
 from dynsnap.data import SOURCES, digits
 from dynsnap.ensemble import COMBINATIONS, METHODS
 from tests.cli.studies import dynsnap
-from tests.documents import blocks, commands
+from tests.documents import IN_SMALL, blocks, commands, smaller
 
 PAGE = (Path(__file__).parents[2] / "docs/studies.md").read_text()
 
 
 COMMANDS = commands(PAGE)
+LESS = {
+    "resamples = 200": "resamples = 10",
+    "subsample = 1.0": "subsample = 0.4",
+    'names = ["singlebase", "extbagging", "snapshot", "dynsnap-cyc", "dynsnap-step"]': (
+        'names = ["extbagging", "dynsnap-cyc"]'
+    ),
+    'combinations = ["majority", "average"]': 'combinations = ["average"]',
+}
 
 
-@pytest.fixture(scope="module")
-def place(tmp_path_factory):
+@pytest.fixture(scope="module", params=IN_SMALL)
+def place(request, tmp_path_factory):
     """A folder with the documented study and inputs to predict on."""
     folder = tmp_path_factory.mktemp("docs")
     (example,) = blocks(PAGE, "toml")
+    if request.param == "in small":
+        example = smaller(example, LESS)
     (folder / "my-study.toml").write_text(example)
     np.savez(folder / "new.npz", inputs=digits().train.inputs[:50])
     return folder

@@ -7,7 +7,8 @@ import signal
 
 import pytest
 
-from tests.cli.studies import COMMAND, LONG, TINY, contents, dynsnap, started, wait_until
+from tests.cli.met import Met
+from tests.cli.studies import COMMAND, LONG, TINY, contents, dynsnap
 
 
 @pytest.fixture
@@ -28,21 +29,19 @@ def unbroken(tmp_path_factory):
     return contents(folder / "run")
 
 
-def finished_rounds(folder):
-    return len(list((folder / "run/rounds").glob("[!.]*.npz")))
+ROUNDS, CHECKPOINTS = "rounds/[!.]*.npz", "checkpoints/[!.]*.bin"
+RUN = ("run", "long.toml", "--out", "run")
 
 
-def checkpoints(folder):
-    return len(list((folder / "run/checkpoints").glob("[!.]*.bin")))
+def count(folder, files):
+    return len(list((folder / "run").glob(files)))
 
 
 def test_killed_among_finished_rounds_only_missing_work_is_done(place, unbroken):
-    process = started("run", "long.toml", "--out", "run", cwd=place)
-    wait_until(lambda: finished_rounds(place) >= 2, process)
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
-    kept = finished_rounds(place)
-    ended = dynsnap("run", "long.toml", "--out", "run")
+    Met(*RUN, cwd=place, files=ROUNDS, count=2).kill()
+    kept = count(place, ROUNDS)
+    assert kept == 2
+    ended = dynsnap(*RUN)
     assert ended.exit_code == 0, ended.stderr
     about = json.loads((place / "run/about.json").read_text())
     assert about["rounds_trained_last"] == about["rounds"] - kept
@@ -50,12 +49,9 @@ def test_killed_among_finished_rounds_only_missing_work_is_done(place, unbroken)
 
 
 def test_killed_in_the_middle_of_a_round_it_goes_on_from_its_checkpoint(place, unbroken):
-    process = started("run", "long.toml", "--out", "run", cwd=place)
-    wait_until(lambda: checkpoints(place) >= 3, process)
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
-    assert checkpoints(place) >= 3
-    ended = dynsnap("run", "long.toml", "--out", "run")
+    Met(*RUN, cwd=place, files=CHECKPOINTS, count=3).kill()
+    assert count(place, CHECKPOINTS) == 3
+    ended = dynsnap(*RUN)
     assert ended.exit_code == 0, ended.stderr
     assert contents(place / "run") == unbroken
     assert not list((place / "run/checkpoints").iterdir())
@@ -63,28 +59,27 @@ def test_killed_in_the_middle_of_a_round_it_goes_on_from_its_checkpoint(place, u
 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
 def test_a_signal_stops_in_the_middle_of_a_round_and_says_how_to_go_on(place, unbroken, sent):
-    process = started("run", "long.toml", "--out", "run", cwd=place)
-    wait_until(lambda: checkpoints(place), process)
+    process = Met(*RUN, cwd=place, files=CHECKPOINTS)
     process.send_signal(sent)
-    _, said = process.communicate(timeout=60)
+    _, said = process.communicate()
     assert process.returncode == 4, said
     assert "Stopping at the next checkpoint" in said
     assert said.strip().splitlines()[-1] == (
         "dynsnap: Stopped as asked. What was done is in run. "
         "Go on with: dynsnap run long.toml --out run"
     )
-    assert checkpoints(place)
-    assert dynsnap("run", "long.toml", "--out", "run").exit_code == 0
+    assert count(place, CHECKPOINTS)
+    assert dynsnap(*RUN).exit_code == 0
     assert contents(place / "run") == unbroken
 
 
 def test_a_time_budget_stops_cleanly_at_a_checkpoint(place, unbroken):
-    ended = dynsnap("run", "long.toml", "--out", "run", "--time-budget", "0.01")
+    ended = dynsnap(*RUN, "--time-budget", "0.01")
     assert ended.exit_code == 4
     assert "the time budget of 0.01 s is spent" in ended.stderr
-    assert checkpoints(place)
+    assert count(place, CHECKPOINTS)
     assert not (place / "run/table.csv").exists()
-    assert dynsnap("run", "long.toml", "--out", "run", "--time-budget", "540").exit_code == 0
+    assert dynsnap(*RUN, "--time-budget", "86400").exit_code == 0
     assert contents(place / "run") == unbroken
 
 
@@ -103,20 +98,18 @@ def test_slices_that_end_within_a_round_add_up_to_the_run_that_nobody_stopped(pl
         assert ended.stderr.count("\n") == 1
         assert "the time budget of 0.001 s is spent. What was done is in run. Go on" in ended.stderr
         assert not (place / "run/table.csv").exists()
-        midway += bool(checkpoints(place))
+        midway += bool(count(place, CHECKPOINTS))
     assert ended.exit_code == 0
     assert midway > 1
     assert contents(place / "run") == contents(place / "whole")
 
 
 def test_two_processes_on_one_run_folder_are_refused(place):
-    process = started("run", "long.toml", "--out", "run", cwd=place)
+    process = Met(*RUN, cwd=place, files=CHECKPOINTS)
     try:
-        wait_until((place / "run/dynsnap.json").exists, process)
         ended = dynsnap("run", "tiny.toml", "--out", "run")
     finally:
         process.kill()
-        process.communicate()
     assert ended.exit_code == 3
     assert f"Another process (pid {process.pid}) is at work in run" in ended.stderr
 
@@ -151,7 +144,7 @@ def test_a_terminal_gets_a_bar_with_rounds_epochs_accuracy_and_time_left(place):
         os.dup2(inside, 2)
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         os.environ.update(TERM="xterm", COLUMNS="160")
-        os.execv(COMMAND[0], [*COMMAND, "run", "long.toml", "--out", "run"])
+        os.execv(COMMAND[0], [*COMMAND, *RUN])
     os.close(inside)
     seen = b""
     while True:

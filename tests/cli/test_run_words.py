@@ -148,7 +148,8 @@ def test_a_module_that_a_library_has_not_is_no_library_that_is_not_installed(tmp
     file.write_text('[model]\nname = "sklearn.ensembl.X"\n')
     ended = dynsnap("run", file, "--plan")
     assert ended.exit_code == 2
-    assert "There is no sklearn.ensembl in sklearn." in ended.stderr
+    assert "'sklearn.ensembl.X'" in ended.stderr
+    assert 'Did you mean "sklearn.ensemble"?' in ended.stderr
 
 
 def test_what_is_not_installed_does_not_hide_a_plan(varied, monkeypatch):

@@ -55,7 +55,7 @@ def test_every_part_of_the_inputs_has_the_metrics_of_those_inputs_alone(generati
 
 
 def test_pairs_come_in_the_order_given_and_averages_are_means_over_them():
-    found = compare(*made.generations(count=4), names=list("abcd"), resamples=20)
+    found = compare(*made.generations(count=4), names=list("abcd"), resamples=40)
     order = ["ab", "ac", "ad", "bc", "bd", "cd"]
     assert [pair.old + pair.new for pair in found.pairs] == order
     for name, estimate in found.averages.items():

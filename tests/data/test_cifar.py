@@ -423,7 +423,7 @@ def test_an_array_that_claims_more_than_it_brings_is_refused():
         plain_dict(huge)
 
 
-@settings(max_examples=300)
+@settings(max_examples=3 * settings.default.max_examples)
 @given(st.data())
 def test_a_pickle_with_flipped_bytes_is_read_or_refused_and_nothing_else(data):
     content = bytearray(python2({b"data": np.zeros((2, 3), np.uint8), b"labels": [1, 2]}))
@@ -485,6 +485,7 @@ def real_cifar10(tmp_path_factory):
     return load("cifar-10", folder)
 
 
+@pytest.mark.slow
 def test_real_cifar_10_grows_to_the_papers_sizes(real_cifar10):
     assert real_cifar10.train.counts.tolist() == [5_000] * 10
     assert real_cifar10.test.counts.tolist() == [1_000] * 10
@@ -497,6 +498,7 @@ def test_real_cifar_10_grows_to_the_papers_sizes(real_cifar10):
     assert len(real_cifar10.notes) == 1  # equal arrays in other pickles
 
 
+@pytest.mark.slow
 def test_real_cifar_10_in_binary_has_the_official_checksums(real_cifar10, tmp_path):
     files = {"batches.meta.txt": "\n".join(CIFAR10).encode()}
     for split, pool in (("data_batch", real_cifar10.train), ("test_batch", real_cifar10.test)):

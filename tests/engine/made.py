@@ -6,16 +6,17 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
-from dynsnap.data import digits_stream
 from dynsnap.ensemble import Recipe, RoundSpec, Schedule, serial
 from dynsnap.errors import TrainingError
 from dynsnap.testing import CentroidTrainer, assert_same_round
+from tests.streams import small_stream
 
 STEP = Recipe(schedule=Schedule("step"), epochs=4, snapshots=2)
 LONG = Recipe(schedule=Schedule("step"), epochs=12, snapshots=2)
@@ -35,7 +36,7 @@ class FaultyTrainer(CentroidTrainer):
     """
 
     def __init__(self, folder, faults=None, **settings):
-        super().__init__(digits_stream(), **settings)
+        super().__init__(small_stream(), **settings)
         self.folder = Path(folder)
         self.faults = faults or {}
 
@@ -70,7 +71,7 @@ class FaultyTrainer(CentroidTrainer):
         elif fault == "diverge":
             raise TrainingError(f"{spec} diverged.")
         elif fault == "hang" or fault == f"hang on {os.environ.get('DYNSNAP_TEST_NODE')}":
-            time.sleep(600)
+            threading.Event().wait()  # until it is killed
         elif fault == "after met":
             wait_for(lambda: (self.folder / "met").exists())
 
@@ -84,7 +85,7 @@ class PairedTrainer(CentroidTrainer):
     """Trains no round before another one has begun too, and tells what Ray has granted each."""
 
     def __init__(self, folder):
-        super().__init__(digits_stream())
+        super().__init__(small_stream())
         self.folder = Path(folder)
 
     def train(self, specs, /):
@@ -105,7 +106,7 @@ class HeavyTrainer(CentroidTrainer):
     """Gives rounds of four megabytes."""
 
     def __init__(self):
-        super().__init__(digits_stream())
+        super().__init__(small_stream())
 
     def train(self, specs, /):
         for done in super().train(specs):
@@ -130,14 +131,14 @@ def assert_memory_does_not_grow_with_rounds(kind):
         "from tests.engine.made import memory_of_driver\n"
         "if __name__ == '__main__':\n"
         "    with Engine(workers=2) as engine:\n"
-        "        print(*(memory_of_driver(engine, rounds=rounds) for rounds in (8, 64)))\n"
+        "        print(*(memory_of_driver(engine, rounds=rounds) for rounds in (4, 36)))\n"
     )
     ended = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=False
     )
     assert ended.returncode == 0, ended.stderr
     few, many = map(int, ended.stdout.split())
-    assert many < few + 100, f"{few} MB with 8 rounds of 4 MB, {many} MB with 64"
+    assert many < few + 100, f"{few} MB with 4 rounds of 4 MB, {many} MB with 36"
 
 
 def trained(folder):
@@ -148,7 +149,7 @@ def trained(folder):
 
 def assert_as_serial(found, wanted, tolerance=0.0):
     """Fail unless these are the rounds that the serial engine gives."""
-    expected = {done.spec: done for done in serial(CentroidTrainer(digits_stream()), wanted)}
+    expected = {done.spec: done for done in serial(CentroidTrainer(small_stream()), wanted)}
     assert {done.spec for done in found} == set(wanted)
     assert len(found) == len(wanted)
     for done in found:
@@ -161,11 +162,9 @@ def begun(folder, index):
     return notes.read_text().split() if notes.exists() else []
 
 
-def wait_for(happens, seconds=300):
-    """Wait until something has happened."""
-    end = time.monotonic() + seconds
+def wait_for(happens):
+    """Wait until something has happened, however long that takes."""
     while not happens():
-        assert time.monotonic() < end, "it did not happen in time"
         time.sleep(0.02)
 
 

@@ -7,7 +7,9 @@ from types import SimpleNamespace
 import pytest
 
 from dynsnap.cli._engines import EngineChoice
-from tests.cli.studies import LONG, TINY, contents, dynsnap, started, wait_until
+from tests.cli.helpers import refused
+from tests.cli.met import Met
+from tests.cli.studies import LONG, TINY, contents, dynsnap
 
 
 @pytest.fixture(scope="module")
@@ -27,23 +29,23 @@ def place(tmp_path, monkeypatch):
     return tmp_path
 
 
-RUN = ("run", "long.toml", "--out", "run", "--engine", "processes", "--workers", "2")
+RUN = ("run", "long.toml", "--out", "run", "--engine", "processes", "--workers")
 
 
-def test_ctrl_c_or_a_kill_lose_nothing_and_the_predictions_are_the_serial_ones(place, serial):
-    process = started(*RUN, cwd=place)
-    wait_until(lambda: list((place / "run/checkpoints").glob("[!.]*.bin")), process)
+# Workers load torch, each for itself: that is what takes long here.
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_ctrl_c_or_a_kill_lose_nothing_and_the_predictions_are_the_serial_ones(
+    place, serial, workers
+):
+    process = Met(*RUN, workers, cwd=place, files="checkpoints/[!.]*.bin")
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=60)
+    _, said = process.communicate()
     assert process.returncode == 4, said
     assert "Traceback" not in said
     assert "Go on with: dynsnap run long.toml" in said
-    process = started(*RUN, cwd=place)
-    wait_until(lambda: list((place / "run/rounds").glob("[!.]*.npz")), process)
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
+    Met(*RUN, workers, cwd=place, files="rounds/[!.]*.npz").kill()
     kept = len(list((place / "run/rounds").glob("[!.]*.npz")))
-    ended = dynsnap(*RUN)
+    ended = dynsnap(*RUN, workers)
     assert ended.exit_code == 0, ended.stderr
     about = json.loads((place / "run/about.json").read_text())
     assert about["engine"] == "processes"
@@ -70,18 +72,12 @@ def test_train_uses_the_engine_too(place):
     ],
 )
 def test_options_that_contradict_each_other_are_refused(place, options, message):
-    process = started("run", "long.toml", *options, cwd=place)
-    _, said = process.communicate(timeout=60)
-    assert process.returncode == 2
-    assert message in said
-    assert said.count("\n") == 1
+    assert message in refused("run", "long.toml", *options, code=2)
 
 
 def test_needs_of_workers_are_read_from_the_study_and_checked(place):
     (place / "needy.toml").write_text(TINY + "\n[workers]\nround = 3\n")
-    process = started("run", "needy.toml", cwd=place)
-    _, said = process.communicate(timeout=60)
-    assert process.returncode == 2
+    said = refused("run", "needy.toml", code=2)
     assert '[workers] has no setting `round`. Did you mean "rounds"?' in said
 
 

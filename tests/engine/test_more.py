@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dynsnap.engine import ProcessesEngine, Rules
-from dynsnap.engine._spread import Wave
+from dynsnap.engine._wave import Wave
 from dynsnap.ensemble import methods, serial
 from dynsnap.study import RoundManager
 from tests.engine.made import CYCLIC, FaultyTrainer, assert_as_serial, specs
-from tests.engine.test_spread import SimulatedCrew
+from tests.engine.test_wave import SimulatedPool
 from tests.study import test_waves
 from tests.study.test_waves import ByName, Memory, all_ensembles
 
@@ -63,19 +63,19 @@ def test_rounds_found_in_the_store_are_not_trained_again():
 
 
 def test_what_is_asked_for_later_goes_first():
-    crew = SimulatedCrew(1, lambda spec: 1)
+    pool = SimulatedPool(1, lambda spec: 1)
     late = deque([specs(1, recipe=CYCLIC)])
-    wave = Wave(crew=crew, rules=Rules(together=1), clock=lambda: crew.now)
+    wave = Wave(pool=pool, rules=Rules(together=1), clock=lambda: pool.now)
     done = list(wave.run(specs(4), lambda: late.popleft() if late else []))
-    assert [task[0] for task in crew.tasks][:2] == [specs(1)[0], specs(1, recipe=CYCLIC)[0]]
+    assert [task[0] for task in pool.tasks][:2] == [specs(1)[0], specs(1, recipe=CYCLIC)[0]]
     assert len(done) == 5
 
 
 def test_few_of_a_kind_go_before_many():
-    crew = SimulatedCrew(1, lambda spec: 1)
+    pool = SimulatedPool(1, lambda spec: 1)
     few = [dataclasses.replace(spec, generation=2) for spec in specs(1)]
-    list(Wave(crew=crew, rules=Rules(together=1), clock=lambda: crew.now).run([*specs(4), *few]))
-    assert crew.tasks[0] == tuple(few)
+    list(Wave(pool=pool, rules=Rules(together=1), clock=lambda: pool.now).run([*specs(4), *few]))
+    assert pool.tasks[0] == tuple(few)
 
 
 def test_workers_take_more(tmp_path):
@@ -90,9 +90,9 @@ def test_workers_take_more(tmp_path):
 
 @pytest.mark.parametrize("places", [1, 3, 8])
 def test_side_by_side_tasks_are_few_and_even(places):
-    crew = SimulatedCrew(places, lambda spec: 1)
-    wave = Wave(crew=crew, rules=Rules(side_by_side=True), clock=lambda: crew.now)
+    pool = SimulatedPool(places, lambda spec: 1)
+    wave = Wave(pool=pool, rules=Rules(side_by_side=True), clock=lambda: pool.now)
     assert len(list(wave.run(specs(16)))) == 16
-    sizes = list(map(len, crew.tasks))
+    sizes = list(map(len, pool.tasks))
     assert len(sizes) == places
     assert max(sizes) - min(sizes) <= 1

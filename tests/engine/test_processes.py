@@ -13,7 +13,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynsnap.data import digits_stream
 from dynsnap.engine import ProcessesEngine, Rules
 from dynsnap.errors import PlanError
 from dynsnap.testing import CentroidTrainer, assert_same_round, check_engine
@@ -29,6 +28,7 @@ from tests.engine.made import (
     specs,
     wait_for,
 )
+from tests.streams import small_stream
 from tests.train.made import pictures, stream_of
 from tests.train.made import spec as made_spec
 
@@ -52,10 +52,10 @@ class TestFaults(Faults):
 
 def test_the_contract_holds():
     with ProcessesEngine(2) as engine:
-        check_engine(engine, CentroidTrainer(digits_stream()), recipes=[STEP, CYCLIC])
+        check_engine(engine, CentroidTrainer(small_stream()), recipes=[STEP, CYCLIC])
 
 
-@pytest.mark.parametrize("kind", ["stacked", "alone"])
+@pytest.mark.parametrize("kind", ["stacked", pytest.param("alone", marks=pytest.mark.slow)])
 def test_torch_gives_the_same_bits_as_in_one_process(kind):
     import torch
 
@@ -83,7 +83,7 @@ def test_boosted_trees_keep_the_contract_too(name):
     module, _, kind = name.rpartition(".")
     model = getattr(importlib.import_module(module), kind)(max_depth=2)
     with ProcessesEngine(1) as engine:
-        check_engine(engine, BoostTrainer(digits_stream(), model=model), recipes=[STEP])
+        check_engine(engine, BoostTrainer(small_stream(), model=model), recipes=[STEP])
 
 
 class Threads(CentroidTrainer):
@@ -97,7 +97,7 @@ class Threads(CentroidTrainer):
 
 def test_workers_compute_with_one_thread_and_stay_for_the_next_wave(monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "7")
-    trainer = Threads(digits_stream())
+    trainer = Threads(small_stream())
     with ProcessesEngine(1) as engine:
         waves = [list(engine(trainer, specs(2))) for _ in range(2)]
     told = {done.weights[0] for wave in waves for done in wave}
@@ -123,7 +123,7 @@ class Writing(CentroidTrainer):
 
 
 def test_workers_share_the_data_but_cannot_change_it_for_each_other():
-    trainer = Writing(digits_stream())
+    trainer = Writing(small_stream())
     before = trainer._stream.pool.inputs.copy()
     with ProcessesEngine(2, rules=Rules(together=1)) as engine:
         found = list(engine(trainer, specs(2)))
@@ -148,7 +148,7 @@ def test_workers_leave_with_a_driver_that_is_killed(tmp_path):
 
 
 def test_a_trainer_that_cannot_travel_is_refused():
-    trainer = CentroidTrainer(digits_stream())
+    trainer = CentroidTrainer(small_stream())
     trainer.helper = lambda: None
     with ProcessesEngine(1) as engine, pytest.raises(PlanError, match="not lambdas"):
         list(engine(trainer, specs(1)))

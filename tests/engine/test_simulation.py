@@ -7,13 +7,12 @@ from importlib import resources
 
 import numpy as np
 import pytest
+from benchmarks.simulated_cluster import Gpu, Mishaps, SimulatedPool, simulate
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dynsnap.engine import Rules
-from dynsnap.engine._events import RoundDone, Task
-from dynsnap.engine._simulated_crew import Gpu, Mishaps, SimulatedCrew
-from dynsnap.engine._simulation import simulate
+from dynsnap.engine._worker import RoundDone, Task
 from dynsnap.errors import PlanError
 from dynsnap.study import read_study
 from tests.engine.made import CYCLIC, specs
@@ -87,12 +86,12 @@ def test_what_ensembles_need_does_not_depend_on_the_number_of_gpus(small):
 
 def test_alone_on_one_gpu_a_round_takes_what_the_rule_says():
     gpu = Gpu(base=1.0, each=0.5, beside=0.0, build=10.0, batch=10, save=1e9)
-    crew = SimulatedCrew(gpus=1, gpu=gpu, images=[100], mishaps=Mishaps())
+    pool = SimulatedPool(gpus=1, gpu=gpu, images=[100], mishaps=Mishaps())
     (spec,) = specs(1, recipe=CYCLIC)
-    crew.begin(Task(1, (spec,)))
-    told = list(itertools.chain.from_iterable(crew.news(0) for _ in range(2)))
+    pool.begin(Task(1, (spec,)))
+    told = list(itertools.chain.from_iterable(pool.news(0) for _ in range(2)))
     assert isinstance(told[-2][1], RoundDone)
-    assert crew.now == 10 + CYCLIC.epochs * 10 * 1.5 == crew.busy
+    assert pool.now == 10 + CYCLIC.epochs * 10 * 1.5 == pool.busy
 
 
 def test_rounds_side_by_side_share_their_steps_and_leave_room_when_done():
@@ -103,12 +102,12 @@ def test_rounds_side_by_side_share_their_steps_and_leave_room_when_done():
 
 def test_a_round_goes_on_from_its_checkpoint():
     gpu = Gpu(base=1.0, each=0.0, beside=0.0, build=0.0, batch=10)
-    crew = SimulatedCrew(gpus=1, gpu=gpu, images=[100], mishaps=Mishaps())
+    pool = SimulatedPool(gpus=1, gpu=gpu, images=[100], mishaps=Mishaps())
     (spec,) = specs(1, recipe=CYCLIC)
-    crew.begin(Task(1, (spec,), {spec: b"4"}))
-    while crew.busy == 0:
-        list(crew.news(0))
-    assert crew.now == (CYCLIC.epochs - 4) * 10
+    pool.begin(Task(1, (spec,), {spec: b"4"}))
+    while pool.busy == 0:
+        list(pool.news(0))
+    assert pool.now == (CYCLIC.epochs - 4) * 10
 
 
 @pytest.mark.parametrize("one_after_another", [True, False])

@@ -2,7 +2,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -41,19 +41,16 @@ def in_words(rounds):
     return disagreement * (math.sqrt(half / count) - math.sqrt(half / (count + 1)))
 
 
-@settings(max_examples=30)
 @given(SAID)
 def test_the_gain_is_what_its_definition_says(rounds):
     assert expected_gain(list(rounds)) == pytest.approx(in_words(rounds))
 
 
-@settings(max_examples=30)
 @given(SAID, st.integers(2, 6))
 def test_rounds_that_say_the_same_leave_nothing_to_gain(rounds, count):
     assert expected_gain([rounds[0]] * count) == 0
 
 
-@settings(max_examples=30)
 @given(SAID)
 def test_the_scale_of_scores_and_the_order_of_inputs_do_not_matter(rounds):
     assert expected_gain(list(4 * rounds[:, ::-1])) == pytest.approx(expected_gain(list(rounds)))
@@ -106,7 +103,6 @@ def test_it_is_bounded():
     assert len(grown(EnsemblePlan(size="auto", snapshots=4, tolerance=1e-9))) == 20
 
 
-@settings(max_examples=20)
 @given(st.floats(0.001, 0.9), st.floats(0.001, 0.9))
 def test_a_larger_tolerance_never_grows_further(one, other):
     counts = [

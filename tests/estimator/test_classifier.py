@@ -264,6 +264,19 @@ def test_missing_values_pass_where_the_model_has_a_way_with_them():
 # --- scikit-learn ---------------------------------------------------------------------------
 
 
+def test_images_of_floats_are_the_same_with_their_channels_last_or_first():
+    rng = np.random.default_rng(0)
+    last, labels = rng.normal(size=(40, 8, 8, 3)).astype(np.float32), np.arange(40) % 2
+    first = last.transpose(0, 3, 1, 2)
+    fits = [
+        small(cnn, epochs=2, members=2, snapshots=2, device="cpu").fit(images, labels)
+        for images in (last, first)
+    ]
+    assert (fits[0].predict_proba(last) == fits[1].predict_proba(first)).all()
+    with pytest.raises(InputError, match=r"\(3, 8, 8\)"):
+        fits[0].predict_proba(first)
+
+
 @pytest.mark.parametrize("model", [mlp, XGBClassifier(max_depth=2), lambda classes: None])
 def test_it_clones(model):
     estimator = small(model, combination="majority", beta=0.3)
@@ -276,7 +289,8 @@ def test_it_clones(model):
 def test_it_works_in_a_pipeline_and_in_cross_validation(name):
     (inputs, labels), _, _ = digits()
     model = MODELS[name][0]
-    pipeline = make_pipeline(StandardScaler(), small(model, prepare="features", members=2))
+    own = {"prepare": "features"} if name == "mlp" else {}
+    pipeline = make_pipeline(StandardScaler(), small(model, members=2, **own))
     assert cross_val_score(pipeline, inputs, labels, cv=2).mean() > 0.75
 
 

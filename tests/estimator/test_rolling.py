@@ -20,12 +20,11 @@ def a_rolling_one(kind, **settings):
         "members": 4,
         "snapshots": 2,
         "epochs": 8,
-        "learning_rate": 0.05,
         "carry": 0.5,
         "lag": 1.0,
         "untouched": 0.2,
         "random_state": 0,
-        "device": "cpu",
+        **({"learning_rate": 0.05, "device": "cpu"} if kind == "torch" else {}),
         **settings,
     }
     return DynSnapClassifier(MODELS[kind](), **chosen)
@@ -81,8 +80,9 @@ def test_a_new_class_alone_makes_nobody_lag_behind():
 
 def test_members_that_were_trained_on_the_rows_to_judge_by_are_not_carried_over():
     inputs, labels = blobs(classes=3, rows=300)
-    first = a_rolling_one("trees", method="dynsnap-cyc").fit(inputs[:200], labels[:200])
-    first.set_params(method="rolling")
+    usual = {"carry": 0.75, "lag": 0.05, "untouched": 0.1}  # which are for rolling ensembles
+    first = a_rolling_one("trees", method="dynsnap-cyc", **usual).fit(inputs[:200], labels[:200])
+    first.set_params(method="rolling", untouched=0.2)
     with pytest.raises(InputError, match=r"left 0% of the rows untouched, and 20% are asked for"):
         first.retrain(inputs[200:], labels[200:])
     other = a_rolling_one("trees").fit(inputs[:200], labels[:200])

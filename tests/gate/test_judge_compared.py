@@ -13,6 +13,7 @@ from dynsnap.predictions import Predictions
 from tests.strategies import three_labellings
 
 NAMES = [str(place) for place in range(5)]
+LENIENT = {"min_count": 1, "allow_unknown_labels": 1}  # labels are drawn at random, and few
 
 
 def compared(old, new, truth):
@@ -38,7 +39,9 @@ def test_all_inputs_are_judged_by_the_metric_itself(labels, threshold):
         "ambiguity": metrics.ambiguity(np.stack([old, new])),
     }
     for name, value in expected.items():
-        (outcome,) = judge(comparison, [Rule(metric=name, at_most=threshold)]).outcomes
+        (outcome,) = judge(
+            comparison, [Rule(metric=name, at_most=threshold, allow_odd=True)], **LENIENT
+        ).outcomes
         assert abs(outcome.judged - value) < 1e-12
         assert (outcome.status == "passed") == (value <= threshold + 1e-12)
 
@@ -54,10 +57,10 @@ def test_each_part_is_judged_by_the_metric_of_its_rows(labels):
         parts[f"even = {value}"] = (ids % 2 == 0) == (value.lower() == "true")
     for name in ("lost", "accuracy"):
         rules = [
-            Rule(metric=name, at_most=0.5, class_name="*"),
-            Rule(metric=name, at_most=0.5, slice=("even", "*")),
+            Rule(metric=name, at_most=0.5, class_name="*", allow_odd=True),
+            Rule(metric=name, at_most=0.5, slice=("even", "*"), allow_odd=True),
         ]
-        outcomes = judge(comparison, rules).outcomes
+        outcomes = judge(comparison, rules, **LENIENT).outcomes
         assert {outcome.part for outcome in outcomes} == set(parts)
         for outcome in outcomes:
             rows = parts[outcome.part]
@@ -77,18 +80,21 @@ def test_each_part_is_judged_by_the_metric_of_its_rows(labels):
     [
         (Rule(metric="top_9_accuracy", at_least=0.5), "only 2 classes. Take a smaller k"),
         (Rule(metric="cohen_kappa", at_least=0, class_name="a"), "only on all inputs. Take"),
-        (Rule(metric="lost", at_most=1, min_count=9), "4 inputs, fewer than 9. Change the rule"),
+        (Rule(metric="lost", at_most=0.9, min_count=9), "4 inputs, fewer than 9 .*Change the rule"),
         (Rule(metric="win_loss_ratio", at_least=1), r"undefined there \(0/0\)\. Change the rule"),
-        (Rule(metric="lost", at_most=1, class_name="*", min_count=9), "nowhere .* Change the rule"),
+        (
+            Rule(metric="lost", at_most=0.9, class_name="*", min_count=9),
+            "nowhere .* Change the rule",
+        ),
     ],
 )
 def test_what_cannot_be_judged_says_the_way_out(rule, way_out):
     scores = np.eye(2)[[0, 1, 0, 1]]
     made = Predictions(ids=range(4), classes=["a", "b"], scores=scores, truth=[0] * 4)
     with pytest.raises(ComparisonError, match=way_out):
-        judge(compare(made, made, top_k=[1, 9]), [rule])
+        judge(compare(made, made, top_k=[1, 9]), [rule], **LENIENT)
 
 
 def test_judging_no_comparison_at_all_is_refused():
     with pytest.raises(PlanError, match=r"nothing to judge\. Give a comparison"):
-        judge([], [Rule(metric="lost", at_most=1)])
+        judge([], [Rule(metric="lost", at_most=0.9)])

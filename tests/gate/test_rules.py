@@ -42,7 +42,7 @@ def test_rules_keep_their_order_and_slices_are_tables(tmp_path):
         """
         rule = [
           {metric = "lost", at_most = 0, slice = {column = "region"}},
-          {metric = "lost", at_most = 1, slice = {column = "year", value = 2020}},
+          {metric = "lost", at_most = 0.9, slice = {column = "year", value = 2020}},
           {metric = "accuracy", at_least = 0.5, class = 7},
         ]
         """,
@@ -51,7 +51,7 @@ def test_rules_keep_their_order_and_slices_are_tables(tmp_path):
     assert rules[2].class_name == "7"
     assert [rule.title for rule in rules] == [
         "lost ≤ 0 for every region",
-        "lost ≤ 1 where year = 2020",
+        "lost ≤ 0.9 where year = 2020",
         "accuracy ≥ 0.5 in class 7",
     ]
 
@@ -139,5 +139,5 @@ def test_inline_rules_have_a_side():
 
 
 def test_rules_say_which_top_k_they_need():
-    names = ["top_3_accuracy", "lost", "top_1_consistency", "top_3_consistency"]
+    names = ["top_3_accuracy", "kept", "top_1_consistency", "top_3_consistency"]
     assert top_k([Rule(metric=name, at_least=0.5) for name in names]) == (1, 3)

@@ -2,7 +2,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dynsnap import metrics
@@ -144,7 +144,6 @@ def agree(one, other, slack=1e-12):
             np.testing.assert_allclose(mine, theirs, rtol=slack, atol=slack)
 
 
-@settings(max_examples=100)
 @given(generations(max_inputs=300, width=np.float32))
 def test_the_compiled_kernel_counts_like_numpy(generations):
     agree(tallied(generations, compiled=True), tallied(generations))

@@ -357,7 +357,7 @@ def refused(file, match, **options):
         ("id,score:a,score:a\n1,0,1\n", '"score:a" occurs more than once'),
         ("id,id,label\n1,1,a\n", '"id" occurs more than once'),
         ("id,score:a,score:b,label\n1,0,1,c\n", '`label` names "c", but that is none of the 2'),
-        ("id,label,weight\n1,a,-1\n", "Weights must be finite and not negative"),
+        ("id,label,weight\n1,a,-1\n", "A weight must be 0 or a number .* is -1"),
         ("id,label,weight\n1,a,0\n", "All weights are zero"),
         ('id,label\n1,"a\nb"\n', r'class name "a\\nb" holds control characters'),
         ('id,label\n"1\n2",a\n', "control characters"),

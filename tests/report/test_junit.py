@@ -20,6 +20,10 @@ def suite():
     return found
 
 
+def cases():
+    return suite().findall("testcase")
+
+
 def test_each_rule_and_part_is_a_test_case():
     found = suite()
     assert {key: found.get(key) for key in ("tests", "failures", "errors", "skipped")} == {
@@ -28,8 +32,7 @@ def test_each_rule_and_part_is_a_test_case():
         "errors": "0",
         "skipped": "1",
     }
-    cases = [(case.get("name"), case[0].tag) for case in found]
-    assert cases[:3] == [
+    assert [(case.get("name"), case[0].tag) for case in cases()][:3] == [
         ("lost ≤ 0.1 in every class (class cat)", "failure"),
         ("lost ≤ 0.1 in every class (class frog)", "system-out"),
         ("lost ≤ 0.1 in every class (class newt)", "skipped"),
@@ -37,13 +40,19 @@ def test_each_rule_and_part_is_a_test_case():
 
 
 def test_a_failure_says_what_was_found_and_what_was_asked_for():
-    failure = suite()[0][0]
+    failure = cases()[0][0]
     assert failure.get("message") == (
         "lost of class cat is 0.2000 (interval [0.1500, 0.2500]), asked for at most 0.1."
     )
 
 
 def test_names_that_xml_cannot_hold_are_spelled_out():
-    assert suite()[3].get("name") == (
+    assert cases()[3].get("name") == (
         "<frog & 'co' \"x\"> ]]> \\x1b[31m\\x00\\ufffe\\ud800 (all inputs)"
     )
+
+
+def test_whether_the_inputs_were_verified_is_a_property_of_the_suite():
+    found = {each.get("name"): each.get("value") for each in suite().iter("property")}
+    assert found.keys() == {"verification of old", "verification of new"}
+    assert all("not verified" in value for value in found.values())  # they came in memory

@@ -175,10 +175,10 @@ def test_a_verdict_puts_failures_first():
     drawn = text(gate_report(judge(made.comparison(pair), rules)))
     lines = [line for line in drawn.splitlines() if line]
     assert lines[:2] == ["FAIL: old → new", "1 of 3 checks failed, 1 not judged, on 100 inputs."]
-    assert [line.split()[0] for line in lines[4:8]] == ["failed", "passed", "passed", "not"]
-    assert "≥ 0.8 at 0.95" in lines[5]
+    assert [line.split()[0] for line in lines[5:9]] == ["failed", "passed", "passed", "not"]
+    assert "≥ 0.8 at 0.95" in lines[6]
     assert "no more than before" in drawn
-    assert "lost of class frog: 0 inputs, fewer than 1." in drawn
+    assert "lost of class frog: 0 inputs, fewer than 1" in drawn
 
 
 def test_one_thing_is_in_the_singular_and_empty_columns_are_left_out():

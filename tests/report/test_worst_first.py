@@ -4,7 +4,7 @@ import html
 import re
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dynsnap.comparison import compare, worst_first
@@ -59,7 +59,6 @@ rows = st.lists(
 )
 
 
-@settings(max_examples=30)
 @given(rows, st.booleans())
 def test_terminal_and_page_have_one_order_and_equals_stay_in_that_of_the_classes(rows, truth):
     found = compared(rows, truth=truth)

@@ -119,7 +119,7 @@ def stored(tmp_path_factory):
 
 
 @given(data=st.data())
-@settings(max_examples=400)
+@settings(max_examples=4 * settings.default.max_examples)
 def test_no_damage_goes_unseen(stored, data):
     """Whatever happens to the file, the round comes back whole or not at all."""
     folder, sound = stored

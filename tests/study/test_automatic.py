@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from dynsnap import study
-from dynsnap.data import digits_stream
 from dynsnap.engine import ProcessesEngine
 from dynsnap.ensemble import grow_rounds, serial
 from dynsnap.errors import PlanError
 from dynsnap.store import RunFolder
 from dynsnap.study import Ensemble, RoundManager
 from dynsnap.testing import CentroidTrainer
+from tests.streams import small_stream as digits_stream
 
 TEXT = """
 [study]
@@ -21,7 +21,7 @@ epochs = 6
 names = ["singlebase", "extbagging", "dynsnap-cyc"]
 combinations = ["average"]
 members = "auto"
-tolerance = 0.004
+tolerance = 0.012
 most_rounds = 6
 snapshots = 3
 [methods.extbagging]
@@ -113,7 +113,7 @@ def test_nothing_large_is_held_in_memory(grown):
 def test_a_study_file_says_auto_for_all_or_for_one(tmp_path):
     plan = plan_of(tmp_path)
     automatic = plan.method("dynsnap-cyc").plan
-    assert (automatic.size, automatic.tolerance, automatic.most_rounds) == ("auto", 0.004, 6)
+    assert (automatic.size, automatic.tolerance, automatic.most_rounds) == ("auto", 0.012, 6)
     assert plan.method("extbagging").plan.size == 2
     assert plan.method("singlebase").plan.single
     one = TEXT.replace('members = "auto"\n', "").replace("members = 2", 'members = "auto"')
@@ -131,7 +131,7 @@ def test_a_sweep_may_hold_auto_against_numbers(tmp_path):
     ("old", "new", "message"),
     [
         ('members = "auto"', 'members = "all"', "`members` must be a whole number, got 'all'"),
-        ("tolerance = 0.004", "tolerance = 2.0", "above 0 and below 1, got 2.0"),
+        ("tolerance = 0.012", "tolerance = 2.0", "above 0 and below 1, got 2.0"),
         ("most_rounds = 6", "most_rounds = 1", "at least 2"),
         ('"singlebase", ', '"snapshot", ', "snapshot takes all members from one round"),
         ("tolerance", "tolerence", 'Did you mean "tolerance"'),

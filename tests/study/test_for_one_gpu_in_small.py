@@ -103,6 +103,7 @@ def test_balanced_cifar_10_is_run_published_and_shown(images, tmp_path):
     assert "Three copies: ACC" in page
 
 
+@pytest.mark.slow
 def test_rolling_on_cifar_10_refreshes_and_is_distilled(images, tmp_path, monkeypatch):
     few = {"epochs = 200": "epochs = 2", "refresh = 10": "refresh = 1"}
     few["[methods]"] = "[methods]\nmembers = 2\nsnapshots = 2"
@@ -130,6 +131,7 @@ def test_rolling_on_cifar_10_refreshes_and_is_distilled(images, tmp_path, monkey
         assert f"\n{start}" in page
 
 
+@pytest.mark.slow
 def test_rolling_on_cifar_10_is_held_against_what_was_aimed_at(images, tmp_path, monkeypatch):
     few = {
         "epochs = 200": "epochs = 2",
@@ -152,6 +154,7 @@ def test_rolling_on_cifar_10_is_held_against_what_was_aimed_at(images, tmp_path,
     assert "In `cifar10-rolling` the default loses" in page
 
 
+@pytest.mark.slow
 def test_rolling_on_cifar_100_trains_nothing_in_the_folder_of_the_paper_s_study(tmp_path):
     few = {
         "seed = 2020": "seed = 2020\nresamples = 20",
@@ -177,6 +180,7 @@ def test_rolling_on_cifar_100_trains_nothing_in_the_folder_of_the_paper_s_study(
     assert "\nrolling-silence-counts," in (run / "table.csv").read_text()
 
 
+@pytest.mark.slow
 def test_the_stream_of_cifar_10_is_shown_generation_by_generation(images, tmp_path, monkeypatch):
     few = {'name = "resnet20"': 'name = "mlp"\nhidden = [4]', "epochs = 24": "epochs = 8"}
     file = in_small("cifar10-stream", tmp_path, few, ["rolling-0.75-no-lag"])

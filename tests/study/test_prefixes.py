@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dynsnap import predictions, study
-from dynsnap.data import digits_stream
 from dynsnap.ensemble import RoundSpec, beginning, begins, method, methods, round_key, serial
 from dynsnap.errors import Interrupted, PlanError
 from dynsnap.store import RunFolder
@@ -19,6 +18,7 @@ from dynsnap.study import DataPlan, RoundManager, StudyPlan, ensembles_of, train
 from dynsnap.testing import CentroidTrainer, Notebook
 from tests.cli.studies import TINY, contents, dynsnap
 from tests.engine.test_more import Queue
+from tests.streams import small_stream
 from tests.study.test_waves import ByName, Memory
 
 # Windows of two epochs everywhere; Snapshot has 8 of them, and the longest point of the sweep 16.
@@ -48,7 +48,7 @@ WINDOWS = {1: 0.25, 2: 0.5, 4: 1.0, 8: 2.0, 16: 4.0}  # of each point, and what 
 
 @pytest.fixture(scope="module")
 def stream():
-    return digits_stream()
+    return small_stream()
 
 
 def read(folder, text=TEXT):

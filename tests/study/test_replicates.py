@@ -4,14 +4,15 @@ import numpy as np
 import pytest
 
 from dynsnap import study
-from dynsnap.data import digits_stream
 from dynsnap.errors import PlanError
 from dynsnap.store import RunFolder
 from dynsnap.testing import CentroidTrainer
+from tests.streams import small_stream
 
 TEXT = """
 [study]
 ahead = {ahead}
+resamples = 20
 
 [training]
 epochs = 4
@@ -39,7 +40,7 @@ def execute(folder, ahead):
     file = folder / "study.toml"
     file.write_text(TEXT.format(ahead=ahead))
     plan = study.read_study(file)
-    stream = digits_stream()
+    stream = small_stream()
     trainer = Counting(stream)
     with RunFolder(folder) as store:
         result = study.run(plan, stream=stream, trainer=trainer, store=store, folder=folder)

@@ -5,6 +5,7 @@ import dataclasses
 import itertools
 import json
 import re
+import shutil
 
 import numpy as np
 import pytest
@@ -320,6 +321,16 @@ values = [0.25, 0.75]
 )
 
 
+@pytest.fixture(scope="module")
+def rolled(tmp_path_factory):
+    """A folder with the study file, and its run, which is trained once."""
+    folder = tmp_path_factory.mktemp("rolled")
+    (folder / "rolling.toml").write_text(ROLLING)
+    ended = dynsnap("run", folder / "rolling.toml", "--out", folder / "run", "-q")
+    assert ended.exit_code == 0, ended.stderr
+    return folder
+
+
 def stored(run):
     """What each file of a run folder's rounds is of."""
     return {
@@ -328,10 +339,8 @@ def stored(run):
     }
 
 
-def test_a_study_with_rolling_ensembles_runs_and_tells_the_cost_of_a_retrain(tmp_path):
-    (tmp_path / "rolling.toml").write_text(ROLLING)
-    ended = dynsnap("run", tmp_path / "rolling.toml", "--out", tmp_path / "run")
-    assert ended.exit_code == 0, ended.stderr
+def test_a_study_with_rolling_ensembles_runs_and_tells_the_cost_of_a_retrain(rolled, tmp_path):
+    shutil.copytree(rolled, tmp_path, dirs_exist_ok=True)
     lines = (tmp_path / "run/table.csv").read_text().splitlines()
     names = lines[0].split(",")
     rows = [dict(zip(names, line.split(","), strict=True)) for line in lines[1:]]
@@ -384,29 +393,22 @@ def test_rounds_that_nobody_can_count_yet_are_named(tmp_path):
     assert "Not counted" not in told and "carry members over" not in told
 
 
-def test_worker_processes_give_the_same_and_find_the_members_to_train_on(tmp_path):
-    (tmp_path / "rolling.toml").write_text(ROLLING)
-    found = []
-    for engine in (["serial"], ["processes", "--workers", "1"]):
-        folder = tmp_path / engine[0]
-        ended = dynsnap(
-            *("run", tmp_path / "rolling.toml", "--out", folder, "-q", "--engine", *engine)
-        )
-        assert ended.exit_code == 0, ended.stderr
-        found.append(contents(folder))
-    assert found[0] == found[1]
+def test_worker_processes_give_the_same_and_find_the_members_to_train_on(rolled, tmp_path):
+    ended = dynsnap(
+        *("run", rolled / "rolling.toml", "--out", tmp_path, "-q"),
+        *("--engine", "processes", "--workers", "1"),
+    )
+    assert ended.exit_code == 0, ended.stderr
+    assert contents(tmp_path) == contents(rolled / "run")
 
 
-def test_a_trained_rolling_ensemble_predicts_what_the_study_said(tmp_path):
-    (tmp_path / "rolling.toml").write_text(ROLLING)
-    said = [
-        dynsnap("run", tmp_path / "rolling.toml", "--out", tmp_path / "run", "-q"),
-        dynsnap(
-            *("train", tmp_path / "rolling.toml", "--method", "rolling", "--generation", 2),
-            *("--out", tmp_path / "run", "-q"),
-        ),
-    ]
-    assert [one.exit_code for one in said] == [0, 0], said[-1].stderr
+def test_a_trained_rolling_ensemble_predicts_what_the_study_said(rolled, tmp_path):
+    shutil.copytree(rolled, tmp_path, dirs_exist_ok=True)
+    ended = dynsnap(
+        *("train", tmp_path / "rolling.toml", "--method", "rolling", "--generation", 2),
+        *("--out", tmp_path / "run", "-q"),
+    )
+    assert ended.exit_code == 0, ended.stderr
     test = read_inputs(tmp_path / "rolling.toml")
     np.savez(tmp_path / "in.npz", inputs=test.inputs, ids=test.ids)
     ended = dynsnap(

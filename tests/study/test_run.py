@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 from dynsnap import comparison, data, metrics, predictions, study
-from dynsnap.data import digits, digits_stream, from_generations
+from dynsnap.data import digits, from_generations
 from dynsnap.ensemble import COMBINATIONS, METHODS
 from dynsnap.errors import PlanError
 from dynsnap.store import RunFolder
 from dynsnap.testing import CentroidTrainer
+from tests.streams import small_stream
 
 TEXT = """
 [study]
@@ -52,7 +53,7 @@ combinations = ["average"]
 
 @pytest.fixture(scope="module")
 def stream():
-    return digits_stream()
+    return small_stream()
 
 
 def read(folder, text=TEXT):

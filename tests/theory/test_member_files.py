@@ -128,7 +128,7 @@ def _archive():
 WHOLE = _archive()
 
 
-@settings(max_examples=300)
+@settings(max_examples=3 * settings.default.max_examples)
 @given(st.data())
 def test_a_damaged_archive_is_read_right_or_refused_in_one_line(tmp_path_factory, data):
     content = bytearray(WHOLE)

@@ -58,7 +58,7 @@ def failing(monkeypatch, error, *, after):
         (
             RuntimeError("CUDA error: an illegal memory access was encountered\nCUDA kernel ..."),
             r"failed with 1 rounds under way, the first of them round 2 .*: CUDA error: an illegal "
-            r"memory access was encountered\. Rounds that were finished are kept; run the same",
+            r"memory access was encountered\.$",
         ),
         (torch.OutOfMemoryError("CUDA out of memory. Tried"), "CUDA out of memory.*`batch_size`"),
     ],

@@ -282,3 +282,47 @@ def test_identity_tells_code_and_settings_apart_but_not_processes():
 def test_a_thing_without_an_identity_is_refused():
     with pytest.raises(PlanError, match=r"Cannot tell one object from another.*__repr__"):
         identity(object())
+
+
+def drawn(*shape):
+    return np.random.default_rng(0).normal(size=(6, *shape))
+
+
+def fed(inputs, choice="auto"):
+    """What a module is fed with."""
+    return prepared(preparation(choice, inputs), inputs, range(len(inputs))).numpy()
+
+
+@pytest.mark.parametrize("channels", [1, 2, 3, 4])
+def test_numbers_of_images_are_read_in_either_layout_that_their_shape_tells(channels):
+    last = drawn(6, 5, channels).astype(np.float32)
+    first = np.ascontiguousarray(last.transpose(0, 3, 1, 2))
+    assert (fed(last) == first).all()
+    assert (fed(first) == first).all()
+    whole = (9 * first).astype(np.int64)
+    assert (fed((9 * last).astype(np.int64)) == whole).all()
+    assert (fed(whole) == whole).all()
+
+
+@pytest.mark.parametrize("shape", [(3, 8, 3), (3, 3, 3), (8, 8, 8), (2, 20, 3), (64, 64, 13)])
+def test_images_whose_shape_does_not_tell_are_refused_unless_it_is_said(shape):
+    inputs = drawn(*shape).astype(np.float32)
+    with pytest.raises(InputError, match=r'shape \(6, .*prepare="images".*prepare="features"'):
+        preparation("auto", inputs)
+    assert (fed(inputs, "images") == inputs.transpose(0, 3, 1, 2)).all()
+    assert (fed(inputs, "features") == inputs).all()
+
+
+def test_bytes_with_their_channels_first_are_refused():
+    inputs = np.zeros((6, 3, 8, 8), np.uint8)
+    with pytest.raises(InputError, match=r"\(6, 3, 8, 8\).*transpose"):
+        preparation("auto", inputs)
+    assert fed(inputs.transpose(0, 2, 3, 1)).shape == (6, 3, 8, 8)
+    assert fed(inputs, "pixels").shape == (6, 8, 3, 8)
+
+
+def test_other_numbers_are_features_and_nothing_else_is_images():
+    for shape in [(4,), (5, 7), (2, 3, 4, 5)]:
+        assert (fed(drawn(*shape)) == drawn(*shape).astype(np.float32)).all()
+    with pytest.raises(InputError, match=r"height, width, channels.*\(6, 4\)"):
+        fed(drawn(4), "images")

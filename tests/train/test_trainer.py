@@ -206,10 +206,10 @@ def test_mixed_precision_learns_too():
     assert done.curve[-1] > 0.6
 
 
-def test_a_stop_says_how_to_go_on():
-    with pytest.raises(Interrupted, match="Unfinished rounds were saved; run the same again"):
+def test_a_stop_says_what_becomes_of_unfinished_rounds():
+    with pytest.raises(Interrupted, match="not finished were saved"):
         list(trainer(monitor=Watcher(1), checkpoints=Memory()).train([spec()]))
-    with pytest.raises(Interrupted, match="Finished ones are kept; run the same again"):
+    with pytest.raises(Interrupted, match="not finished are lost"):
         list(trainer(monitor=Watcher(1)).train([spec()]))
 
 

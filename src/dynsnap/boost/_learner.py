@@ -1,7 +1,7 @@
 """What the trainer asks of each library."""
 
 import hashlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
@@ -12,10 +12,12 @@ from dynsnap._types import AnyArray, Floats, Labels, Scores
 from dynsnap.boost._saver import State
 from dynsnap.boost._watch import Watch
 from dynsnap.ensemble import Recipe
-from dynsnap.errors import PlanError
+from dynsnap.errors import FileError, PlanError
 
 Cut: TypeAlias = Callable[[int], bytes]  # the learner as it was after an epoch, serialised
 Predict: TypeAlias = Callable[[AnyArray], Scores]
+# A stored learner that is ready to score, and how many features it takes, where that is known.
+Loaded: TypeAlias = tuple[Predict, int | None]
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -25,6 +27,7 @@ class Task:
     Attributes:
         labels: Positions among the classes that the round's training rows hold: 0 to k - 1, each
             at least once.
+        classes: The names of those classes.
         validation: Inputs to score after every epoch.
         seed: Of 31 bits, which every library takes.
     """
@@ -32,8 +35,17 @@ class Task:
     recipe: Recipe
     inputs: AnyArray
     labels: Labels
+    classes: tuple[str, ...]
     validation: AnyArray
     seed: int
+
+    def check_fits(self, features: int | None) -> None:
+        """Raise FileError unless a stored learner takes as many features as there are here."""
+        found = self.inputs.shape[1] if self.inputs.ndim > 1 else None
+        if features != found:
+            raise FileError(
+                f"A stored learner takes {features} features, but the inputs have {found}."
+            )
 
 
 class Learner(Protocol):
@@ -50,8 +62,12 @@ class Learner(Protocol):
         """Raise PlanError unless this learner can follow the recipe."""
         ...
 
-    def open(self, state: State, /) -> Any:
-        """What `fit` goes on from, of a state that it gave to `Watch.rest`."""
+    def open(self, state: State, task: Task, /, *, trust: bool) -> Any:
+        """What `fit` goes on from, of a state that it gave to `Watch.rest`.
+
+        The state comes from a file: unless it is trusted, FileError is raised where it is not
+        known to be sound, or does not fit the task.
+        """
         ...
 
     def fit(self, task: Task, watch: Watch, begun: Any, /) -> Cut:
@@ -77,15 +93,6 @@ def rates(recipe: Recipe, base: float) -> Floats:
 def two_columns(scores: Scores) -> Scores:
     """Scores with a column per class, also where a library gives the second of two only."""
     return np.column_stack([1 - scores, scores]) if scores.ndim == 1 else scores
-
-
-def refuse_unknown(name: str, value: object, known: Iterable[object], reason: str) -> None:
-    """Raise PlanError unless a parameter of the model is left out or one of those that work."""
-    if value is not None and value not in known:
-        raise PlanError(
-            f"The model's `{name}` must be one of {', '.join(map(str, known))}, got {value!r}: "
-            f"{reason}"
-        )
 
 
 def describe(model: Any) -> str:

@@ -1,25 +1,46 @@
 """LightGBM: a snapshot is the booster cut to its first iterations, in its own text format."""
 
+import inspect
 import json
 import re
-import warnings
 from typing import Any
 
 import numpy as np
 
 from dynsnap._types import AnyArray, Labels, Scores
+from dynsnap.boost import _check_lightgbm
 from dynsnap.boost._learner import (
     Cut,
-    Predict,
+    Loaded,
     Task,
     rates,
-    refuse_unknown,
     seed,
     two_columns,
 )
 from dynsnap.boost._saver import State
+from dynsnap.boost._settings import (
+    numbered_class_weights,
+    refuse_other_length,
+    refuse_strangers,
+    refuse_unless,
+    refuse_unused,
+)
 from dynsnap.boost._watch import Watch
 from dynsnap.ensemble import Recipe
+from dynsnap.errors import PlanError
+
+# What the round decides, whatever the model calls it.
+_DECIDED = (
+    "num_iterations",
+    "objective",
+    "metric",
+    "seed",
+    "num_threads",
+    "verbosity",
+    "deterministic",
+    "force_row_wise",
+    "force_col_wise",
+)
 
 
 class LightGBMLearner:
@@ -31,8 +52,13 @@ class LightGBMLearner:
         import lightgbm
 
         params = model.get_params()
-        for alias in ("boosting_type", "boosting", "boost"):
-            refuse_unknown(
+        refuse_strangers(model, params, _all_names())
+        # LightGBM passes over these, or over what the constructor has instead of them.
+        for name in ("learning_rate", "objective"):
+            for alias in sorted(_aliases(name) & params.keys() - {name}):
+                raise PlanError(f"LGBMClassifier calls `{alias}` by the name `{name}`. Use that.")
+        for alias in _aliases("boosting"):
+            refuse_unless(
                 alias,
                 params.get(alias),
                 ("gbdt",),
@@ -40,25 +66,30 @@ class LightGBMLearner:
                 "and goss fails where the learning rate changes.",
             )
         # With goss, a rate that falls makes LightGBM write beyond its arrays.
-        refuse_unknown(
+        refuse_unless(
             "data_sample_strategy",
             params.get("data_sample_strategy"),
             ("bagging",),
             "goss fails where the learning rate changes.",
         )
-        refuse_unknown(
+        refuse_unless(
             "objective",
             params.get("objective"),
             ("binary", "multiclass"),
             "members must give probabilities that sum to one.",
         )
+        refuse_unused(
+            model,
+            sorted(name for name in _aliases("early_stopping_round") if params.get(name)),
+            "a round is trained to its end, and the best of its epochs are kept.",
+        )
         self._model = model
-        names = ("learning_rate", "shrinkage_rate", "eta")
-        self._rate = next((float(params[name]) for name in names if params.get(name)), 0.1)
+        self._rate = float(params["learning_rate"])
         self._module = lightgbm
         # What these keep from iteration to iteration is in no file, and cannot be made again.
         stateful = any(name.startswith("cegb_") and params[name] for name in params)
-        device = next((params[name] for name in ("device_type", "device") if name in params), "cpu")
+        names = _aliases("device_type")
+        device = next((params[name] for name in names if params.get(name)), "cpu")
         self._resumable = not stateful and not params.get("use_quantized_grad") and device == "cpu"
 
     @property
@@ -66,15 +97,18 @@ class LightGBMLearner:
         return str(self._module.__version__)
 
     def check(self, recipe: Recipe) -> None:
-        """Every recipe without dropout will do."""
+        """Every recipe without dropout will do, if the model is not set to another length."""
+        refuse_other_length(self._model, sorted(_aliases("num_iterations")), recipe.epochs)
 
-    def open(self, state: State) -> Any:
-        booster = self._module.Booster(model_str=state["booster"].decode())
+    def open(self, state: State, task: Task, *, trust: bool) -> Any:
+        text = state["booster"]
+        if not trust:
+            text, features = _check_lightgbm.check(text, len(task.classes), whole=True)
+            task.check_fits(features)
+        booster = self._module.Booster(model_str=text.decode())
         return booster, [int(length) for length in json.loads(state["lengths"])]
 
     def fit(self, task: Task, watch: Watch, begun: Any) -> Cut:
-        from sklearn.base import clone
-
         booster, lengths = begun or (None, [])
         schedule = rates(task.recipe, self._rate)
 
@@ -109,7 +143,7 @@ class LightGBMLearner:
             watch.rest((lambda: _state(env.model, lengths)) if self._resumable else None)
 
         before.before_iteration = True  # type: ignore[attr-defined]  # as LightGBM wants it said
-        model = clone(self._model).set_params(
+        model = self._fresh().set_params(
             n_estimators=task.recipe.epochs - len(watch.curve),
             objective=None,  # binary or multiclass, by the labels
             metric="None",
@@ -118,21 +152,47 @@ class LightGBMLearner:
             deterministic=True,
             force_row_wise=True,
             verbosity=-1,
+            **numbered_class_weights(self._model, task.classes),
         )
         # The labels are not looked at, but LightGBM wants each of them to be a known one.
         unused = np.zeros(len(task.validation), dtype=np.int64)
-        with warnings.catch_warnings():
-            # `eval_set` has a new spelling since 4.7, which older versions do not know.
-            warnings.filterwarnings("ignore", message=".*eval_set.*")
-            model.fit(
-                task.inputs,
-                task.labels,
-                eval_set=[(task.validation, unused)],
-                eval_metric=look,
-                callbacks=[before, after],
-                init_model=booster,
-            )
+        # `eval_set` has another spelling since 4.7.
+        new = "eval_X" in inspect.signature(model.fit).parameters
+        shown = {"eval_X": task.validation, "eval_y": unused}
+        model.fit(
+            task.inputs,
+            task.labels,
+            eval_metric=look,
+            callbacks=[before, after],
+            init_model=booster,
+            **(shown if new else {"eval_set": [tuple(shown.values())]}),
+        )
         return lambda epoch: _text(model.booster_, lengths[epoch])
+
+    def _fresh(self) -> Any:
+        """An unfitted copy without other names of what the round decides, which would win."""
+        from sklearn.base import clone
+
+        decided = {alias for name in _DECIDED for alias in (name, *_aliases(name))}
+        params = clone(self._model).get_params()
+        return type(self._model)(
+            **{name: value for name, value in params.items() if name not in decided}
+        )
+
+
+def _aliases(name: str) -> set[str]:
+    """All names of one of LightGBM's parameters."""
+    from lightgbm.basic import _ConfigAliases
+
+    found: set[str] = _ConfigAliases.get(name)
+    return found
+
+
+def _all_names() -> set[str]:
+    from lightgbm.basic import _ConfigAliases
+
+    known: dict[str, list[str]] = _ConfigAliases._get_all_param_aliases()
+    return {name for main, others in known.items() for name in (main, *others)}
 
 
 def _bagging_frequency(booster: Any) -> int:
@@ -156,13 +216,16 @@ def _text(booster: Any, iterations: int) -> bytes:
     return str(booster.model_to_string(num_iteration=iterations)).encode()
 
 
-def load(payload: bytes) -> Predict:
+def load(payload: bytes, columns: int, *, trust: bool) -> Loaded:
     """A stored booster, ready to score."""
     import lightgbm
 
+    width = None
+    if not trust:
+        payload, width = _check_lightgbm.check(payload, columns)
     booster = lightgbm.Booster(model_str=payload.decode())
 
     def predict(inputs: AnyArray) -> Scores:
         return two_columns(np.asarray(booster.predict(inputs)))
 
-    return predict
+    return predict, width

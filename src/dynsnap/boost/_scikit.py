@@ -9,8 +9,10 @@ import numpy as np
 
 from dynsnap._types import AnyArray, Scores
 from dynsnap.boost import _skops
-from dynsnap.boost._learner import Cut, Predict, Task, rates, seed
+from dynsnap.boost._learner import Cut, Loaded, Task, rates, seed
 from dynsnap.boost._saver import State
+from dynsnap.boost._settings import numbered_class_weights, refuse_other_length, refuse_unused
+from dynsnap.boost._structure import invalid
 from dynsnap.boost._watch import Watch
 from dynsnap.ensemble import Recipe
 from dynsnap.errors import PlanError
@@ -35,12 +37,6 @@ class ScikitLearner:
                 f"{name} gives no probabilities as it is set up. Choose a loss that does "
                 '(SGDClassifier: loss="log_loss"), or wrap it in CalibratedClassifierCV.'
             )
-        for key, value in model.get_params(deep=True).items():
-            if key.rpartition("__")[2] == "class_weight" and isinstance(value, dict):
-                raise PlanError(
-                    f"The model's `{key}` names classes, which are numbered anew in each "
-                    'generation. Use `class_weight="balanced"` or None.'
-                )
         self._model = model
 
     @property
@@ -58,8 +54,8 @@ class ScikitLearner:
                 f"of XGBClassifier, LGBMClassifier, {MANY}."
             )
 
-    def open(self, state: State) -> Any:
-        return _skops.load(state["learner"]), state["learner"]
+    def open(self, state: State, task: Task, *, trust: bool) -> Any:
+        return open_model(state["learner"], task, trust=trust), state["learner"]
 
     def fit(self, task: Task, watch: Watch, begun: Any) -> Cut:
         # It is done after the first epoch, and cannot stop before: there is nothing in between.
@@ -86,7 +82,7 @@ class ScikitLearner:
                 fixed[key] = seed(task, key)
             elif name == "n_jobs" and value is not None:
                 fixed[key] = 1
-        return model.set_params(**fixed)
+        return model.set_params(**fixed, **numbered_class_weights(model, task.classes))
 
 
 class SteppedLearner(ScikitLearner):
@@ -95,11 +91,15 @@ class SteppedLearner(ScikitLearner):
     kind = "sklearn"
 
     def check(self, recipe: Recipe) -> None:
-        """Every recipe without dropout will do."""
+        """Every recipe without dropout will do, if the model is not set to another length."""
+        refuse_other_length(self._model, ["max_iter"], recipe.epochs)
+        refuse_early_stopping(self._model)
+        if getattr(self._model, "solver", "") == "sgd":
+            refuse_unused(self._model, ["learning_rate"], "the recipe's schedule drives the rate.")
 
-    def open(self, state: State) -> Any:
+    def open(self, state: State, task: Task, *, trust: bool) -> Any:
         kept = {int(name): part for name, part in state.items() if name != "model"}
-        return _skops.load(state["model"]), kept
+        return open_model(state["model"], task, trust=trust), kept
 
     def fit(self, task: Task, watch: Watch, begun: Any) -> Cut:
         kept: dict[int, Any]  # a learner, or what `_stored` made of it before the round was stopped
@@ -127,6 +127,17 @@ class SteppedLearner(ScikitLearner):
         return lambda at: _stored(kept[at])
 
 
+def refuse_early_stopping(model: Any) -> None:
+    """Raise PlanError if a classifier is set to stop where a round is trained to its end."""
+    if getattr(model, "early_stopping", False) in (False, "auto"):
+        unused = ["n_iter_no_change", "tol", "validation_fraction"]
+    else:
+        unused = ["early_stopping"]
+    refuse_unused(
+        model, unused, "a round is trained to its end, and the best of its epochs are kept."
+    )
+
+
 def _state(model: Any, kept: Mapping[int, Any]) -> State:
     learners = {str(at): _stored(learner) for at, learner in kept.items()}
     return {"model": _skops.dump(model), **learners}
@@ -142,11 +153,39 @@ def _stored(learner: Any) -> bytes:
     return _skops.dump(learner)
 
 
-def load(payload: bytes) -> Predict:
+def open_model(content: bytes, task: Task, *, trust: bool) -> Any:
+    """A classifier from a checkpoint, which must be one for the task."""
+    if trust:
+        return _skops.load(content)
+    model, facts = _skops.load_checked(content)
+    _check_classes(facts.outputs, len(task.classes))
+    task.check_fits(facts.inputs)
+    return model
+
+
+def load(payload: bytes, columns: int, *, trust: bool) -> Loaded:
     """A stored classifier, ready to score."""
-    model = _skops.load(payload)
+    if trust:
+        model, width = _skops.load(payload), None
+    else:
+        model, facts = _skops.load_checked(payload)
+        _check_classes(facts.outputs, columns)
+        width = facts.inputs
 
     def predict(inputs: AnyArray) -> Scores:
-        return np.asarray(model.predict_proba(inputs))
+        # A step with `copy=False` writes to what it is given, which others are asked about, too.
+        kept = inputs.view()
+        kept.flags.writeable = False
+        try:
+            return np.asarray(model.predict_proba(kept))
+        except ValueError as error:
+            if "read-only" not in str(error):
+                raise
+            return np.asarray(model.predict_proba(inputs.copy()))
 
-    return predict
+    return predict, width
+
+
+def _check_classes(found: int | None, expected: int) -> None:
+    if found != expected:
+        raise invalid(f"it knows {found} classes, but {expected} are expected")

@@ -1,14 +1,19 @@
-"""Scikit-learn classifiers as bytes, by skops: nothing in them is executed on loading."""
+"""Scikit-learn classifiers as bytes, in the format of skops: nothing in them is executed."""
 
-import importlib
 import io
 import json
+import sys
 import zipfile
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numpy as np
 
+from dynsnap.boost._structure import shown, unchecked
+from dynsnap.boost.rebuilt import Facts, rebuilt
 from dynsnap.errors import FileError, PlanError
+
+_Read = TypeVar("_Read")
 
 # Parts of scikit-learn's classifiers that are not estimators themselves, and plain functions that
 # they call.
@@ -45,24 +50,46 @@ def dump(model: Any) -> bytes:
 
 
 def load(content: bytes) -> Any:
-    """A classifier from bytes, unless they hold a type that skops and scikit-learn do not know."""
-    import skops.io
+    """A classifier from bytes that are trusted, but for types that are no part of a classifier."""
+    return _reading(_load_by_skops, content)
 
+
+def load_checked(content: bytes) -> tuple[Any, Facts]:
+    """A classifier from bytes that anybody may have written, and what is known of it."""
+    return _reading(lambda given: rebuilt(given, _refused), content)
+
+
+def _reading(read: Callable[[bytes], _Read], content: bytes) -> _Read:
     try:
-        parts = skops.io.get_untrusted_types(data=content)  # by skops, that is
-        if strangers := [name for name in parts if not _trusted(name)]:
-            raise FileError(
-                f"A stored classifier holds types that are not trusted: {', '.join(strangers)}. "
-                "It was not loaded. Train it again with scikit-learn's own parts."
-            )
-        return skops.io.loads(content, trusted=parts)
+        return read(content)
     except FileError:
         raise
     except Exception as error:  # a damaged file can fail anywhere in zip, json, numpy or skops
         raise FileError(
-            f"A stored classifier cannot be read ({type(error).__name__}: {error}). "
+            f"A stored classifier cannot be read ({type(error).__name__}: {shown(str(error))}). "
             "The file may be damaged, or come from another version of scikit-learn."
         ) from error
+
+
+def _load_by_skops(content: bytes) -> Any:
+    import skops.io
+
+    parts = skops.io.get_untrusted_types(data=content)  # by skops, that is
+    if strangers := [name for name in parts if not _trusted(name)]:
+        raise _not_trusted(strangers)
+    return skops.io.loads(content, trusted=parts)
+
+
+def _refused(name: str) -> FileError:
+    """The error for a type that cannot be checked, or that is never loaded."""
+    return unchecked(f"a {shown(name)}") if _trusted(name) else _not_trusted([name])
+
+
+def _not_trusted(names: list[str]) -> FileError:
+    return FileError(
+        f"A stored classifier holds types that are not trusted: {shown(names)}. It was not loaded. "
+        "Train it again with scikit-learn's own parts."
+    )
 
 
 def _trusted(name: str) -> bool:
@@ -73,14 +100,13 @@ def _trusted(name: str) -> bool:
     module, _, attribute = name.rpartition(".")
     if module.partition(".")[0] != "sklearn":
         return False
+    import skops.io  # noqa: F401 (it loads all modules of scikit-learn that have estimators)
     from sklearn.base import BaseEstimator
     from sklearn.gaussian_process.kernels import Kernel
     from sklearn.metrics import DistanceMetric
 
-    try:
-        found = getattr(importlib.import_module(module), attribute, None)
-    except ImportError:
-        return False
+    # A file may not choose what is imported, so a module that nobody else has asked for is none.
+    found = getattr(sys.modules.get(module), attribute, None)
     return (
         isinstance(found, type)
         and issubclass(found, BaseEstimator | DistanceMetric | Kernel)

@@ -1,18 +1,30 @@
 """Stored learners: one line of JSON, then the library's own safe format."""
 
+import contextlib
 import hashlib
+import itertools
 import json
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 
 from dynsnap._types import AnyArray, Labels, MemberScores, Positions, Scores
 from dynsnap.boost import _lightgbm, _scikit, _xgboost
-from dynsnap.boost._learner import Learner, Predict
+from dynsnap.boost._learner import Learner, Loaded, Predict
+from dynsnap.boost._structure import shown
 from dynsnap.errors import DynSnapError, FileError, InputError
 
 FORMAT = 1
-_LOADERS: Mapping[str, Callable[[bytes], Predict]] = {
+_ROUNDING = 1e-3  # of single precision, added up over many classes
+_WIDEST = 2**20  # features of an input that is made up
+
+
+class _Load(Protocol):
+    def __call__(self, payload: bytes, columns: int, /, *, trust: bool) -> Loaded: ...
+
+
+_LOADERS: Mapping[str, _Load] = {
     "xgboost": _xgboost.load,
     "lightgbm": _lightgbm.load,
     "sklearn": _scikit.load,
@@ -31,29 +43,43 @@ def pack(payload: bytes, *, learner: Learner, seen: Labels) -> bytes:
     return json.dumps(head, separators=(",", ":")).encode() + b"\n" + payload
 
 
-def score(weights: Sequence[bytes], inputs: AnyArray, *, classes: int) -> MemberScores:
+def score(
+    weights: Sequence[bytes], inputs: AnyArray, *, classes: int, trust: bool = False
+) -> MemberScores:
     """Scores of stored learners, each with a column for every class: zero for those never seen.
 
     Args:
         weights: Learners as a `BoostTrainer` stored them.
         inputs: One per row; images are laid out flat.
         classes: How many columns to give.
+        trust: Whether to load learners that cannot be checked: a forged one could crash or block
+            the process. Say so only of files of your own.
+
+    Raises:
+        FileError: A learner is damaged or forged, or cannot be checked and is not trusted.
 
     Example:
         >>> score([], np.zeros((2, 3)), classes=4).shape
         (0, 2, 4)
     """
-    return opened(weights, classes=classes)(inputs)
+    return opened(weights, classes=classes, trust=trust)(inputs)
 
 
-def opened(weights: Sequence[bytes], *, classes: int) -> Callable[[AnyArray], MemberScores]:
-    """Stored learners, read once to `score` many times.
+def opened(
+    weights: Sequence[bytes], *, classes: int, trust: bool = False
+) -> Callable[[AnyArray], MemberScores]:
+    """Stored learners, read and checked once to `score` many times.
+
+    Args:
+        weights: Learners as a `BoostTrainer` stored them.
+        classes: How many columns to give.
+        trust: Whether to load learners that cannot be checked.
 
     Example:
         >>> opened([], classes=4)(np.zeros((2, 3))).shape
         (0, 2, 4)
     """
-    learners = [_unpack(content, classes) for content in weights]
+    learners = [_unpack(content, classes, trust=trust) for content in weights]
 
     def score_all(inputs: AnyArray) -> MemberScores:
         flat = features(inputs)
@@ -82,34 +108,42 @@ def _predicted(predict: Predict, inputs: AnyArray, columns: int) -> Scores:
             f"A stored learner gave scores of the shape {found.shape} for {len(inputs)} inputs "
             f"and {columns} classes: its header and its content do not belong together."
         )
+    # Minus is there for rounding, and NaN is neither more nor less than anything.
+    wrong = ~((np.abs(found.sum(axis=1) - 1) < _ROUNDING) & (found > -_ROUNDING).all(axis=1))
+    if wrong.any():
+        raise FileError(
+            f"A stored learner gave scores that are not probabilities to {wrong.sum()} of "
+            f"{len(inputs)} inputs, such as {shown(found[wrong][0].tolist())}. The file is damaged "
+            "or forged, or training has diverged."
+        )
     return found
 
 
-def _unpack(content: bytes, classes: int) -> tuple[Predict, Positions]:
+def _unpack(content: bytes, classes: int, *, trust: bool) -> tuple[Predict, Positions]:
     line, _, payload = content.partition(b"\n")
     try:
         head = json.loads(line)
         version, kind, expected = head["format"], head["kind"], head["sha256"]
-        seen = np.array(head["classes"], dtype=np.intp)
-    except (ValueError, KeyError, TypeError) as error:
+        seen = _positions(head["classes"])
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         raise FileError(
             "A stored learner has no readable header. The file is damaged, or no learner of "
             "`dynsnap.boost`."
         ) from error
-    if version != FORMAT or kind not in _LOADERS:
-        raise FileError(
-            f"A stored learner is of format {version}, kind {kind!r}; this dynsnap reads format "
-            f"{FORMAT}, {', '.join(_LOADERS)}. Update dynsnap to read it."
-        )
-    if len(seen) and seen[-1] >= classes:
+    if seen[-1] >= classes:
         raise InputError(
             f"A stored learner knows {seen[-1] + 1} classes or more, but {classes} are asked for."
         )
-    # Before the library sees it: LightGBM takes the whole process down over a text cut short.
+    if version != FORMAT or not isinstance(kind, str) or kind not in _LOADERS:
+        raise FileError(
+            f"A stored learner is of format {shown(version)}, kind {shown(kind)}; this dynsnap "
+            f"reads format {FORMAT}, {', '.join(_LOADERS)}. Update dynsnap to read it."
+        )
+    # It tells damage; whoever forges a file writes the right one.
     if hashlib.sha256(payload).hexdigest() != expected:
         raise FileError(f"A stored {kind} learner fails its checksum: it is damaged.")
     try:
-        return _LOADERS[kind](payload), seen
+        predict, width = _LOADERS[kind](payload, len(seen), trust=trust)
     except ImportError as error:
         raise FileError(
             f"A stored learner needs {kind}, which is not installed. Install dynsnap[boost]."
@@ -118,5 +152,21 @@ def _unpack(content: bytes, classes: int) -> tuple[Predict, Positions]:
         raise
     except Exception as error:  # each library has its own way to say that a file is damaged
         raise FileError(
-            f"A stored {kind} learner cannot be read ({error}). The file may be damaged."
+            f"A stored {kind} learner cannot be read ({shown(str(error))}). The file may be "
+            "damaged."
         ) from error
+    if not trust and width is not None and width <= _WIDEST:
+        # To learn of most of what is wrong now, not when it is asked. Zeros need not be an input
+        # that a learner takes: only scores that no learner gives count.
+        with contextlib.suppress(InputError):
+            _predicted(predict, np.zeros((1, width)), len(seen))
+    return predict, seen
+
+
+def _positions(found: Any) -> Positions:
+    """The classes that a learner knows: places among all classes, in their order."""
+    if not isinstance(found, list) or not all(type(place) is int for place in found):
+        raise ValueError("the classes are not a list of places")
+    if not found or found[0] < 0 or any(a >= b for a, b in itertools.pairwise(found)):
+        raise ValueError("the classes are not in order")
+    return np.array(found, dtype=np.intp)

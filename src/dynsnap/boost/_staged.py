@@ -16,8 +16,11 @@ from dynsnap._types import Scores
 from dynsnap.boost import _skops
 from dynsnap.boost._learner import Cut, Task
 from dynsnap.boost._saver import State
-from dynsnap.boost._scikit import ScikitLearner
+from dynsnap.boost._scikit import ScikitLearner, open_model, refuse_early_stopping
+from dynsnap.boost._settings import refuse_other_length, refuse_unused
+from dynsnap.boost._structure import invalid
 from dynsnap.boost._watch import Watch
+from dynsnap.boost.rebuilt import array
 from dynsnap.ensemble import Recipe
 
 
@@ -25,11 +28,17 @@ class GradientLearner(ScikitLearner):
     """A `GradientBoostingClassifier`."""
 
     def check(self, recipe: Recipe) -> None:
-        """Every recipe without dropout will do."""
+        """Every recipe without dropout will do, if the model is not set to another length."""
+        refuse_other_length(self._model, ["n_estimators"], recipe.epochs)
+        refuse_early_stopping(self._model)
 
-    def open(self, state: State) -> Any:
-        raw = np.load(io.BytesIO(state["raw"]), allow_pickle=False)
-        return _skops.load(state["model"]), raw
+    def open(self, state: State, task: Task, *, trust: bool) -> Any:
+        model, raw = open_model(state["model"], task, trust=trust), array(state["raw"])
+        # Compiled code writes to it, row by row.
+        shape = (len(task.labels), model.n_trees_per_iteration_)
+        if raw.shape != shape or raw.dtype != np.float64:
+            raise invalid(f"its scores have the shape {raw.shape} instead of {shape}")
+        return model, raw
 
     def fit(self, task: Task, watch: Watch, begun: Any) -> Cut:
         epochs = task.recipe.epochs
@@ -69,10 +78,13 @@ class HistogramLearner(ScikitLearner):
     """A `HistGradientBoostingClassifier`."""
 
     def check(self, recipe: Recipe) -> None:
-        """Every recipe without dropout will do."""
+        """Every recipe without dropout will do, if the model is not set to another length."""
+        refuse_other_length(self._model, ["max_iter"], recipe.epochs)
+        refuse_early_stopping(self._model)
+        refuse_unused(self._model, ["scoring"], "it is for early stopping.")
 
-    def open(self, state: State) -> Any:
-        return _skops.load(state["model"])
+    def open(self, state: State, task: Task, *, trust: bool) -> Any:
+        return open_model(state["model"], task, trust=trust)
 
     def fit(self, task: Task, watch: Watch, begun: Any) -> Cut:
         model = self._fresh(task) if begun is None else begun

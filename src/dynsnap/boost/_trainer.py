@@ -11,15 +11,17 @@ from dynsnap import seeds
 from dynsnap._types import AnyArray, MemberScores
 from dynsnap.boost._learner import Learner, Task, describe
 from dynsnap.boost._lightgbm import LightGBMLearner
+from dynsnap.boost._one_thread import one_thread
 from dynsnap.boost._saver import Saver
 from dynsnap.boost._scikit import ScikitLearner, SteppedLearner
+from dynsnap.boost._settings import check_class_weights, has_class_weights
 from dynsnap.boost._snapshots import features, opened, pack, score
 from dynsnap.boost._staged import GradientLearner, HistogramLearner
 from dynsnap.boost._watch import Watch
 from dynsnap.boost._xgboost import XGBoostLearner
 from dynsnap.data import Stream, split
 from dynsnap.ensemble import Checkpoints, Monitor, Recipe, Round, RoundSpec, snapshot_epochs
-from dynsnap.errors import DynSnapError, Interrupted, PlanError, TrainingError
+from dynsnap.errors import DynSnapError, Interrupted, PlanError, TrainingError, one_line
 
 _WAY = 2  # of training: it goes up when the same spec gives other bits than before
 
@@ -34,14 +36,17 @@ class BoostTrainer:
 
     Args:
         stream: The growing data.
-        model: An instance, not fitted. Its parameters hold, except the number of iterations, the
-            random state, threads and early stopping, which the round decides.
+        model: An instance, not fitted. Its parameters hold, except the random state and threads,
+            which the round decides. Those that would have no effect are refused: another number of
+            iterations than the recipe's, early stopping, callbacks.
         monitor: Is told about every epoch, and may stop the training.
         checkpoints: Keeps unfinished rounds. One that is taken up again ends in the same bits as
             one that was never stopped. Classifiers that give one learner per round cannot stop
             before they are fitted.
         checkpoint_every: Least seconds between two checkpoints of a round.
         keep_weights: Whether rounds carry their learners, or scores only.
+        trust: Whether stored learners and checkpoints are loaded even where they cannot be
+            checked. Say so only of files of your own.
 
     Example:
         >>> from sklearn.linear_model import LogisticRegression
@@ -67,16 +72,19 @@ class BoostTrainer:
         checkpoints: Checkpoints | None = None,
         checkpoint_every: float = 60.0,
         keep_weights: bool = True,
+        trust: bool = False,
     ) -> None:
         if checkpoint_every < 0:
             raise PlanError(f"`checkpoint_every` must not be negative, got {checkpoint_every}.")
         self._stream = stream
         self._model = model
         self._learner = _adapt(model)
+        check_class_weights(model, stream.pool.classes)
         self._monitor = monitor
         self._checkpoints = checkpoints
         self._checkpoint_every = checkpoint_every
         self._keep_weights = keep_weights
+        self._trust = trust
 
     @cached_property
     def fingerprint(self) -> str:
@@ -88,6 +96,8 @@ class BoostTrainer:
             learner.version,
             describe(self._model),
             self._stream.fingerprint,
+            # Once, LightGBM took the names of classes for their places.
+            *(["weights by name"] if has_class_weights(self._model) else []),
         ]
         return json.dumps(parts)
 
@@ -113,15 +123,14 @@ class BoostTrainer:
 
     def score(self, weights: Sequence[bytes], inputs: AnyArray, /) -> MemberScores:
         """Scores of stored learners, with a column for every class of the stream."""
-        return score(weights, inputs, classes=len(self._stream.pool.classes))
+        classes = len(self._stream.pool.classes)
+        return score(weights, inputs, classes=classes, trust=self._trust)
 
     def _train(self, specs: Sequence[RoundSpec]) -> Iterator[Round]:
         stopping = False
         for spec in specs:
             if stopping:
-                raise Interrupted(
-                    f"Stopped before {spec}. Finished rounds are kept; run the same again to go on."
-                )
+                raise Interrupted(f"Training stopped as asked, before {spec}.")
             saver = Saver(
                 spec,
                 checkpoints=self._checkpoints,
@@ -135,8 +144,6 @@ class BoostTrainer:
 
     def _train_one(self, spec: RoundSpec, saver: Saver) -> tuple[Round, bool]:
         """A round, and whether the monitor asked to stop while it was in its last epoch."""
-        from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
-
         pool, name = self._stream.pool, spec.canonical()
         rng = seeds.generator(spec.seed, name, "split")
         train, validation = split(self._stream, spec.generation, rng)
@@ -149,10 +156,11 @@ class BoostTrainer:
             recipe=spec.recipe,
             inputs=features(pool.inputs[train]),
             labels=labels,
+            classes=tuple(pool.classes[place] for place in seen.tolist()),
             validation=features(pool.inputs[validation]),
             seed=seeds.number(spec.seed, name, "model") % 2**31,
         )
-        begun = saver.restore(self._learner.open)
+        begun = saver.restore(lambda state: self._learner.open(state, task, trust=self._trust))
         watch = Watch(
             spec,
             truth=pool.labels[validation],
@@ -161,15 +169,14 @@ class BoostTrainer:
             saver=saver,
             curve=begun.curve,
         )
-        # One thread: sums in parallel come in any order, and so differ in their last bits.
-        with threadpool_limits(limits=1):
+        with one_thread():
             try:
                 cut = self._learner.fit(task, watch, begun.state)
             except DynSnapError:
                 raise
             except Exception as error:  # whatever the library has to say about model or data
                 raise TrainingError(
-                    f"{type(self._model).__name__} could not be trained in {spec}: {error}"
+                    f"{type(self._model).__name__} could not be trained in {spec}: {_reason(error)}"
                 ) from error
             epochs = snapshot_epochs(spec.recipe, watch.curve)
             weights = tuple(
@@ -177,7 +184,7 @@ class BoostTrainer:
             )
             seconds = saver.seconds
             # The stored learners are what is scored, so what was stored is what was measured.
-            scoring = opened(weights, classes=len(pool.classes))
+            scoring = opened(weights, classes=len(pool.classes), trust=True)
             scores = {
                 name: scoring(held_out.inputs) for name, held_out in self._stream.evaluation.items()
             }
@@ -192,6 +199,11 @@ class BoostTrainer:
             seconds=seconds,
         )
         return done, watch.stopping
+
+
+def _reason(error: Exception) -> str:
+    """What a library has to say, without the trace that XGBoost adds to it."""
+    return one_line(str(error).partition("\nStack trace:")[0]).strip() or type(error).__name__
 
 
 def _adapt(model: Any) -> Learner:

@@ -68,8 +68,7 @@ class Watch:
         if state is not None and (self.stopping or self._saver.due()):
             self._saver.save(self.curve, state())
         if self.stopping:
-            goes = "was saved" if self._saver.saves and state is not None else "starts over"
+            saved = "was saved as it is" if self._saver.saves and state is not None else "is lost"
             raise Interrupted(
-                f"Stopped in {self._spec}, after epoch {epoch}. Finished rounds are kept; this one "
-                f"{goes}. Run the same again to go on."
+                f"Training stopped as asked in {self._spec}, after epoch {epoch}: it {saved}."
             )

@@ -1,5 +1,34 @@
-"""The command line: commands parse, call and print; everything else lives below."""
+"""The command line: commands parse, call and print; everything else lives below.
 
-from dynsnap.cli._group import cli, main
+This module loads nothing, so that `main` is reached at once: from there on Ctrl-C ends the program
+in one line, also while the libraries of a command are being imported.
+"""
+
+TYPE_CHECKING = False  # typing itself takes longer to load than this module
+if TYPE_CHECKING:
+    from dynsnap.cli._group import cli as cli
 
 __all__ = ["cli", "main"]
+
+
+def main() -> None:
+    """The console entry point."""
+    try:
+        from dynsnap.cli import _signals
+
+        with _signals.as_interrupts():
+            from dynsnap.cli._group import start
+
+            start()
+    except KeyboardInterrupt as stop:
+        from dynsnap.cli import _signals
+
+        _signals.leave(stop)
+
+
+def __getattr__(name: str) -> object:
+    if name == "cli":
+        from dynsnap.cli._group import cli
+
+        return cli
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

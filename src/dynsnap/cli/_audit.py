@@ -7,7 +7,7 @@ import click
 from dynsnap import report, theory
 from dynsnap.cli import _options as options
 from dynsnap.cli._generations import generation_names
-from dynsnap.cli._outputs import STDOUT, as_json, claim_outputs, deliver, show
+from dynsnap.cli._outputs import STDOUT, as_json, claim_outputs, delivering, show
 
 
 @click.command()
@@ -52,8 +52,9 @@ def audit(
     first, second = generation_names([old, new])
     told = report.audit_report(found, old=first, new=second, ids=before.ids)
     plain = report.audit_json(found, old=first, new=second, ids=before.ids)
-    deliver(json_to, lambda: as_json(plain))
-    deliver(markdown_to, lambda: report.markdown(told))
+    with delivering() as out:
+        out.text(json_to, lambda: as_json(plain))
+        out.text(markdown_to, lambda: report.markdown(told))
     if not quiet and STDOUT not in (json_to, markdown_to):
         show(told)
     ctx.exit(0 if found.holds else 1)

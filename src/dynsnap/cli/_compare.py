@@ -20,8 +20,7 @@ from dynsnap.cli._outputs import (
     as_json,
     claim_figures,
     claim_outputs,
-    deliver,
-    deliver_figures,
+    delivering,
     show,
 )
 from dynsnap.errors import PlanError
@@ -126,31 +125,32 @@ def compare(
     claim_figures(svg_to, png_to)
     claim_inputs(inputs, html_to)
     rename = options.parse_renames(renames)
-    with (
-        lined_up(files, titles, noise_floor, columns, rename) as blocks,
-        engine.for_counting() as spread,
-    ):
-        found = comparison.compare_blocks(
-            blocks,
-            twin=noise_floor is not None,
-            confidence=confidence,
-            resamples=resamples,
-            top_k=(*comparison.default_top_k(len(blocks.classes)), *top_k),
-            seed=seed,
-            spread=spread,
-            families=read_late_families(files[-1]),
-        )
-        if flips_to is not None:
-            comparison.write_flips(blocks, flips_to.resolve(), twin=noise_floor is not None)
-    told = report.comparison_report(found, by=by or report.BREAKDOWNS, limit=limit)
-    deliver(json_to, lambda: as_json(comparison.to_json(found)))
-    deliver(markdown_to, lambda: report.markdown(told))
-    if html_to or svg_to or png_to:
-        looks = read_looks(inputs, found, id_column=columns.id, beside=files[-1])
-        page = report.html.comparison_page(
-            found, looks=looks, learned_from=read_learned_from(files[-1])
-        )
-        deliver(html_to, lambda: page.html)
-        deliver_figures(page.figures, svg_to=svg_to, png_to=png_to)
+    with delivering() as out:
+        with (
+            lined_up(files, titles, noise_floor, columns, rename) as blocks,
+            engine.for_counting() as spread,
+        ):
+            found = comparison.compare_blocks(
+                blocks,
+                twin=noise_floor is not None,
+                confidence=confidence,
+                resamples=resamples,
+                top_k=(*comparison.default_top_k(len(blocks.classes)), *top_k),
+                seed=seed,
+                spread=spread,
+                families=read_late_families(files[-1]),
+            )
+            if flips_to is not None:
+                comparison.write_flips(blocks, flips_to, twin=noise_floor is not None)
+        told = report.comparison_report(found, by=by or report.BREAKDOWNS, limit=limit)
+        out.text(json_to, lambda: as_json(comparison.to_json(found)))
+        out.text(markdown_to, lambda: report.markdown(told))
+        if html_to or svg_to or png_to:
+            looks = read_looks(inputs, found, id_column=columns.id, beside=files[-1])
+            page = report.html.comparison_page(
+                found, looks=looks, learned_from=read_learned_from(files[-1])
+            )
+            out.text(html_to, lambda: page.html)
+            out.figures(page.figures, svg_to=svg_to, png_to=png_to)
     if not quiet and STDOUT not in outputs.values():
         show(told)

@@ -7,7 +7,7 @@ import click
 from dynsnap import data, report, study
 from dynsnap.cli import _execute, _options
 from dynsnap.cli._models import make_trainer
-from dynsnap.cli._outputs import STDOUT, as_json, claim_outputs, deliver, kept_in, show
+from dynsnap.cli._outputs import STDOUT, as_json, claim_outputs, delivering, kept_in, show
 from dynsnap.cli._progress import Watch
 from dynsnap.ensemble import COMBINATIONS, Combination
 from dynsnap.errors import FileError, PlanError
@@ -169,9 +169,10 @@ def distill(
                 )
                 for made in found.students
             ]
-    deliver(json_to, lambda: as_json(report.distilled_json(found, study=plan.name)))
+    with delivering() as delivery:
+        delivery.text(json_to, lambda: as_json(report.distilled_json(found, study=plan.name)))
     if json_to != STDOUT:
-        listed = ", ".join(str(path) for path in saved)
+        listed = ", ".join(f"{path} (sha256 {digest})" for path, digest in saved)
         show(
             report.distilled_report(found, title=plan.name, notes=[f"Ready to predict: {listed}."])
         )

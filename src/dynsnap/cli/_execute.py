@@ -139,8 +139,6 @@ def execute(
             monitor=watch,
             training=training,
         )
-        if not training:
-            _files.write_bytes(folder / "study.toml", file.read_bytes())
         about: dict[str, Any] = {
             "study": plan.name,
             "dynsnap": __version__,
@@ -161,7 +159,10 @@ def execute(
         text = json.dumps(about, indent=1) + "\n"
         # Lists of numbers on one line: there may be one for each of many classes.
         lines = re.sub(r"\[\s+([\d,\s]+?)\s+\]", lambda m: f"[{' '.join(m[1].split())}]", text)
-        _files.write_text(folder / "about.json", lines)
+        with _files.together():
+            if not training:
+                _files.write_bytes(folder / "study.toml", file.read_bytes())
+            _files.write_text(folder / "about.json", lines)
     return result
 
 
@@ -184,13 +185,13 @@ def save_trained(
     name: str,
     combination: Combination,
     reading: Mapping[str, Any],
-) -> Path:
-    """Save an ensemble of a study in its run folder, ready to predict, and say where.
+) -> tuple[Path, str]:
+    """Save an ensemble of a study in its run folder, ready to predict: its file and its SHA-256.
 
     `reading` are the options that new inputs are read with, as `data.reading_options` finds them.
     """
     path = rounds.ensemble_path(name, trained.ensemble.generation)
-    save_ensemble(
+    digest = save_ensemble(
         path,
         SavedEnsemble(
             method=name,
@@ -212,4 +213,4 @@ def save_trained(
             },
         ),
     )
-    return path
+    return path, digest

@@ -8,7 +8,12 @@ import click
 from dynsnap import comparison, predictions, report
 from dynsnap import gate as gates
 from dynsnap.cli import _options as options
-from dynsnap.cli._generations import files_behind, generation_names, lined_up
+from dynsnap.cli._generations import (
+    files_behind,
+    generation_names,
+    lined_up,
+    refuse_same_files,
+)
 from dynsnap.cli._looks import (
     claim_inputs,
     inputs_option,
@@ -21,8 +26,7 @@ from dynsnap.cli._outputs import (
     as_json,
     claim_figures,
     claim_outputs,
-    deliver,
-    deliver_figures,
+    delivering,
     show,
 )
 from dynsnap.errors import PlanError
@@ -45,12 +49,32 @@ from dynsnap.errors import PlanError
     help="A rule: the metric must not be higher. May be repeated.",
 )
 @click.option(
+    "--allow-odd-rules",
+    is_flag=True,
+    help="Take rules of the command line that nothing can fail, or that ask for a worse value.",
+)
+@click.option(
     "--allow-missing",
     type=options.Number(0, 1),
     default=0.0,
     show_default=True,
     metavar="SHARE",
     help="Share of all ids that one file may lack.",
+)
+@click.option(
+    "--allow-unknown-labels",
+    type=options.Number(0, 1),
+    metavar="SHARE",
+    help="Share of a file's labels that may be no true class of any input. "
+    f"{gates.UNKNOWN_LABELS:g} if left out, but then none that differs from a true class only by "
+    "case or spaces.",
+)
+@click.option(
+    "--min-count",
+    type=click.IntRange(min=1),
+    default=gates.MIN_COUNT,
+    show_default=True,
+    help="Fewest inputs for a rule without a min_count of its own.",
 )
 @options.rename_option
 @options.noise_floor_option
@@ -82,7 +106,10 @@ def gate(
     rules_file: Path | None,
     at_least: tuple[str, ...],
     at_most: tuple[str, ...],
+    allow_odd_rules: bool,
     allow_missing: float,
+    allow_unknown_labels: float | None,
+    min_count: int,
     renames: tuple[str, ...],
     noise_floor: Path | str | None,
     limit: int,
@@ -109,13 +136,15 @@ def gate(
         dynsnap gate old.parquet new.parquet --rules gate.toml
         dynsnap gate old.csv new.csv --at-least correct_consistency=0.85 --at-most lost=0.02
     """
+    odd = allow_odd_rules
     rules = (
         *(gates.read_rules(rules_file) if rules_file else ()),
-        *(gates.inline_rule(text, side="at_least") for text in at_least),
-        *(gates.inline_rule(text, side="at_most") for text in at_most),
+        *(gates.inline_rule(text, side="at_least", allow_odd=odd) for text in at_least),
+        *(gates.inline_rule(text, side="at_most", allow_odd=odd) for text in at_most),
     )
     if not rules:
         raise PlanError("There is no rule to judge by. Give --rules, --at-least or --at-most.")
+    refuse_same_files({"OLD": old, "NEW": new, "--noise-floor": noise_floor})
     titles = generation_names([old, new])
     outputs = {"--json": json_to, "--junit": junit_to, "--markdown": markdown_to, "--html": html_to}
     claim_outputs([*files_behind([old, new, noise_floor]), rules_file], outputs)
@@ -138,18 +167,25 @@ def gate(
         )
         parts = gates.apart(compared[0], rules)
         compared = comparison.measure_apart(compared, blocks, parts, **settings)
-    verdict = gates.judge(compared, rules, allow_missing=allow_missing)
+    verdict = gates.judge(
+        compared,
+        rules,
+        allow_missing=allow_missing,
+        allow_unknown_labels=allow_unknown_labels,
+        min_count=min_count,
+    )
     told = report.gate_report(verdict, limit=limit)
-    deliver(json_to, lambda: as_json(gates.to_json(verdict)))
-    deliver(junit_to, lambda: report.junit(verdict))
-    deliver(markdown_to, lambda: report.markdown(told))
-    if html_to or svg_to or png_to:
-        looks = read_looks(inputs, compared[0], id_column=columns.id, beside=new)
-        page = report.html.gate_page(
-            verdict, compared[0], looks=looks, learned_from=read_learned_from(new)
-        )
-        deliver(html_to, lambda: page.html)
-        deliver_figures(page.figures, svg_to=svg_to, png_to=png_to)
+    with delivering() as out:
+        out.text(json_to, lambda: as_json(gates.to_json(verdict)))
+        out.text(junit_to, lambda: report.junit(verdict))
+        out.text(markdown_to, lambda: report.markdown(told))
+        if html_to or svg_to or png_to:
+            looks = read_looks(inputs, compared[0], id_column=columns.id, beside=new)
+            page = report.html.gate_page(
+                verdict, compared[0], looks=looks, learned_from=read_learned_from(new)
+            )
+            out.text(html_to, lambda: page.html)
+            out.figures(page.figures, svg_to=svg_to, png_to=png_to)
     if not quiet and STDOUT not in outputs.values():
         show(told)
     ctx.exit(0 if verdict.passed else 1)

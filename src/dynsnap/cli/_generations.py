@@ -47,7 +47,7 @@ def refuse_run_folder(place: Path) -> None:
     folder = place.parent if place.name == "predictions" else place
     if not (folder / "table.csv").is_file():
         return
-    some = next(iter(sorted((folder / "predictions").glob("*-g1*.parquet"))), None)
+    some = next(iter(sorted((folder / "predictions").glob("[!.]*-g1*.parquet"))), None)
     example = f", such as {some}" if some else ""
     raise PlanError(
         f"{place} is of a study, with the predictions of many ensembles. Name one file of each "
@@ -64,3 +64,35 @@ def files_behind(places: Iterable[Path | str | None]) -> Iterator[Path]:
             found = locate(place)
             parts = [found] if isinstance(found, Path) else [file.place for file in found.files]
             yield from (part for part in parts if isinstance(part, Path))
+
+
+def refuse_same_files(places: Mapping[str, Path | str | None]) -> None:
+    """Raise if two places have a file in common, by whatever path: it changes nothing at all.
+
+    Args:
+        places: Where predictions are, by what the command line calls them.
+    """
+    owners: dict[object, tuple[str, object]] = {}
+    for role, place in places.items():
+        if place is None:
+            continue
+        with contextlib.suppress(FileError, OSError):  # whoever reads it says so
+            found = locate(place)
+            files = [found] if isinstance(found, Path) else [file.place for file in found.files]
+            for file in files:
+                owner, name = owners.setdefault(_identity(file), (role, file))
+                if owner != role:
+                    raise PlanError(
+                        f"{role} and {owner} are the same file: {file}"
+                        + (f" is {name}" if str(file) != str(name) else "")
+                        + ". A model that is held against itself passes whatever it does. Name "
+                        "the predictions of two models."
+                    )
+
+
+def _identity(file: Path | str) -> object:
+    """What two paths have in common that lead to one file: links, hard or not, do not matter."""
+    if isinstance(file, str):
+        return file
+    about = file.stat()
+    return about.st_dev, about.st_ino

@@ -5,18 +5,21 @@ A command's module is imported when the command is called or asked for help, so 
 """
 
 import contextlib
+import functools
 import importlib
 import io
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
 import click
 
 from dynsnap import __version__
-from dynsnap.errors import DynSnapError, Interrupted, PlanError, did_you_mean, one_line
+from dynsnap.cli import _signals
+from dynsnap.cli._streams import mute, tell
+from dynsnap.errors import DynSnapError, FileError, Interrupted, PlanError, did_you_mean
 
 # Name -> (module:attribute, what it does in one line). Shown in this order.
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -65,7 +68,6 @@ COMMANDS: dict[str, tuple[str, str]] = {
 WRONG_USE = 2
 UNUSABLE = 3  # what was named cannot be read, compared or written
 GO_ON = 4  # stopped early and cleanly: the same command goes on
-STOPPED = 130  # as a shell reports SIGINT
 PIPE_CLOSED = 141  # as a shell reports SIGPIPE
 
 
@@ -95,14 +97,13 @@ class CommandGroup(click.Group):
             ctx.fail(f"There is no command {args[0]!r}. {did_you_mean(args[0], known)}")
         return super().resolve_command(ctx, args)
 
+    def make_context(self, *args: Any, **extra: Any) -> click.Context:
+        with _own_endings():
+            return super().make_context(*args, **extra)
+
     def invoke(self, ctx: click.Context) -> Any:
-        try:
+        with _own_endings():
             return super().invoke(ctx)
-        except BrokenPipeError:
-            # The reader (head, a pager) has had enough. Click would exit with 1, which here
-            # means that a gate failed.
-            _mute_output()
-            ctx.exit(PIPE_CLOSED)
 
     def main(  # type: ignore[override]
         self,
@@ -116,26 +117,52 @@ class CommandGroup(click.Group):
             return super().main(args, prog_name, standalone_mode=False, **extra)
         try:
             outcome = super().main(args, prog_name, standalone_mode=False, **extra)
-            sys.stdout.flush()
+            with _own_endings():
+                sys.stdout.flush()
         except PlanError as error:
             _leave(str(error), WRONG_USE)
         except Interrupted as error:
             _leave(str(error), GO_ON)
         except DynSnapError as error:
-            _leave(str(error), UNUSABLE)
+            _leave(str(error))
         except click.ClickException as error:
             _leave(_usage(error), error.exit_code)
-        except click.Abort:
-            _leave("Stopped.", STOPPED)
+        except _EndedError as error:
+            error.leave()
         except MemoryError:
             _leave("There is not enough memory for this. Use fewer inputs, or another machine.")
+        except RecursionError:
+            _leave("What was named is nested too deeply. Name another file.")
+        except UnicodeError as error:
+            _leave(f"What was named holds text that is not valid Unicode: {error}. Write it again.")
         except OSError as error:
             place = error.filename or "the standard output"
             reason = error.strerror or str(error)
-            _mute_output()
+            mute(sys.stdout)
             _leave(f"Cannot use {place}: {reason}. Name a place that exists and has room.")
         # Commands return nothing, so a number is what `ctx.exit` was called with.
         sys.exit(outcome if isinstance(outcome, int) else 0)
+
+
+class _EndedError(Exception):
+    """The program ends, and nothing is wrong with what it was asked for."""
+
+    def __init__(self, leave: Callable[[], NoReturn]) -> None:
+        super().__init__()
+        self.leave = leave
+
+
+@contextlib.contextmanager
+def _own_endings() -> Iterator[None]:
+    """Keep from click what it would end with 1, as if a gate had failed, or take for Ctrl-C."""
+    try:
+        yield
+    except KeyboardInterrupt as stop:
+        raise _EndedError(functools.partial(_signals.leave, stop)) from stop
+    except BrokenPipeError as error:  # the reader (head, a pager) has had enough
+        raise _EndedError(_leave_pipe) from error
+    except EOFError as error:
+        raise FileError(f"A file ends too early ({error}). Write it again.") from error
 
 
 @click.group(
@@ -157,8 +184,8 @@ def cli(ctx: click.Context) -> None:
         click.echo(ctx.get_help())
 
 
-def main() -> None:
-    """The console entry point."""
+def start() -> None:
+    """Run the command line of this process."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # closed by the caller, as `>&-` does
             setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115 (for as long as the program runs)
@@ -178,14 +205,10 @@ def _usage(error: click.ClickException) -> str:
 
 
 def _leave(message: str, code: int = UNUSABLE) -> NoReturn:
-    with contextlib.suppress(OSError):  # a closed stderr must not change the exit code
-        click.echo(f"dynsnap: {one_line(message)}", err=True)
+    tell(f"dynsnap: {message}")
     sys.exit(code)
 
 
-def _mute_output() -> None:
-    """Point standard output nowhere, so that the interpreter's last flush cannot fail again."""
-    with contextlib.suppress(OSError, ValueError):  # in tests there is no file behind it
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())
-        os.close(nowhere)
+def _leave_pipe() -> NoReturn:
+    mute(sys.stdout)
+    sys.exit(PIPE_CLOSED)

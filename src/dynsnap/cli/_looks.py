@@ -66,8 +66,8 @@ def read_learned_from(folder: Path | str) -> dict[str, int]:
     run = place.parent.parent if place.parent.name == "predictions" else place
     try:
         rows_of = read_about(run)["training_rows"]
-        return {str(name): int(rows[-1]) for name, rows in rows_of.items()}
-    except (ValueError, LookupError, TypeError, AttributeError):
+        return {name: rows[-1] for name, rows in rows_of.items()}
+    except (LookupError, DynSnapError):
         return {}  # made elsewhere, or before runs told it
 
 

@@ -1,29 +1,47 @@
-"""From the words of a study file to trainers, and from saved ensembles to scores."""
+"""From the words of a study file to models and trainers."""
 
 import dataclasses
 import importlib
-import importlib.util
 import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from dynsnap._types import AnyArray, MemberScores
 from dynsnap.data import Stream
 from dynsnap.ensemble import Monitor, Trainer, round_key
 from dynsnap.errors import PlanError, did_you_mean
-from dynsnap.store import RunFolder, SavedEnsemble
+from dynsnap.store import RunFolder
 from dynsnap.study import StudyPlan, TomlTable
 
 _BOOSTED = {"xgboost": "xgboost.XGBClassifier", "lightgbm": "lightgbm.LGBMClassifier"}
+# The modules of scikit-learn that a model may be named in. Nothing else is imported by its name,
+# but for a `factory` of the user's own, by the commands that train.
+_SCIKIT = tuple(
+    f"sklearn.{module}"
+    for module in (
+        "calibration",
+        "discriminant_analysis",
+        "dummy",
+        "ensemble",
+        "gaussian_process",
+        "linear_model",
+        "multiclass",
+        "naive_bayes",
+        "neighbors",
+        "neural_network",
+        "semi_supervised",
+        "svm",
+        "tree",
+    )
+)
 
 
 def make_trainer(plan: StudyPlan, stream: Stream, *, store: RunFolder, monitor: Monitor) -> Trainer:
     """The trainer that a study file asks for, with its checkpoints in the run folder."""
     settings = _settings(plan)
     trainer: Trainer
-    if _is_boosted(plan.model):
+    if is_boosted(plan.model):
         from dynsnap.boost import BoostTrainer
 
         trainer = BoostTrainer(
@@ -34,7 +52,7 @@ def make_trainer(plan: StudyPlan, stream: Stream, *, store: RunFolder, monitor: 
             keep_weights=store.keeps_weights,
         )
     else:
-        trainer = _needed("dynsnap.train", "torch").TorchTrainer(
+        trainer = needed("dynsnap.train", "torch").TorchTrainer(
             stream,
             **settings,
             monitor=monitor,
@@ -49,20 +67,29 @@ def make_trainer(plan: StudyPlan, stream: Stream, *, store: RunFolder, monitor: 
 def check_model(plan: StudyPlan) -> Iterator[str]:
     """Refuse a model and settings that do not exist; say what is not installed.
 
-    What a setting may be is for the trainer to say, which knows the data.
+    What a setting may be is for the trainer to say, which knows the data. A factory of the user's
+    own is not imported: who looks at a plan has not decided to run it.
     """
     try:
-        _settings(plan)
+        _settings(plan, importing=False)
     except _NotInstalledError as error:
         yield f"The model cannot be made yet: {error}"
+    if (own := plan.model.get("factory")) is not None:
+        yield f"The model is built by your code, {own!r}, which only `dynsnap run` imports."
 
 
-def _settings(plan: StudyPlan) -> dict[str, Any]:
-    """What a trainer is made with, from [model] and [training]."""
+def _settings(plan: StudyPlan, *, importing: bool = True) -> dict[str, Any]:
+    """What a trainer is made with, from [model] and [training].
+
+    Args:
+        plan: The study.
+        importing: Whether a factory of the user's own is imported, and is what `model` is made of.
+    """
     section = TomlTable(plan.training, "[training]", taken=["epochs"])
-    if not _is_boosted(plan.model):
-        train = _needed("dynsnap.train", "torch")
-        return {"model": module_factory(plan.model), **_torch_settings(section, train)}
+    if not is_boosted(plan.model):
+        train = needed("dynsnap.train", "torch")
+        model = module_factory(plan.model, importing=importing)
+        return {"model": model, **_torch_settings(section, train)}
     every = section.take("checkpoint_every", float, 60.0)
     section.finish()
     if plan.starting_from_members:
@@ -74,53 +101,56 @@ def _settings(plan: StudyPlan) -> dict[str, Any]:
     return {"model": _classifier(plan.model), "checkpoint_every": every}
 
 
-def make_scorer(
-    ensemble: SavedEnsemble, *, factory: str | None, device: str
-) -> Callable[[AnyArray], MemberScores]:
-    """What scores inputs with the members of a saved ensemble."""
-    model = dict(ensemble.model)
-    if _is_boosted(model):
-        from dynsnap.boost import score
+def module_factory(
+    model: Mapping[str, Any], *, importing: bool = True
+) -> Callable[..., Any] | None:
+    """The function that builds the module which a study file names.
 
-        def boosted(inputs: AnyArray) -> MemberScores:
-            scores = score(ensemble.learners, inputs, classes=len(ensemble.classes))
-            return scores[ensemble.positions]
-
-        return boosted
-    model.pop("backend", None)
-    # A file may come from anywhere, so code that it names is not run: the caller names it.
-    if factory is not None:
-        model = {**model, "factory": factory}
-        model.pop("name", None)
-    elif "name" not in model:
-        its = f", {model['factory']!r}," if "factory" in model else ""
-        raise PlanError(
-            f"This ensemble was trained with a model of its maker's own{its} whose code no file "
-            "holds. Name its factory with --model MODULE:FACTORY if you trust it."
-        )
-    train = _needed("dynsnap.train", "torch")
-    predictor = train.Predictor(ensemble.learners, model=module_factory(model), device=device)
-
-    def scored(inputs: AnyArray) -> MemberScores:
-        scores: MemberScores = predictor(inputs)[ensemble.positions]
-        return scores
-
-    return scored
-
-
-def module_factory(model: Mapping[str, Any]) -> Callable[..., Any]:
-    """The function that builds the module which a study file names."""
+    None for a factory of the user's own, unless `importing`.
+    """
     settings = dict(model)
     own, name = settings.pop("factory", None), settings.pop("name", None)
-    factory: Callable[..., Any]
-    if own is not None:
-        found = _imported(own)
-        factory = _needed("dynsnap.train.models", "torch").with_settings(found, settings, name=own)
-    elif isinstance(name, str):
-        factory = _needed("dynsnap.train.models", "torch").by_name(name, **settings)
-    else:
+    if (own is None) == (name is None):
         raise PlanError("[model] must say the `name` of a model, or a `factory` of your own.")
+    if own is not None:
+        _reference(own)
+        return own_factory(own, settings) if importing else None
+    return built_in(name, settings)
+
+
+def built_in(name: Any, settings: Mapping[str, Any]) -> Callable[..., Any]:
+    """The factory of a module that comes with dynsnap."""
+    if not isinstance(name, str):
+        raise PlanError(f"[model]: `name` must be text, got {name!r}.")
+    factory: Callable[..., Any] = needed("dynsnap.train.models", "torch").by_name(name, **settings)
     return factory
+
+
+def own_factory(reference: Any, settings: Mapping[str, Any]) -> Callable[..., Any]:
+    """A function of the user's own, `package.module:name`, found as Python would find it.
+
+    This imports, and so runs, what the reference names: it must come from the user.
+    """
+    module, name = _reference(reference)
+    here = str(Path.cwd())
+    if here not in sys.path:  # as `python -m` has it, and a console script has not
+        sys.path.insert(0, here)
+    try:
+        found = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError) as error:
+        raise PlanError(f"The model factory {reference!r} cannot be imported: {error}.") from error
+    if not callable(found):
+        raise PlanError(f"The model factory {reference!r} is not a function.")
+    models = needed("dynsnap.train.models", "torch")
+    factory: Callable[..., Any] = models.with_settings(found, settings, name=reference)
+    return factory
+
+
+def _reference(text: Any) -> tuple[str, str]:
+    module, _, name = str(text).partition(":")
+    if not (isinstance(text, str) and module and name):
+        raise PlanError(f"A model factory is named as MODULE:NAME, got {text!r}.")
+    return module, name
 
 
 def _torch_settings(section: TomlTable, train: Any) -> dict[str, Any]:
@@ -165,7 +195,8 @@ def _built(kind: Any, settings: dict[str, Any], where: str) -> Any:
         raise PlanError(f"{where} cannot be used as it stands: {error}.") from error
 
 
-def _is_boosted(model: Mapping[str, Any]) -> bool:
+def is_boosted(model: Mapping[str, Any]) -> bool:
+    """Whether a model is a classifier of XGBoost, LightGBM or scikit-learn, and no module."""
     name = model.get("name")
     if "backend" in model:
         return str(model["backend"]) == "boost"
@@ -176,7 +207,12 @@ def _classifier(model: Mapping[str, Any]) -> Any:
     settings = dict(model)
     name = settings.pop("name")
     path, _, attribute = _BOOSTED.get(name, name).rpartition(".")
-    kind = getattr(_needed(path, "boost"), attribute, None)
+    if name not in _BOOSTED and path not in _SCIKIT:
+        raise PlanError(
+            f"[model]: {name!r} is not in a module of scikit-learn that has classifiers. "
+            f"{did_you_mean(path, _SCIKIT)}"
+        )
+    kind = getattr(needed(path, "boost"), attribute, None)
     if not isinstance(kind, type) or not hasattr(kind, "predict_proba"):
         raise PlanError(f"[model]: {name!r} is not a classifier that gives probabilities.")
     known = _parameters(kind)
@@ -204,34 +240,15 @@ def _parameters(kind: type) -> set[str]:
     }
 
 
-def _imported(reference: Any) -> Callable[..., Any]:
-    """A function of the user's own, `package.module:name`, found as Python would find it."""
-    module, _, name = str(reference).partition(":")
-    if not (isinstance(reference, str) and module and name):
-        raise PlanError(f"A model factory is named as MODULE:NAME, got {reference!r}.")
-    here = str(Path.cwd())
-    if here not in sys.path:  # as `python -m` has it, and a console script has not
-        sys.path.insert(0, here)
-    try:
-        found = getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError) as error:
-        raise PlanError(f"The model factory {reference!r} cannot be imported: {error}.") from error
-    if not callable(found):
-        raise PlanError(f"The model factory {reference!r} is not a function.")
-    return found  # type: ignore[no-any-return]
-
-
 class _NotInstalledError(PlanError):
     """A library that is not there."""
 
 
-def _needed(module: str, extra: str) -> Any:
+def needed(module: str, extra: str) -> Any:
+    """A module of dynsnap, or of a library that is an extra of it."""
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        package = module.partition(".")[0]
-        if error.name == module != package and importlib.util.find_spec(package) is not None:
-            raise PlanError(f"There is no {module} in {package}.") from error
         raise _NotInstalledError(
             f"This needs {error.name or module}, which is not installed. "
             f"Install it with: pip install 'dynsnap[{extra}]'"

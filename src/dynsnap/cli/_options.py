@@ -85,6 +85,16 @@ def column_options(command: Command) -> Command:
     return decorated  # type: ignore[no-any-return]
 
 
+sha256_option = click.option(
+    "--sha256",
+    metavar="DIGEST",
+    help="Read the ensemble only if its file has this SHA-256.",
+)
+trust_option = click.option(
+    "--trust",
+    is_flag=True,
+    help="Open members that cannot be checked first, for an ensemble whose maker you trust.",
+)
 output_option = click.option(
     "-o",
     "--output",

@@ -1,9 +1,11 @@
 """Where the output of commands goes: claimed before any work is done, then written or shown."""
 
+import contextlib
 import json
 import os
 import shutil
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -52,31 +54,63 @@ def claim_outputs(inputs: Iterable[Path | str | None], outputs: Mapping[str, Pat
             )
 
 
-def deliver(target: Path | None, make: Callable[[], str]) -> None:
-    """Make a text and write it to a file, wholly or not at all, or to standard output."""
-    if target == STDOUT:
-        click.echo(make(), nl=False)
-    elif target is not None:
-        _files.write_text(target.resolve(), make())  # a link stays a link
+class Delivery:
+    """What a command writes. Made by `delivering`."""
+
+    def __init__(self) -> None:
+        self.printed: list[str] = []
+
+    def text(self, target: Path | None, make: Callable[[], str]) -> None:
+        """Make a text for a file, or for standard output."""
+        if target == STDOUT:
+            self.printed.append(make())
+        elif target is not None:
+            _files.write_text(target, make())
+
+    def figures(
+        self, made: Sequence[report.figures.Figure], *, svg_to: Path | None, png_to: Path | None
+    ) -> None:
+        """Make a file of each figure, in the folders that were asked for."""
+        for folder in filter(None, (svg_to, png_to)):
+            _files.make_folder(folder)
+        taken: Counter[str] = Counter()
+        for figure in made:
+            taken[figure.name] += 1  # two names of a study may be one to a file system
+            number = taken[figure.name]
+            name = figure.name if number == 1 else f"{figure.name}-{number}"
+            if svg_to is not None:
+                _files.write_text(svg_to / f"{name}.svg", report.figures.svg(figure))
+            if png_to is not None:
+                _files.write_bytes(png_to / f"{name}.png", report.figures.png(figure))
+
+
+@contextlib.contextmanager
+def delivering() -> Iterator[Delivery]:
+    """Put all that is written in this block in place when it ends well, or nothing of it.
+
+    What goes to standard output comes last: a reader that leaves does not take the files along.
+    """
+    delivery = Delivery()
+    with _files.together():
+        yield delivery
+    for text in delivery.printed:
+        click.echo(text, nl=False)
 
 
 def claim_figures(svg_to: Path | None, png_to: Path | None) -> None:
-    """Make the folders for figures, and refuse what cannot be drawn, before any work is done."""
+    """Refuse figures that cannot be drawn, or nowhere to go, before any work is done."""
     if png_to is not None:
         report.figures.check_png()
-    for folder in filter(None, (svg_to, png_to)):
-        folder.mkdir(parents=True, exist_ok=True)
-
-
-def deliver_figures(
-    made: Sequence[report.figures.Figure], *, svg_to: Path | None, png_to: Path | None
-) -> None:
-    """Write each figure to a file of its own, in the folders that were asked for."""
-    for figure in made:
-        if svg_to is not None:
-            _files.write_text(svg_to / f"{figure.name}.svg", report.figures.svg(figure))
-        if png_to is not None:
-            _files.write_bytes(png_to / f"{figure.name}.png", report.figures.png(figure))
+    for option, folder in (("--svg", svg_to), ("--png", png_to)):
+        if folder is None:
+            continue
+        place = folder.resolve()
+        there = next(one for one in (place, *place.parents) if one.exists())
+        if not there.is_dir() or not os.access(there, os.W_OK):
+            raise FileError(
+                f"Cannot write {option} {folder}: {there} is not a folder that can be written to. "
+                "Name another place."
+            )
 
 
 def as_json(values: Any) -> str:

@@ -11,9 +11,11 @@ from collections.abc import Iterator, Sequence
 from types import FrameType
 from typing import Any, Protocol, TextIO
 
+from dynsnap.cli import _signals
 from dynsnap.cli._headway import Headway
+from dynsnap.cli._streams import tell
 from dynsnap.ensemble import Round, RoundSpec
-from dynsnap.errors import Interrupted, one_line
+from dynsnap.errors import Interrupted, TrainingError, one_line
 
 _EVERY = 10.0  # seconds between two lines in a log
 
@@ -50,7 +52,7 @@ class Lines:
         )
 
     def say(self, text: str) -> None:
-        print(one_line(text), file=self._out, flush=True)
+        tell(text, self._out)
 
     def close(self) -> None:
         pass
@@ -92,10 +94,12 @@ class Bars:
         )
 
     def say(self, text: str) -> None:
-        self._bar.console.print(one_line(text))
+        with contextlib.suppress(OSError):  # the terminal was closed
+            self._bar.console.print(one_line(text))
 
     def close(self) -> None:
-        self._bar.stop()
+        with contextlib.suppress(OSError):
+            self._bar.stop()
 
 
 class Silent:
@@ -108,14 +112,14 @@ class Silent:
         pass
 
     def say(self, text: str) -> None:
-        print(one_line(text), file=self._out, flush=True)
+        tell(text, self._out)
 
     def close(self) -> None:
         pass
 
 
 class Watch:
-    """Follows a study, and asks it to stop at Ctrl-C, at SIGTERM, or when its time is up.
+    """Follows a study, and asks it to stop at Ctrl-C, SIGTERM, SIGHUP, or when its time is up.
 
     Args:
         budget: Seconds until training is asked to stop, None for as long as it takes.
@@ -140,8 +144,11 @@ class Watch:
         level = logging.WARNING if self._quiet else logging.INFO
         self._undo.enter_context(_log_said(self._display, level))
         if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGINT, signal.SIGTERM):
-                before = signal.signal(number, self._asked_to_stop)
+            for number in _signals.ENDING:
+                before = signal.getsignal(number)
+                if before is signal.SIG_IGN:  # as `nohup` has asked for
+                    continue
+                signal.signal(number, self._asked_to_stop)
                 self._undo.callback(signal.signal, number, before)
         return self
 
@@ -160,6 +167,8 @@ class Watch:
             elif self._late():
                 reason = f"Stopped: the time budget of {self._budget:g} s is spent."
             raise Interrupted(f"{reason} {kept} Go on with: {command}") from error
+        except TrainingError as error:
+            raise TrainingError(f"{error} {kept}") from error
 
     # What a study and its trainer tell, and ask.
 
@@ -198,7 +207,7 @@ class Watch:
 
     def _asked_to_stop(self, number: int, frame: FrameType | None) -> None:
         if self._signal is not None:
-            raise KeyboardInterrupt  # twice: at once
+            raise _signals.Signalled(number)  # twice: at once
         self._signal = signal.Signals(number).name
         self._display.say("Stopping at the next checkpoint. Press Ctrl-C again to stop at once.")
 

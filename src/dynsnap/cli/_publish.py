@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from dynsnap import study
+from dynsnap import _files, study
 from dynsnap.cli import _options
 from dynsnap.cli._training import FILE, Training
 
@@ -27,11 +27,12 @@ def publish(run: Path, target: Path) -> None:
     # Read before anything is written: a study file that is damaged must not be copied first.
     file = run / "study.toml"
     seen = Training.of(run, study.read_study(file)) if file.is_file() else Training()
-    kept = list(study.publish(run, target))
-    if seen.curves:
-        seen.write(target / FILE)
-        kept.append(target / FILE)
-    else:  # what is there is of another study
-        (target / FILE).unlink(missing_ok=True)
+    with _files.together():
+        kept = list(study.publish(run, target))
+        if seen.curves:
+            seen.write(target / FILE)
+            kept.append(target / FILE)
+        else:  # what is there is of another study
+            _files.remove(target / FILE)
     size = sum(path.stat().st_size for path in kept) / 1e6
     click.echo(f"{len(kept)} files, {size:.1f} MB, in {target}.")

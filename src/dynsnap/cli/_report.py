@@ -4,7 +4,7 @@ import dataclasses
 import shlex
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import click
 
@@ -16,8 +16,7 @@ from dynsnap.cli._outputs import (
     STDOUT,
     claim_figures,
     claim_outputs,
-    deliver,
-    deliver_figures,
+    delivering,
     kept_in,
     show,
 )
@@ -73,8 +72,9 @@ def report_command(
     claim_inputs(inputs, page_to)
     found = findings(folder, method=method, inputs=inputs)
     page = report.html.study_page(found)
-    deliver(page_to, lambda: page.html)
-    deliver_figures(page.figures, svg_to=svg_to, png_to=png_to)
+    with delivering() as out:
+        out.text(page_to, lambda: page.html)
+        out.figures(page.figures, svg_to=svg_to, png_to=png_to)
     if quiet or page_to == STDOUT:
         return
     notes = [*found.notes, f"Everything is on the page {page_to}."]
@@ -93,9 +93,9 @@ def findings(
 ) -> StudyFindings:
     """What a run folder holds about its study; what is missing or damaged is noted."""
     notes: list[str] = []
-    about = read_about(folder)
-    missing = about.get("rounds_missing")
-    if isinstance(missing, int) and missing:
+    about = _about(folder, notes)
+    missing = about.get("rounds_missing", 0)
+    if missing:
         notes.append(f"{study.missing_rounds(missing)}: what needs a missing round is left out.")
     training = Training()
     replicates: dict[str, int] = {}
@@ -113,7 +113,7 @@ def findings(
         notes.append(f"Rounds of training are left out: {error}")
     rows = _with_spread(_table(folder / "table.csv"), folder / "replicates.csv")
     return StudyFindings(
-        name=str(about.get("study") or folder.resolve().name),
+        name=about.get("study") or folder.resolve().name,
         rows=rows,
         sweeps=_sweeps(folder / "sweeps.csv"),
         plan=plan,
@@ -125,6 +125,14 @@ def findings(
         closer=_closer.look(folder, rows, method=method, inputs=inputs, notes=notes),
         notes=notes,
     )
+
+
+def _about(folder: Path, notes: list[str]) -> dict[str, Any]:
+    try:
+        return read_about(folder)
+    except FileError as error:
+        notes.append(f"What the run says about itself is left out: {error}")
+        return {}
 
 
 def _with_spread(rows: list[Row], path: Path) -> list[Row]:
@@ -157,10 +165,7 @@ def _sweeps(path: Path) -> list[SweepRow]:
 
 
 def _read(path: Path, reader: Callable[[Path], list[Read]]) -> list[Read]:
-    try:
-        rows = reader(path)
-    except (OSError, KeyError, TypeError, ValueError) as error:
-        raise FileError(f"{path} is damaged ({error}). Run the study again.") from error
+    rows = reader(path)
     if not rows:
         raise FileError(f"{path} has no rows. Run the study again.")
     return rows

@@ -7,7 +7,7 @@ import click
 
 from dynsnap import report, study
 from dynsnap.cli import _options as options
-from dynsnap.cli._outputs import STDOUT, as_json, claim_outputs, deliver, kept_in, show
+from dynsnap.cli._outputs import STDOUT, as_json, claim_outputs, delivering, kept_in, show
 from dynsnap.cli._stored import StoredRounds, read_about, truth_of
 from dynsnap.ensemble import COMBINATIONS, Combination, Method
 from dynsnap.errors import FileError, PlanError
@@ -128,12 +128,17 @@ def size(
         seed=seed,
     )
     notes = list(_notes(stored.damaged, truth_known=truth is not None))
-    name = str(read_about(folder).get("study") or plan.name)
+    try:
+        name = read_about(folder).get("study") or plan.name
+    except FileError as error:
+        name = plan.name
+        notes.append(f"What the run says about itself is left out: {error}")
     title = f"{name}: {method.name}, {combination.replace('_', ' ')}"
     told = report.size_report(found, title=title, notes=notes)
     plain = {"study": name, "method": method.name, **found.to_json(), "notes": notes}
-    deliver(json_to, lambda: as_json(plain))
-    deliver(markdown_to, lambda: report.markdown(told))
+    with delivering() as out:
+        out.text(json_to, lambda: as_json(plain))
+        out.text(markdown_to, lambda: report.markdown(told))
     if not quiet and STDOUT not in (json_to, markdown_to):
         show(told)
 

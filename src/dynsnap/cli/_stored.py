@@ -8,6 +8,8 @@ from typing import Any
 
 from dynsnap import predictions
 from dynsnap._types import Labels
+from dynsnap._untrusted import mismatch, parse_json
+from dynsnap.cli._published import ABOUT
 from dynsnap.data import Stream
 from dynsnap.ensemble import Round, RoundSpec, beginning
 from dynsnap.errors import FileError
@@ -32,7 +34,7 @@ class StoredRounds:
         self._store = RunFolder(folder, weights=False)
         self._trained_as = trained_as
         self._keys: dict[str, str] = {}  # by all that names a round
-        self._indices = 0
+        self._indices: set[int] = set()
         self.sound = self.damaged = 0
         self.environments: dict[str, dict[str, str]] = {}
         age: dict[str, float] = {}
@@ -49,7 +51,7 @@ class StoredRounds:
             if written >= age.get(name, 0.0):
                 age[name] = written
                 self._keys[name] = entry.key
-                self._indices = max(self._indices, spec["index"] + 1)
+                self._indices.add(spec["index"])
 
     def key_of(self, spec: RoundSpec) -> str | None:
         """The key of a stored round, None where it is not there."""
@@ -64,7 +66,8 @@ class StoredRounds:
 
     def all_of(self, ensemble: Ensemble) -> list[Round]:
         """All rounds that an ensemble could be made of, also those that it does not need."""
-        specs = [ensemble.spec(i) for i in range(self._indices - ensemble.offset)]
+        own = sorted(index - ensemble.offset for index in self._indices)
+        specs = [ensemble.spec(index) for index in own if index >= 0]
         return [done for spec in specs if (done := self.get(spec)) is not None]
 
 
@@ -131,16 +134,26 @@ class RoundsByName:
 
 
 def read_about(folder: Path) -> dict[str, Any]:
-    """What a run folder says about itself; nothing where that is missing or damaged."""
+    """What a run folder says about itself; nothing where it says nothing.
+
+    Raises:
+        FileError: What it says is damaged, or is nothing that dynsnap would write.
+    """
+    path = folder / "about.json"
     try:
-        known = json.loads((folder / "about.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        known: dict[str, Any] = parse_json(path.read_bytes())
+    except OSError:
         return {}
-    return known if isinstance(known, dict) else {}
+    except ValueError as error:
+        raise FileError(f"{path} is damaged: {error}.") from error
+    if (problem := mismatch(ABOUT, known)) is not None:
+        raise FileError(f"{path} is damaged: {problem}.")
+    return known
 
 
 def truth_of(folder: Path, pattern: str = "*") -> Labels | None:
     """The true classes of the test inputs, from a file of predictions; None where there is none."""
     for path in sorted((folder / "predictions").glob(f"{pattern}.parquet")):
-        return predictions.read(path).truth
+        if not path.name.startswith("."):  # what was left of a run that was killed
+            return predictions.read(path).truth
     return None

@@ -53,8 +53,9 @@ def train(
 ) -> None:
     """Train one method of a STUDY, and save the ensemble to predict with.
 
-    The ensemble is one file, DIR/ensembles/METHOD-gN.ensemble. Rounds that lie in DIR with their
-    weights are not trained again.
+    The ensemble is one file, DIR/ensembles/METHOD-gN.ensemble, whose SHA-256 is printed: `dynsnap
+    predict --sha256` insists on it. Rounds that lie in DIR with their weights are not trained
+    again.
 
     \b
         dynsnap train my-study.toml --method dynsnap-cyc --out runs/mine
@@ -87,7 +88,7 @@ def train(
                 monitor=watch,
             )
             for trained in made:
-                path = _execute.save_trained(
+                path, digest = _execute.save_trained(
                     rounds,
                     plan,
                     stream,
@@ -98,7 +99,8 @@ def train(
                 )
                 click.echo(
                     f"{path}: {len(trained.positions)} members, validation accuracy "
-                    f"{trained.accuracy.mean():.4f}, {report.kappa(trained.price.kappa)} κ"
+                    f"{trained.accuracy.mean():.4f}, {report.kappa(trained.price.kappa)} κ\n"
+                    f"sha256 {digest}"
                 )
     if method.margin:
         click.echo(

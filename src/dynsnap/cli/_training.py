@@ -16,6 +16,8 @@ import numpy as np
 
 from dynsnap import _files, study, theory
 from dynsnap._types import AnyArray
+from dynsnap._untrusted import mismatch, parse_json, read_arrays
+from dynsnap.cli._published import TRAINING
 from dynsnap.cli._stored import StoredRounds, truth_of
 from dynsnap.ensemble import Method, Round, members, survivors, threshold, wanted
 from dynsnap.errors import FileError
@@ -23,6 +25,7 @@ from dynsnap.report.html import Curve
 from dynsnap.study import Ensemble, StudyPlan
 
 FILE = "training.npz"
+_SIDES = ("lefts", "rights")  # of a theorem, an array each
 _CURVES = 4
 _AUDITED = 2000  # inputs that the theorems are computed on
 _MEMBERS = 20
@@ -62,7 +65,7 @@ class Training:
             f"{side}{number}-{place}": getattr(bound, side)
             for number, (_, audit) in audits.items()
             for place, bound in enumerate(audit.bounds)
-            for side in ("lefts", "rights")
+            for side in _SIDES
         }
         written = np.frombuffer(json.dumps(header).encode(), np.uint8)
         content = io.BytesIO()
@@ -76,9 +79,11 @@ class Training:
         Raises:
             FileError: The file is damaged.
         """
-        arrays = _files.read_arrays(path)
+        arrays = read_arrays(path, lambda name: name == "header" or name.startswith(_SIDES))
         try:
-            header = json.loads(arrays["header"].astype(np.uint8).tobytes())
+            header = parse_json(arrays["header"].astype(np.uint8).tobytes())
+            if (problem := mismatch(TRAINING, header)) is not None:
+                raise ValueError(problem)
             curves = tuple(_curve(known) for known in header["curves"])
             audits = {
                 known.pop("title"): _audit(known, arrays, number)
@@ -91,6 +96,10 @@ class Training:
 
 def _curve(known: dict[str, Any]) -> Curve:
     lists = {name: tuple(known[name]) for name in ("accuracy", "epochs", "snapshots")}
+    if len(lists["epochs"]) != len(lists["snapshots"]) or any(
+        epoch >= len(lists["accuracy"]) for epoch in lists["epochs"]
+    ):
+        raise ValueError("a curve has snapshots of epochs that it has not")
     return Curve(**{**known, **lists})
 
 
@@ -102,12 +111,9 @@ def _without_sides(audit: theory.Audit) -> dict[str, Any]:
 
 def _audit(known: dict[str, Any], arrays: Mapping[str, AnyArray], number: int) -> theory.Audit:
     bounds = tuple(
-        theory.Bound(
-            **bound,
-            lefts=arrays[f"lefts{number}-{place}"],
-            rights=arrays[f"rights{number}-{place}"],
-        )
+        theory.Bound(name=bound["name"], claim=bound["claim"], lefts=lefts, rights=rights)
         for place, bound in enumerate(known["bounds"])
+        for lefts, rights in [_sides(arrays, f"{number}-{place}")]
     )
     within, effects = known["accuracy_bounds"], known["effects"]
     return theory.Audit(
@@ -120,6 +126,15 @@ def _audit(known: dict[str, Any], arrays: Mapping[str, AnyArray], number: int) -
             "notes": tuple(known["notes"]),
         }
     )
+
+
+def _sides(arrays: Mapping[str, AnyArray], place: str) -> tuple[AnyArray, AnyArray]:
+    lefts, rights = (arrays[f"{side}{place}"] for side in _SIDES)
+    for side in (lefts, rights):
+        sound = side.ndim == 1 and len(side) and side.dtype == np.float64
+        if not sound or side.shape != lefts.shape or not np.isfinite(side).all():
+            raise ValueError(f"the sides of theorem {place} are not numbers, one for each input")
+    return lefts, rights
 
 
 def _effects(known: dict[str, Any]) -> theory.MemberEffects:

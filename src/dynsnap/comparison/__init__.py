@@ -12,11 +12,13 @@ from dynsnap.comparison._results import (
     FlippedInput,
     Flow,
     GenerationResult,
+    GroupKey,
     GroupKind,
     GroupResult,
     PairResult,
     RestlessInput,
     TransitionCounts,
+    UnknownLabels,
 )
 from dynsnap.comparison._worst import worst_first
 
@@ -29,12 +31,14 @@ __all__ = [
     "FlippedInput",
     "Flow",
     "GenerationResult",
+    "GroupKey",
     "GroupKind",
     "GroupResult",
     "PairResult",
     "RestlessInput",
     "Spread",
     "TransitionCounts",
+    "UnknownLabels",
     "compare",
     "compare_at_levels",
     "compare_blocks",

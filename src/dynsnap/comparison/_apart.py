@@ -8,14 +8,14 @@ import numpy as np
 from dynsnap._types import Flags
 from dynsnap.comparison._compare import compare_at_levels
 from dynsnap.comparison._count import AlignedBlocks
-from dynsnap.comparison._results import Comparison, GroupResult
+from dynsnap.comparison._results import Comparison, GroupKey, GroupResult
 from dynsnap.predictions import AlignmentReport, Predictions
 
 
 def measure_apart(
     compared: Sequence[Comparison],
     blocks: AlignedBlocks,
-    parts: Collection[tuple[str, str]],
+    parts: Collection[GroupKey],
     *,
     twin: bool = False,
     resamples: int = 1000,
@@ -31,17 +31,17 @@ def measure_apart(
     Args:
         compared: What `compare_at_levels` found, one for each level.
         blocks: What it was found on.
-        parts: The groups, as (column, name); the column of true classes is "truth".
+        parts: The groups, by their `GroupResult.key`.
         twin: As for `compare_at_levels`.
         resamples: As for `compare_at_levels`.
         top_k: As for `compare_at_levels`.
         seed: As for `compare_at_levels`.
     """
     levels = [each.confidence for each in compared]
-    found: dict[tuple[str, str], list[Comparison]] = {}
+    found: dict[GroupKey, list[Comparison]] = {}
     for group in compared[0].pairs[0].groups:
-        if (group.column, group.name) in parts and group.inputs:
-            found[group.column, group.name] = compare_at_levels(
+        if group.key in parts and group.inputs:
+            found[group.key] = compare_at_levels(
                 _Part(blocks, group),
                 levels,
                 twin=twin,
@@ -84,11 +84,11 @@ class _Part:
         return np.asarray(column.codes == column.values.index(self.group.name))
 
 
-def _with_groups(whole: Comparison, apart: dict[tuple[str, str], Comparison]) -> Comparison:
+def _with_groups(whole: Comparison, apart: dict[GroupKey, Comparison]) -> Comparison:
     (pair,) = whole.pairs
     groups = []
     for group in pair.groups:
-        alone = apart.get((group.column, group.name))
+        alone = apart.get(group.key)
         if alone is not None:
             more = {**alone.generations[-1].metrics, **alone.pairs[0].metrics}
             # What the whole comparison has measured of the group stays as it is.

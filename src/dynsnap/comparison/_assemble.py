@@ -2,18 +2,16 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
 from dynsnap._types import AnyArray, Floats
-from dynsnap.comparison._bootstrap import Bootstrap, Metrics, Sampled
 from dynsnap.comparison._corrected import corrected
 from dynsnap.comparison._count import Counted
 from dynsnap.comparison._families import lost_between
 from dynsnap.comparison._groups import group_results
 from dynsnap.comparison._notes import notes
-from dynsnap.comparison._readings import estimates, mcnemar, transitions
+from dynsnap.comparison._readings import estimates, exact_of, mcnemar, transitions, wholes_of
 from dynsnap.comparison._results import (
     Comparison,
     Estimate,
@@ -22,17 +20,24 @@ from dynsnap.comparison._results import (
     GenerationResult,
     PairResult,
 )
-from dynsnap.metrics._tally_formulas import (
-    agreement_metrics,
-    cohen_kappa,
-    generation_metrics,
-    pair_metrics,
+from dynsnap.comparison.intervals import (
+    AgreementStatistic,
+    BayesianBootstrap,
+    CohenStatistic,
+    Ends,
+    GenerationStatistic,
+    Metrics,
+    PairStatistic,
+    Sampled,
+    Statistic,
 )
 
 _FLOWS = 300  # kinds of change that a result names
 
 
-def assemble(counted: Counted, bootstrap: Bootstrap, *, minority_share: float) -> Comparison:
+def assemble(
+    counted: Counted, bootstrap: BayesianBootstrap, *, minority_share: float
+) -> Comparison:
     """Everything that a comparison finds, from the sums."""
     return _Assembly(counted, bootstrap, minority_share).comparison()
 
@@ -40,7 +45,7 @@ def assemble(counted: Counted, bootstrap: Bootstrap, *, minority_share: float) -
 @dataclass(frozen=True)
 class _Assembly:
     counted: Counted
-    bootstrap: Bootstrap
+    bootstrap: BayesianBootstrap
     minority_share: float
 
     def comparison(self) -> Comparison:
@@ -59,15 +64,19 @@ class _Assembly:
             for place, sampled in enumerate(together)
         )
         agreement = self._estimates(self._agreement(len(pairs)))
+        # The average of one pair is the pair itself, exact intervals included.
+        averages = pairs[0].metrics if len(pairs) == 1 else self._average(together)
         measured = {each.name: each.metrics for each in generations}
         measured |= {f"{pair.old} → {pair.new}": pair.metrics for pair in pairs}
         measured["all generations"] = agreement
+        if floor is not None:
+            measured[f"{counted.names[0]} and its twin"] = floor
         return Comparison(
             inputs=layout.rows,
             classes=counted.classes,
             generations=generations,
             pairs=pairs,
-            averages=self._estimates(_average(alone)) | self._estimates(_average(together)),
+            averages={**self._average(alone), **averages},
             agreement=agreement,
             alignment=counted.report,
             notes=notes(counted, measured),
@@ -78,6 +87,7 @@ class _Assembly:
             has_scores=all(layout.scored),
             slices=counted.slices,
             families=counted.families,
+            unknown_labels=counted.unknown_labels,
             restless=counted.gallery.restless,
             ambiguity_so_far=counted.gallery.ambiguity,
         )
@@ -85,49 +95,57 @@ class _Assembly:
     def _generation(self, generation: int) -> Sampled:
         tally = self.counted.tally
         sums = tally.generations[generation]
-        formula = partial(generation_metrics, columns=tally.layout.generation_columns(generation))
-        return self.bootstrap.sampled(formula, sums.means[None], sums.gaps[None])
+        statistic = GenerationStatistic(tally.layout.generation_columns(generation))
+        return self._sampled(statistic, sums.means, sums.gaps)
 
     def _pair(self, place: int) -> Sampled:
-        tally = self.counted.tally
-        old, new = (tally.generations[g].labels for g in tally.layout.pairs[place])
-        sums = tally.pair_sums(place)
-        found = self.bootstrap.sampled(self._pair_formula(place), sums[None])
-
-        def kappa(sums: Floats, old: Floats, new: Floats) -> Metrics:
-            churn = self._pair_formula(place)(sums)["churn"]
-            return {"cohen_kappa": cohen_kappa(churn, old, new)}
-
-        # Label frequencies are kept in fewer blocks when there are very many classes.
-        coarse = _folded(sums, tally.layout.label_blocks)
-        more = self.bootstrap.sampled(kappa, coarse[None], old[None], new[None])
-        return Sampled({**found.values, **more.values}, {**found.samples, **more.samples})
-
-    def _pair_formula(self, place: int) -> "partial[dict[str, Floats]]":
-        layout = self.counted.tally.layout
+        tally, layout = self.counted.tally, self.counted.tally.layout
+        old, new = (tally.generations[g].labels for g in layout.pairs[place])
         columns = layout.pair_columns(layout.pairs[place])
-        return partial(pair_metrics, columns=columns, truth=layout.truth)
+        exact = exact_of(columns, weighted=layout.weighted)
+        if len(self.counted.names) > 2:  # averages over pairs are means of shares, which are none
+            exact = frozenset()
+        statistic = PairStatistic(columns, layout.truth, exact=exact)
+        sums = tally.pair_sums(place)[:, : len(layout.cases) + len(columns)]
+        found = self._sampled(statistic, sums)
+        # Label frequencies are kept in fewer blocks when there are very many classes.
+        kappa = self._sampled(CohenStatistic(layout.truth), self._folded_cases(place), old, new)
+        return Sampled(
+            {**found.values, **kappa.values},
+            Ends(
+                {**found.ends.low, **kappa.ends.low},
+                {**found.ends.high, **kappa.ends.high},
+            ),
+        )
 
     def _agreement(self, pairs: int) -> Sampled:
         tally = self.counted.tally
         regular = len(self.counted.names)
-        blocks = tally.layout.label_blocks
-        labels = [sums.labels[None] for sums in tally.generations[:regular]]
-        weight = tally.generations[0].means[:, 0]
-        ambiguous = np.stack([tally.ambiguous, weight], axis=-1)
-        cells = [_folded(tally.pair_sums(place), blocks)[None] for place in range(pairs)]
+        labels = [sums.labels for sums in tally.generations[:regular]]
+        ambiguous = np.stack([tally.ambiguous, tally.generations[0].means[:, 0]], axis=-1)
+        statistic = AgreementStatistic(pairs, tally.layout.truth, tally.layout.rows * regular)
+        return self._sampled(
+            statistic,
+            tally.folded(ambiguous, tally.layout.label_blocks),
+            *(self._folded_cases(place) for place in range(pairs)),
+            *labels,
+        )
 
-        def formula(ambiguous: Floats, *sums: Floats) -> Metrics:
-            churns = [self._pair_formula(p)(sums[p])["churn"] for p in range(pairs)]
-            share = ambiguous[..., 0] / ambiguous[..., 1]
-            return agreement_metrics(
-                churns,
-                sums[pairs:],
-                ambiguity=churns[0] if regular == 2 else share,
-                values=tally.layout.rows * regular,
-            )
+    def _folded_cases(self, place: int) -> Floats:
+        tally, layout = self.counted.tally, self.counted.tally.layout
+        cases = tally.pair_sums(place)[:, : len(layout.cases)]
+        return tally.folded(cases, layout.label_blocks)
 
-        return self.bootstrap.sampled(formula, _folded(ambiguous, blocks)[None], *cells, *labels)
+    def _sampled(self, statistic: Statistic, *sums: Floats) -> Sampled:
+        """A statistic of sums (blocks, columns) over all inputs."""
+        tally = self.counted.tally
+        return self.bootstrap.sampled(
+            statistic,
+            *(each[None] for each in sums),
+            heaviest=tally.heaviest_of(tally.layout.groupings[0]).max(keepdims=True),
+            inputs=np.array([tally.layout.rows]),
+            order=tally.order,
+        )
 
     def _pair_result(
         self, place: int, metrics: Estimates, cases: AnyArray, floor: Estimates | None
@@ -150,7 +168,6 @@ class _Assembly:
                     counted,
                     self.bootstrap,
                     place,
-                    formula=self._pair_formula(place),
                     minority_share=self.minority_share,
                 )
             ),
@@ -174,24 +191,29 @@ class _Assembly:
     def _estimates(self, sampled: Sampled, cases: AnyArray | None = None) -> dict[str, Estimate]:
         if not sampled.values:
             return {}
+        layout = self.counted.tally.layout
         if cases is None:  # of a generation, or of all: shares of all inputs
-            cases = np.array([self.counted.tally.layout.rows])
-        return estimates(self.bootstrap, sampled, cases[None])[0]
+            cases = np.array([layout.rows])
+        wholes = wholes_of(sampled.values, cases[None], weighted=layout.weighted)
+        if len(self.counted.names) == 2 and "ambiguity" in wholes:  # of one pair: the same
+            wholes["discrepancy"] = wholes["ambiguity"]
+        return estimates(self.bootstrap, sampled, wholes)[0]
 
+    def _average(self, results: Sequence[Sampled]) -> dict[str, Estimate]:
+        """The mean over generations, or over pairs, of what all of them have."""
+        names = [name for name in results[0].values if all(name in each.values for each in results)]
+        if not names:
+            return {}
 
-def _average(results: Sequence[Sampled]) -> Sampled:
-    """The mean over generations, or over pairs, of what all of them have."""
-    names = [name for name in results[0].values if all(name in each.values for each in results)]
-    return Sampled(
-        {name: np.mean([each.values[name] for each in results], axis=0) for name in names},
-        {name: np.mean([each.samples[name] for each in results], axis=0) for name in names},
-    )
+        def mean(parts: Sequence[Metrics]) -> Metrics:
+            every = [name for name in names if name in parts[0]]  # none without draws
+            return {name: np.mean([each[name] for each in parts], axis=0) for name in every}
 
-
-def _folded(sums: Floats, blocks: int) -> Floats:
-    """The same sums in fewer blocks."""
-    if blocks == len(sums):
-        return sums
-    coarse = np.zeros((blocks, *sums.shape[1:]))
-    np.add.at(coarse, np.arange(len(sums)) % blocks, sums)
-    return coarse
+        sampled = Sampled(
+            mean([each.values for each in results]),
+            Ends(
+                mean([each.ends.low for each in results]),
+                mean([each.ends.high for each in results]),
+            ),
+        )
+        return estimates(self.bootstrap, sampled, {})[0]  # a mean of shares is no share

@@ -2,13 +2,14 @@
 
 import contextlib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from dynsnap.comparison._assemble import assemble
-from dynsnap.comparison._bootstrap import Bootstrap
 from dynsnap.comparison._count import AlignedBlocks, Counted, InMemory, Spread, count
-from dynsnap.comparison._label_sets import refuse_strange_labels
+from dynsnap.comparison._label_sets import refuse_strange_labels, unknown_labels
 from dynsnap.comparison._results import Comparison
+from dynsnap.comparison.intervals import BayesianBootstrap
 from dynsnap.errors import InputError, PlanError
 from dynsnap.predictions import Predictions, align, names_of_files, read, stream
 
@@ -69,7 +70,7 @@ def compare(
         (0.25, 0.25, 1)
     """
     # Settings first: a misspelt one should not cost the reading of large files.
-    bootstrap = Bootstrap(confidence=confidence, resamples=resamples, seed=seed)
+    bootstrap = BayesianBootstrap(confidence=confidence, resamples=resamples, seed=seed)
     _check_share(minority_share)
     given = [*generations] if noise_floor is None else [*generations, noise_floor]
     for each in given:
@@ -176,7 +177,9 @@ def compare_at_levels(
         [0.8, 0.95]
     """
     _check_share(minority_share)
-    levels = [Bootstrap(confidence=each, resamples=resamples, seed=seed) for each in confidences]
+    levels = [
+        BayesianBootstrap(confidence=each, resamples=resamples, seed=seed) for each in confidences
+    ]
     counted = _count(blocks, twin=twin, top_k=top_k, spread=spread, families=families)
     return [assemble(counted, level, minority_share=minority_share) for level in levels]
 
@@ -191,7 +194,7 @@ def _count(
 ) -> Counted:
     counted = count(blocks, twin=twin, top_k=top_k, spread=spread, families=families)
     refuse_strange_labels(counted, blocks)
-    return counted
+    return replace(counted, unknown_labels=unknown_labels(counted, blocks))
 
 
 def _titles(

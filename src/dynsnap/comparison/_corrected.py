@@ -1,22 +1,21 @@
 """P-values of many groups, corrected for there being many."""
 
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from dynsnap.comparison._results import GroupKind, GroupResult
+from dynsnap.comparison._results import GroupResult
 
 
 def corrected(groups: Iterable[GroupResult]) -> tuple[GroupResult, ...]:
-    """The groups with p-values that allow for how many of their kind were tested."""
+    """The groups of a pair with p-values that allow for how many of them were tested.
+
+    Classes, slices and frequencies are one family: a report shows all of them, so the chance that
+    it shows any false alarm is the chance over all of them together.
+    """
     found = tuple(groups)
-    kinds: dict[GroupKind, list[float]] = defaultdict(list)
-    for group in found:
-        if group.changed is not None:
-            kinds[group.kind].append(group.changed)
-    honest = {kind: iter(holm(values)) for kind, values in kinds.items()}
+    adjusted = iter(holm([group.changed for group in found if group.changed is not None]))
     return tuple(
-        group if group.changed is None else replace(group, corrected=next(honest[group.kind]))
+        group if group.changed is None else replace(group, corrected=next(adjusted))
         for group in found
     )
 

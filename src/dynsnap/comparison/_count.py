@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from dynsnap.comparison._count_part import PartCounted, PartCounter
 from dynsnap.comparison._examples import Gallery
+from dynsnap.comparison._results import UnknownLabels
 from dynsnap.errors import ComparisonError, PlanError
 from dynsnap.metrics._tally import Tally
 from dynsnap.predictions import Aligned, AlignedStream, AlignmentReport, Predictions
@@ -63,24 +64,28 @@ class Counted:
         names: What the generations are called, without the twin.
         classes: The names of the classes.
         slices: The values of each slice.
+        differing: By slice, the inputs that generations have different values for.
         report: How the generations were lined up.
         twin: Whether the last generation is the first one trained again.
         left_out: The k of top-k metrics that there are too few classes for.
         notes: What the predictions say about themselves.
         gallery: Some of the inputs themselves.
         families: For each slice that is made of whole classes, the value of each class.
+        unknown_labels: For each generation that has any, the labels that are no true class.
     """
 
     tally: Tally
     names: tuple[str, ...]
     classes: tuple[str, ...]
     slices: dict[str, tuple[str, ...]]
+    differing: Mapping[str, int]
     report: AlignmentReport
     twin: bool
     left_out: tuple[int, ...]
     notes: tuple[str, ...]
     gallery: Gallery
     families: dict[str, dict[str, str]]
+    unknown_labels: tuple[UnknownLabels, ...] = ()
 
 
 class Spread(Protocol):
@@ -157,6 +162,7 @@ def count(
         names=report.names[:regular],
         classes=blocks.classes,
         slices=total.slices,
+        differing=total.differing,
         report=report,
         twin=twin,
         left_out=tuple(k for k in wanted if k > len(blocks.classes)),

@@ -1,6 +1,7 @@
 """Some consecutive rows of all generations, counted: here or in another process."""
 
 import itertools
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -27,6 +28,7 @@ class PartCounted:
         gallery: Some of the inputs themselves.
         kinship: Which classes and values of slices occur together.
         slices: The values of each slice.
+        differing: By slice, the inputs that generations have different values for.
         notes: What the predictions say about themselves.
     """
 
@@ -34,6 +36,7 @@ class PartCounted:
     gallery: Gallery
     kinship: Kinship
     slices: dict[str, tuple[str, ...]]
+    differing: Counter[str]
     notes: tuple[str, ...]
 
     def merge(self, later: "PartCounted") -> None:
@@ -41,6 +44,7 @@ class PartCounted:
         self.tally.merge(later.tally)
         self.gallery.merge(later.gallery)
         self.kinship.merge(later.kinship)
+        self.differing.update(later.differing)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,6 +111,9 @@ class PartCounter:
         counted.tally.add(block, start=start)
         counted.gallery.add(block[: self._regular])
         counted.kinship.add(block[0])
+        for name, column in block[0].slices.items():
+            if column.differs is not None:
+                counted.differing[name] += int(column.differs.sum())
         return counted
 
     def _begun(self, block: Block) -> PartCounted:
@@ -134,6 +141,7 @@ class PartCounter:
             gallery=Gallery(self._regular),
             kinship=Kinship(),
             slices=slices,
+            differing=Counter(),
             notes=tuple(dict.fromkeys(said)),
         )
 

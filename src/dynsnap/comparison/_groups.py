@@ -2,15 +2,14 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
 from dynsnap._types import AnyArray, Floats
-from dynsnap.comparison._bootstrap import Bootstrap, Formula, Metrics
 from dynsnap.comparison._count import Counted
-from dynsnap.comparison._readings import estimates, mcnemar, transitions
+from dynsnap.comparison._readings import estimates, exact_of, mcnemar, transitions, wholes_of
 from dynsnap.comparison._results import GroupKind, GroupResult
+from dynsnap.comparison.intervals import BayesianBootstrap, PairStatistic
 from dynsnap.metrics import majority_classes
 
 
@@ -22,6 +21,7 @@ class _Parts:
         names: What each is called.
         sums: Of each, (parts, blocks, columns).
         cases: How many inputs of each are of each case, (parts, cases).
+        heaviest: The largest weight of an input of each, (parts,).
         classes: The classes that make up each, for those that are made of several.
     """
 
@@ -30,11 +30,12 @@ class _Parts:
     names: Sequence[str]
     sums: Floats
     cases: AnyArray
+    heaviest: Floats
     classes: Sequence[tuple[str, ...]] = ()
 
 
 def group_results(
-    counted: Counted, bootstrap: Bootstrap, place: int, *, formula: Formula, minority_share: float
+    counted: Counted, bootstrap: BayesianBootstrap, place: int, *, minority_share: float
 ) -> Iterator[GroupResult]:
     """What a pair is like on each part of the inputs that has any.
 
@@ -42,31 +43,35 @@ def group_results(
         counted: The sums.
         bootstrap: How intervals are made.
         place: Which pair.
-        formula: The metrics of that pair, from sums.
         minority_share: Majority classes cover this share of the inputs.
     """
     for parts in _all_parts(counted, place, minority_share):
-        yield from _results(parts, bootstrap, partial(_with_new_accuracy, formula=formula))
+        yield from _results(parts, counted, bootstrap, place)
 
 
 def _all_parts(counted: Counted, place: int, minority_share: float) -> Iterator[_Parts]:
     tally = counted.tally
     for grouping in tally.layout.groupings:
-        sums, cases = tally.group_sums(place, grouping), tally.case_counts(place, grouping)
-        if grouping.name == "truth":
-            names = counted.classes
-            yield _Parts(kind="class", column="truth", names=names, sums=sums, cases=cases)
-            yield from _by_frequency(names, sums, cases, minority_share)
-        elif grouping.name != "all":
-            column = grouping.name.removeprefix("slice:")
-            names = counted.slices[column]
-            yield _Parts(kind="slice", column=column, names=names, sums=sums, cases=cases)
+        if grouping.name == "all":
+            continue
+        by_class = grouping.name == "truth"
+        column = grouping.name.removeprefix("slice:")
+        parts = _Parts(
+            kind="class" if by_class else "slice",
+            column=column,
+            names=counted.classes if by_class else counted.slices[column],
+            sums=tally.group_sums(place, grouping),
+            cases=tally.case_counts(place, grouping),
+            heaviest=tally.heaviest_of(grouping),
+        )
+        yield parts
+        if by_class:
+            yield from _by_frequency(parts, minority_share)
 
 
-def _by_frequency(
-    classes: Sequence[str], sums: Floats, cases: AnyArray, minority_share: float
-) -> Iterator[_Parts]:
+def _by_frequency(classes: _Parts, minority_share: float) -> Iterator[_Parts]:
     """Majority classes, which cover that share of the inputs, most frequent first, and the rest."""
+    sums, cases, heaviest = classes.sums, classes.cases, classes.heaviest
     inputs = cases.sum(axis=1)
     majority = majority_classes(inputs, share=minority_share)
     parts = {
@@ -80,17 +85,32 @@ def _by_frequency(
             names=tuple(parts),
             sums=np.stack([sums[part].sum(axis=0) for part in parts.values()]),
             cases=np.stack([cases[part].sum(axis=0) for part in parts.values()]),
-            classes=[tuple(classes[c] for c in part.tolist()) for part in parts.values()],
+            heaviest=np.stack([heaviest[part].max() for part in parts.values()]),
+            classes=[tuple(classes.names[c] for c in part.tolist()) for part in parts.values()],
         )
 
 
-def _results(parts: _Parts, bootstrap: Bootstrap, formula: Formula) -> Iterator[GroupResult]:
-    sums, cases = parts.sums, parts.cases
+def _results(
+    parts: _Parts, counted: Counted, bootstrap: BayesianBootstrap, place: int
+) -> Iterator[GroupResult]:
+    tally, layout = counted.tally, counted.tally.layout
+    columns = layout.pair_columns(layout.pairs[place])
+    exact = exact_of(columns, weighted=layout.weighted)
+    statistic = PairStatistic(columns, layout.truth, new_accuracy=True, exact=exact)
+    sums, cases = parts.sums[..., : len(layout.cases) + len(columns)], parts.cases
     present = np.flatnonzero(cases.sum(axis=1))
     step = bootstrap.groups_at_once(sums.shape[-1])
     for first in range(0, len(present), step):
         some = present[first : first + step]
-        found = estimates(bootstrap, bootstrap.sampled(formula, sums[some]), cases[some])
+        sampled = bootstrap.sampled(
+            statistic,
+            sums[some],
+            heaviest=parts.heaviest[some],
+            inputs=cases[some].sum(axis=1),
+            order=tally.order,
+        )
+        wholes = wholes_of(sampled.values, cases[some], weighted=layout.weighted)
+        found = estimates(bootstrap, sampled, wholes)
         weights = sums[some][..., : cases.shape[1]].sum(axis=(1, 2)).tolist()
         for group, metrics, weight in zip(some.tolist(), found, weights, strict=True):
             yield GroupResult(
@@ -104,11 +124,3 @@ def _results(parts: _Parts, bootstrap: Bootstrap, formula: Formula) -> Iterator[
                 classes=parts.classes[group] if parts.classes else (),
                 transitions=transitions(cases[group]),
             )
-
-
-def _with_new_accuracy(sums: Floats, formula: Formula) -> Metrics:
-    """The metrics of a pair, and the accuracy of its newer generation: what kept and gained are."""
-    found = dict(formula(sums))
-    if "kept" in found:
-        found["accuracy"] = found["kept"] + found["gained"]
-    return found

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dynsnap.comparison._count import Counted
 from dynsnap.comparison._results import Estimate
 from dynsnap.metrics import catalogue
+from dynsnap.predictions._text import shown
 
 _PROFUSE = 6  # names listed in one sentence
 
@@ -39,20 +40,37 @@ def _sentences(counted: Counted, measured: Mapping[str, Mapping[str, Estimate]])
             f"Top-k metrics for k = {', '.join(map(str, counted.left_out))} are left out: there "
             f"are only {len(counted.classes)} classes."
         )
+    for name, count in counted.differing.items():
+        yield (
+            f"Generations have different values in the slice column {shown(name)} for {count:,} "
+            f"of {layout.rows:,} inputs. Those of the first that has the column are used."
+        )
     if layout.weighted:
         yield (
             "Inputs are weighted. Numbers of inputs and McNemar's test count each input once; "
             "everything else goes by weight."
         )
+    for each in counted.unknown_labels:
+        if each.share > 0:
+            yield (
+                f"{each.share:.2%} of the labels of {each.name} are no true class of these inputs: "
+                f"{_some(each.labels)}."
+            )
     if layout.exact and layout.rows < 30:
-        yield f"There are few inputs ({layout.rows}): intervals are rough."
-    same = [
-        what
-        for what, metrics in measured.items()
-        if "prediction_difference" in metrics and metrics["prediction_difference"].value == 0
-    ]
-    if same:
-        yield f"Every score is the same in {_some(same)}: is that one model, compared with itself?"
+        yield f"There are few inputs ({layout.rows}): intervals are wide."
+    for thing, name in (("score", "prediction_difference"), ("label", "churn")):
+        same = [
+            what
+            for what, metrics in measured.items()
+            if name in metrics
+            and metrics[name].value == 0
+            and (thing == "score" or "prediction_difference" not in metrics)
+        ]
+        if same:
+            yield (
+                f"Every {thing} is the same in {_some(same)}: is that one model, compared with "
+                "itself?"
+            )
     undefined: dict[str, list[str]] = {}
     for what, metrics in measured.items():
         for name, estimate in metrics.items():

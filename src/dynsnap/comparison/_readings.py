@@ -1,39 +1,100 @@
 """What sums say of some inputs, be they all of them or a group: metrics, cases, McNemar's test."""
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping
 from functools import cache
 
-from dynsnap._types import AnyArray
-from dynsnap.comparison._bootstrap import Bootstrap, Metrics, Sampled
+import numpy as np
+
+from dynsnap._types import AnyArray, Floats
 from dynsnap.comparison._results import Estimate, TransitionCounts
+from dynsnap.comparison.intervals import BayesianBootstrap, Metrics, Sampled, clopper_pearson
 from dynsnap.metrics import catalogue, mcnemar_of_counts
+from dynsnap.metrics._ratios import ratio
 from dynsnap.metrics._tally_layout import CASES
 
-_OF_ALL = (
-    "accuracy",
-    "consistency",
-    "correct_consistency",
-    "kept",
-    "gained",
-    "lost",
-    "never",
-    "churn",
-    "neutral_churn",
-    "ambiguity",
-    "discrepancy",
+_OF_ALL = frozenset(
+    (
+        "accuracy",
+        "consistency",
+        "correct_consistency",
+        "kept",
+        "gained",
+        "lost",
+        "never",
+        "churn",
+        "neutral_churn",
+        "ambiguity",
+    )
+)
+_OF_SOME = frozenset(
+    (
+        "backward_trust_compatibility",
+        "backward_error_compatibility",
+        "win_loss_ratio",
+    )
 )
 
+_UNDEFINED = "its value is undefined: 0/0"
 
-def estimates(bootstrap: Bootstrap, sampled: Sampled, cases: AnyArray) -> list[dict[str, Estimate]]:
+
+def estimates(
+    bootstrap: BayesianBootstrap,
+    sampled: Sampled,
+    wholes: Mapping[str, AnyArray],
+) -> list[dict[str, Estimate]]:
     """Metrics with their intervals for each group, in the order of the catalogue.
 
     Args:
         bootstrap: How intervals are made.
         sampled: The metrics.
-        cases: How many inputs of each group are of each case, (groups, cases).
+        wholes: Which of them are shares of inputs that all count the same, and of how many,
+            (groups,): see `wholes_of`.
     """
-    wholes = _wholes(sampled.values, cases)
-    return [_ordered(each) for each in bootstrap.estimates(sampled, wholes=wholes)]
+    groups = len(next(iter(sampled.values.values()), ()))
+    found: list[dict[str, Estimate]] = [{} for _ in range(groups)]
+    exact = _exact(sampled.values, wholes, confidence=bootstrap.confidence)
+    for name, values in sampled.values.items():
+        low, high = exact[name] if name in exact else bootstrap.interval(sampled, name)
+        # What is known to lie in a range may be outside by a rounding error.
+        low, high = np.minimum(low, values), np.maximum(high, values)
+        each = zip(found, values.tolist(), low.tolist(), high.tolist(), strict=True)
+        for metrics, value, *ends in each:
+            if math.isnan(value):
+                metrics[name] = Estimate(value, reason=_UNDEFINED)
+            elif any(map(math.isnan, ends)):
+                metrics[name] = Estimate(value, reason=bootstrap.shortage)
+            else:
+                metrics[name] = Estimate(value, *ends)
+    return [_ordered(each) for each in found]
+
+
+def exact_of(columns: Iterable[str], *, weighted: bool) -> frozenset[str]:
+    """The metrics of a pair whose interval is exact: shares of inputs that all count the same."""
+    if weighted:
+        return frozenset()
+    return _OF_ALL | _OF_SOME | {name for name in columns if name.startswith("top_")}
+
+
+def wholes_of(values: Metrics, cases: AnyArray, *, weighted: bool) -> dict[str, AnyArray]:
+    """Of how many inputs each metric is a share, for those that are, where all count the same.
+
+    Args:
+        values: The metrics.
+        cases: How many inputs of each group are of each case, (groups, cases); or, as one case,
+            how many there are.
+        weighted: Whether inputs have weights.
+    """
+    if weighted:
+        return {}
+    inputs = cases.sum(axis=1)
+    wholes = {name: inputs for name in values if name in _OF_ALL or name.startswith("top_")}
+    if cases.shape[1] == len(CASES):
+        kept, gained, lost = (cases[:, place] for place in range(3))
+        wholes["backward_trust_compatibility"] = kept + lost
+        wholes["backward_error_compatibility"] = inputs - kept - gained
+        wholes["win_loss_ratio"] = gained + lost
+    return wholes
 
 
 def transitions(cases: AnyArray) -> TransitionCounts | None:
@@ -50,14 +111,36 @@ def mcnemar(cases: AnyArray) -> float | None:
     return None if found is None else mcnemar_of_counts(gained=found.gained, lost=found.lost)
 
 
-def _wholes(values: Metrics, cases: AnyArray) -> dict[str, AnyArray]:
-    """Of how many inputs each metric is a share, for those that are; from (groups, cases)."""
-    inputs = cases.sum(axis=1)
-    wholes = {name: inputs for name in values if name in _OF_ALL or name.startswith("top_")}
-    if cases.shape[1] == len(CASES):
-        wholes["backward_trust_compatibility"] = cases[:, 0] + cases[:, 2]
-        wholes["backward_error_compatibility"] = inputs - cases[:, 0] - cases[:, 1]
-    return wholes
+def _exact(
+    values: Metrics, wholes: Mapping[str, AnyArray], *, confidence: float
+) -> dict[str, tuple[Floats, Floats]]:
+    """The exact interval of each share, and of the odds that are the share of one of two cases."""
+    names = [name for name in values if name in wholes]
+    if not names:
+        return {}
+    inputs = np.stack([wholes[name] for name in names])
+    shares = np.stack([_as_share(values[name]) if _odds(name) else values[name] for name in names])
+    cases = np.rint(np.where(inputs > 0, shares, 0) * inputs)
+    low, high = clopper_pearson(cases, inputs, confidence=confidence)
+    return {
+        name: (ratio(*_of_two(low[place])), ratio(*_of_two(high[place])))
+        if _odds(name)
+        else (low[place], high[place])
+        for place, name in enumerate(names)
+    }
+
+
+def _odds(name: str) -> bool:
+    """Whether a metric is so many of one case for each of another, not a share."""
+    return name == "win_loss_ratio"
+
+
+def _as_share(odds: Floats) -> Floats:
+    return np.where(np.isinf(odds), 1.0, ratio(odds, 1 + odds))
+
+
+def _of_two(share: Floats) -> tuple[Floats, Floats]:
+    return share, 1 - share
 
 
 def _ordered(metrics: Mapping[str, Estimate]) -> dict[str, Estimate]:

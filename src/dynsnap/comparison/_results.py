@@ -10,19 +10,21 @@ from dynsnap._types import Floats
 from dynsnap.predictions import AlignmentReport
 
 GroupKind: TypeAlias = Literal["class", "slice", "frequency"]
+GroupKey: TypeAlias = tuple[GroupKind, str, str]  # kind, column, name
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
     """A measured value with its interval (None where no interval exists).
 
-    Intervals come from resampling the inputs. There is none where the value is undefined, or
-    would be in more than half of the resamples.
+    `dynsnap.comparison.intervals` says how intervals are made. There is none where the value is
+    undefined, or where there are too few resamples for the level; `reason` says which.
     """
 
     value: float
     low: float | None = None
     high: float | None = None
+    reason: str = ""
 
 
 Estimates: TypeAlias = Mapping[str, Estimate]  # by metric name, in the catalogue's order
@@ -49,7 +51,7 @@ class GroupResult:
         weight: Their total weight; equal to `inputs` when nothing is weighted.
         metrics: Those of the pair, and the accuracy of the newer generation.
         changed: The p-value of McNemar's exact test within the group, None without truth.
-        corrected: The same by Holm's method, for the number of groups of this kind.
+        corrected: The same by Holm's method, for the number of all groups of the pair.
         classes: The classes that make up the group, for majority and minority.
         transitions: Counts of the four cases within the group, None without truth.
     """
@@ -64,6 +66,14 @@ class GroupResult:
     corrected: float | None = None
     classes: tuple[str, ...] = ()
     transitions: "TransitionCounts | None" = None
+
+    @property
+    def key(self) -> GroupKey:
+        """What tells the group from all others of its pair.
+
+        The kind is part of it: a slice may well come from a column that is called "truth".
+        """
+        return self.kind, self.column, self.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +94,25 @@ class TransitionCounts:
     gained: int
     lost: int
     never: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnknownLabels:
+    """Labels of one generation that are no true class of any input compared.
+
+    Attributes:
+        name: The generation; the twin is called "noise floor".
+        share: The share of the inputs that have such a label, by weight where there are weights.
+        labels: The labels, most frequent first.
+        alike: Those that differ from a true class only in how it is written (case, spaces,
+            underscores, "1" and "1.0"), each with that class. Without truth: from a label of the
+            first generation.
+    """
+
+    name: str
+    share: float
+    labels: tuple[str, ...]
+    alike: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,6 +186,7 @@ class Comparison:
         confidence: The level of every interval.
         families: For each slice that is made of whole classes, such as superclasses, the value of
             every class that occurs.
+        unknown_labels: For each generation that has any, the labels that are no true class.
         restless: The inputs whose label changed most often, at least twice; at most a few hundred.
         ambiguity_so_far: For every generation, the share of inputs that it or one between it and
             the first labelled unlike the first.
@@ -177,6 +207,7 @@ class Comparison:
     has_scores: bool = True
     slices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     families: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    unknown_labels: tuple[UnknownLabels, ...] = ()
     restless: tuple[RestlessInput, ...] = ()
     ambiguity_so_far: tuple[float, ...] = ()
 

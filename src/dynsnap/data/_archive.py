@@ -1,12 +1,15 @@
 """Files from a folder or from a tar archive, which is read in memory and never unpacked."""
 
+import gzip
 import hashlib
+import io
 import tarfile
 import zlib
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path, PurePosixPath
 from typing import IO, TypeVar
 
+from dynsnap._untrusted import Bounded, allowance
 from dynsnap.errors import DataError, one_line
 
 Content = TypeVar("Content")
@@ -30,20 +33,35 @@ def read_members(
     Links, devices and all other names are passed over; a name that leads out of the archive's
     folder is refused, for no honest archive has one.
     """
-    found = {}
+    return dict(
+        read_files(path, lambda place, handle: (place.name, read(place.name, handle)), names)
+    )
+
+
+def read_files(
+    path: Path,
+    read: Callable[[PurePosixPath, IO[bytes]], Content],
+    names: Collection[str] | None = None,
+) -> Iterator[Content]:
+    """What `read` makes of the plain files of an archive, in their order; of all without `names`.
+
+    The archive may unpack to so much and no more: see `_untrusted.allowance`.
+    """
     try:
-        with tarfile.open(path, "r:*") as archive:
-            for member in archive:
+        with path.open("rb") as file, tarfile.open(fileobj=_unpacked(path, file), mode="r|") as tar:
+            for member in tar:
                 place = PurePosixPath(member.name)
                 if place.is_absolute() or ".." in place.parts:
                     raise DataError(
                         f"{path} holds the name {member.name!r}, which leads out of its folder: it "
                         "is not the official archive. Get it again from its source."
                     )
-                if member.isreg() and place.name in names:
-                    handle = archive.extractfile(member)
+                wanted = names is None or place.name in names
+                # A sparse file claims a size for which there are no bytes.
+                if wanted and member.isreg() and not member.issparse():
+                    handle = tar.extractfile(member)
                     assert handle is not None  # a regular file always has one
-                    found[place.name] = read(place.name, handle)
+                    yield read(place, handle)
     except FileNotFoundError:
         raise DataError(f"There is no file {path}.") from None
     except (tarfile.TarError, zlib.error, EOFError, OSError) as error:
@@ -52,7 +70,16 @@ def read_members(
             f"({one_line(str(error))}). "
             "Get it again from its source."
         ) from error
-    return found
+
+
+def _unpacked(path: Path, file: IO[bytes]) -> IO[bytes]:
+    """The bytes of a tar file, which may be compressed by gzip."""
+    start = file.read(2)
+    file.seek(0)
+    if start != b"\x1f\x8b":
+        return file
+    most = allowance(path.stat().st_size)
+    return io.BufferedReader(Bounded(gzip.GzipFile(fileobj=file), most))
 
 
 def file_md5(path: Path) -> str:

@@ -6,11 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from dynsnap._files import read_arrays
+from dynsnap import _check
 from dynsnap._types import AnyArray, Labels
-from dynsnap.data._dataset import DataSet, class_order, numbered, positions
+from dynsnap._untrusted import ArrayArchive
+from dynsnap.data._dataset import DataSet, class_order, numbered
+from dynsnap.data._dataset import positions as positions_of
 from dynsnap.data._pool import Pool
-from dynsnap.errors import DataError
+from dynsnap.errors import DataError, InputError
+
+_NAMES = ("inputs", "labels", "classes", "ids")
+_SLICE = "slice:"
 
 
 def from_arrays(
@@ -21,17 +26,20 @@ def from_arrays(
     ids: AnyArray | Sequence[Any] | None = None,
     slices: Mapping[str, AnyArray] | None = None,
     name: str = "data",
+    positions: bool | None = None,
 ) -> Pool:
     """A pool from what is in memory already.
 
     Args:
         inputs: Images, features, or texts; one per row.
-        labels: Class names, or whole numbers: positions in `classes` where those are given, else
-            names themselves.
+        labels: Class names, or whole numbers: positions in `classes` where those are given (see
+            `positions`), else names themselves.
         classes: Class names; by default those that occur, in order.
         ids: A unique name for each row; by default made from `name` and the row's number.
         slices: Further columns for breakdowns.
         name: What to call the pool. Two pools that meet need two names, or ids of their own.
+        positions: Whether whole numbers beside `classes` are positions or names; if left out, they
+            are positions, and refused where a class has the name of another one's position.
 
     Example:
         >>> from_arrays([[0.0], [1.0], [2.0]], ["dog", "cat", "dog"]).labels
@@ -45,13 +53,15 @@ def from_arrays(
             f"{name}: labels must be class names or whole numbers, one per row, but are "
             f"{given.dtype} of the shape {given.shape}."
         )
-    if classes is not None and given.dtype.kind in "iu":
-        places: Labels = given.astype(np.int64)
+    if classes is not None and given.dtype.kind in "iu" and positions is not False:
         names = tuple(map(str, classes))
+        if positions is None:
+            check_meaning(names, name)
+        places: Labels = given.astype(np.int64)
     else:
         words = [str(label) for label in given.tolist()]
         names = class_order(words) if classes is None else tuple(map(str, classes))
-        places = positions(words, names, what=name)
+        places = positions_of(words, names, what=name)
     return Pool(
         name=name,
         inputs=rows,
@@ -65,7 +75,8 @@ def from_arrays(
 def read_npz(path: str | Path, *, test: str | Path | None = None) -> DataSet:
     """A data set from NPZ files with the arrays `inputs` and `labels`.
 
-    Further arrays: `classes` (names, so that `labels` are positions), `ids`, and `slice:NAME`.
+    Further arrays: `classes` (names, so that `labels` are positions, see `positions` of
+    `from_arrays`, which may be an array too), `ids`, and `slice:NAME`.
     Nothing in them is ever unpickled.
     """
     train = _npz(Path(path), "train")
@@ -78,24 +89,44 @@ def read_npz(path: str | Path, *, test: str | Path | None = None) -> DataSet:
     return DataSet(train=train, test=held)
 
 
+def check_meaning(classes: Sequence[str], where: object) -> None:
+    """Raise if whole numbers could be names of these classes as well as positions among them."""
+    try:
+        _check.unambiguous(classes, what="labels")
+    except InputError as error:
+        raise DataError(f"{where}: {error}") from error
+
+
+def positions_said(archive: ArrayArchive, path: Path) -> bool | None:
+    """Whether an archive says that whole numbers in `labels` are positions in `classes`."""
+    try:
+        return archive.positions()
+    except InputError as error:
+        raise DataError(f"{path}: {error}") from error
+
+
 def _npz(path: Path, name: str) -> Pool:
-    arrays = read_arrays(path)
-    if lacking := {"inputs", "labels"} - arrays.keys():
-        raise DataError(
-            f"{path} must hold the arrays `inputs` and `labels`, but lacks {sorted(lacking)}: it "
-            f"has {sorted(arrays)}."
-        )
+    with ArrayArchive(path) as archive:
+        if lacking := {"inputs", "labels"} - archive.headers.keys():
+            raise DataError(
+                f"{path} must hold the arrays `inputs` and `labels`, but lacks {sorted(lacking)}: "
+                f"it has {sorted(archive.headers)}."
+            )
+        known = [key for key in archive.headers if key in _NAMES or key.startswith(_SLICE)]
+        arrays = {key: archive.read(key) for key in known}
+        positions = positions_said(archive, path)
     return from_arrays(
         arrays["inputs"],
         arrays["labels"],
         classes=arrays["classes"].tolist() if "classes" in arrays else None,
         ids=arrays.get("ids"),
         slices={
-            key.removeprefix("slice:"): values.astype(str)
+            key.removeprefix(_SLICE): values.astype(str)
             for key, values in arrays.items()
-            if key.startswith("slice:")
+            if key.startswith(_SLICE)
         },
         name=name,
+        positions=positions,
     )
 
 

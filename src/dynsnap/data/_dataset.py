@@ -14,6 +14,7 @@ from typing import IO
 import numpy as np
 
 from dynsnap._types import AnyArray, Labels
+from dynsnap._untrusted import Bounded, allowance
 from dynsnap.data._pool import Pool
 from dynsnap.errors import DataError
 
@@ -102,10 +103,14 @@ def missing(name: str, path: Path, *, get: str, put: str) -> DataError:
 
 
 def opened(path: Path) -> IO[bytes]:
-    """A file to read from, unpacked on the way where its name ends in .gz."""
+    """A file to read from, unpacked on the way where its name ends in .gz.
+
+    Reading raises an OSError where it unpacks to far more than its own size.
+    """
     try:
         if path.suffix == ".gz":
-            return io.BufferedReader(gzip.open(path, "rb"))
+            most = allowance(path.stat().st_size)
+            return io.BufferedReader(Bounded(gzip.open(path, "rb"), most))
         return path.open("rb")
     except OSError as error:
         raise DataError(f"Cannot read {path}: {error.strerror or error}.") from error

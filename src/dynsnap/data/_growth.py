@@ -16,6 +16,8 @@ from dynsnap.errors import DataError, PlanError, did_you_mean
 
 LateValidation: TypeAlias = Literal["never", "arrival", "always"]
 
+_MOST = 1000  # generations: each of them is compared with each
+
 
 @dataclass(frozen=True, kw_only=True)
 class GrowthPlan:
@@ -109,6 +111,8 @@ def _check_fractions(where: str, fractions: Any) -> None:
     # A list, as TOML and JSON have it, will do.
     if not isinstance(fractions, tuple | list) or not fractions:
         raise PlanError(f"{where} must be a list with one for each generation, got {fractions!r}.")
+    if len(fractions) > _MOST:
+        raise PlanError(f"{where} must name at most {_MOST:,} generations, got {len(fractions):,}.")
     for fraction in fractions:
         if not (isinstance(fraction, int | float) and 0 < fraction <= 1):
             raise PlanError(f"{where} must be above 0 and at most 1, got {fraction}.")

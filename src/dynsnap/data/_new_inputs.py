@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from dynsnap._files import read_arrays
 from dynsnap._types import AnyArray
+from dynsnap._untrusted import ArrayArchive
 from dynsnap.data import _images, _jsonl, _tables
-from dynsnap.data._arrays import _inputs
+from dynsnap.data._arrays import _inputs, check_meaning, positions_said
 from dynsnap.data._dataset import opened
 from dynsnap.errors import DataError
 
+_ARRAYS = ("inputs", "labels", "classes", "ids")
 _LINES = (".jsonl", ".jsonl.gz")
 _TEXTS = ("text-csv", "yahoo-answers", "ag-news", "20-newsgroups", "jsonl")  # of texts only
 
@@ -72,7 +73,7 @@ def read_inputs(
     if path.is_dir():
         found = _of_images(path, size, grey)
     elif path.suffix == ".npz":
-        found = _of_arrays(read_arrays(path), path)
+        found = _of_arrays(path)
     elif path.name.endswith(_LINES):
         found = _of_lines(path, label, text or "text", id)
     elif path.name.endswith(_tables._SUFFIXES):
@@ -118,13 +119,20 @@ def _feature_columns(columns: Sequence[str], taken: Collection[str | None]) -> l
     return [c for c in columns if c not in taken and not c.startswith("__index_level_")]
 
 
-def _of_arrays(arrays: Mapping[str, AnyArray], path: Path) -> NewInputs:
-    if "inputs" not in arrays:
-        raise DataError(f"{path} must hold the array `inputs`, but has {sorted(arrays)}.")
+def _of_arrays(path: Path) -> NewInputs:
+    with ArrayArchive(path) as archive:
+        if "inputs" not in archive.headers:
+            found = sorted(archive.headers)
+            raise DataError(f"{path} must hold the array `inputs`, but has {found}.")
+        arrays = {name: archive.read(name) for name in _ARRAYS if name in archive.headers}
+        positions = positions_said(archive, path)
     rows = _inputs(arrays["inputs"], str(path))
     labels = arrays.get("labels")
-    if labels is not None and "classes" in arrays and labels.dtype.kind in "iu":
+    numbered = labels is not None and "classes" in arrays and labels.dtype.kind in "iu"
+    if labels is not None and numbered and positions is not False:
         classes = arrays["classes"]
+        if positions is None:
+            check_meaning(classes.astype(str).tolist(), path)
         outside = labels[(labels < 0) | (labels >= len(classes))]
         if len(outside):
             raise DataError(

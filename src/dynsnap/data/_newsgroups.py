@@ -2,15 +2,14 @@
 
 import hashlib
 import json
-import tarfile
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 import numpy as np
 
-from dynsnap.data._archive import is_archive
+from dynsnap.data._archive import is_archive, read_files
 from dynsnap.data._dataset import DataSet, class_order, data_folder, missing, opened, positions
 from dynsnap.data._pool import Pool
 from dynsnap.errors import DataError, one_line
@@ -103,20 +102,14 @@ def _lines(root: Path) -> dict[str, Path] | None:
 
 def _from_archive(path: Path) -> dict[str, list[_Post]]:
     posts: dict[str, list[_Post]] = {split: [] for split in _ROWS}
-    try:
-        with tarfile.open(path, "r:*") as archive:
-            for member in archive:
-                place = PurePosixPath(member.name)
-                split = place.parts[-3].rpartition("-")[2] if len(place.parts) >= 3 else ""
-                if member.isreg() and split in posts:
-                    handle = archive.extractfile(member)
-                    assert handle is not None  # a regular file always has one
-                    posts[split].append(_post(place, handle.read(), str(path)))
-    except (tarfile.TarError, zlib.error, EOFError, OSError) as error:
-        raise DataError(
-            f"Cannot read {path} as a tar archive: it is cut short or damaged "
-            f"({one_line(str(error))}). Get it again from {_FROM}."
-        ) from error
+
+    def read(place: PurePosixPath, handle: IO[bytes]) -> None:
+        split = place.parts[-3].rpartition("-")[2] if len(place.parts) >= 3 else ""
+        if split in posts:
+            posts[split].append(_post(place, handle.read(), str(path)))
+
+    for _ in read_files(path, read):
+        pass
     return posts
 
 
@@ -144,7 +137,7 @@ def _from_lines(path: Path) -> Iterator[_Post]:
                 read += 1
     except (OSError, EOFError, zlib.error) as error:
         raise DataError(f"Cannot read {path}: {one_line(str(error))}.") from error
-    except (ValueError, TypeError, KeyError) as error:
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise DataError(
             f"{path}, line {read + 1} is not a post with label, id and text: "
             f"{one_line(str(error))}."

@@ -2,14 +2,16 @@
 
 A pickle is a program. This unpickler admits containers, bytes, text, numbers and numpy arrays, and
 nothing else; and even for arrays it calls no code of numpy: what a pickle says of an array is
-written down, checked, and read from its bytes.
+written down, checked, and read from its bytes. Before it runs, its instructions are looked through:
+a few bytes of them could take gigabytes, or go on for ever.
 """
 
 import io
 import math
 import pickle
+import pickletools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,50 @@ import numpy as np
 from dynsnap._types import AnyArray
 
 _KIND = re.compile(r"[biu][1248]")
+_TUPLES = ("TUPLE", "TUPLE1", "TUPLE2", "TUPLE3")
+_PUTS = ("PUT", "BINPUT", "LONG_BINPUT", "MEMOIZE")
+_GETS = ("GET", "BINGET", "LONG_BINGET")
+_LONGS = ("INT", "LONG", "LONG1", "LONG4")
+_INSTRUCTIONS = frozenset(
+    [
+        "APPEND",
+        "APPENDS",
+        "BINBYTES",
+        "BINBYTES8",
+        "BINFLOAT",
+        "BININT",
+        "BININT1",
+        "BININT2",
+        "BINSTRING",
+        "BINUNICODE",
+        "BINUNICODE8",
+        "BUILD",
+        "BYTEARRAY8",
+        "DICT",
+        "EMPTY_DICT",
+        "EMPTY_LIST",
+        "EMPTY_TUPLE",
+        "FLOAT",
+        "FRAME",
+        "GLOBAL",
+        "LIST",
+        "MARK",
+        "NEWFALSE",
+        "NEWTRUE",
+        "NONE",
+        "PROTO",
+        "REDUCE",
+        "SETITEM",
+        "SETITEMS",
+        "SHORT_BINBYTES",
+        "SHORT_BINSTRING",
+        "SHORT_BINUNICODE",
+        "STACK_GLOBAL",
+        "STOP",
+        "STRING",
+        "UNICODE",
+    ]
+).union(_TUPLES, _PUTS, _GETS, _LONGS)
 
 
 def plain_dict(content: bytes) -> dict[str, Any]:
@@ -29,6 +75,7 @@ def plain_dict(content: bytes) -> dict[str, Any]:
         {'labels': [3, 1], 'data': array([0, 1])}
     """
     try:
+        _check_instructions(content)
         # Python 2 wrote text as bytes; "bytes" leaves them so, whatever they hold.
         found = _Unpickler(io.BytesIO(content), encoding="bytes").load()
     except pickle.UnpicklingError:
@@ -42,6 +89,40 @@ def plain_dict(content: bytes) -> dict[str, Any]:
         _text(key): value.array() if isinstance(value, _Array) else value
         for key, value in found.items()
     }
+
+
+def _check_instructions(content: bytes) -> None:
+    """Raise unless the instructions are those that plain data is written with.
+
+    Memory for remembered values is taken by the highest number of one, so numbers may not run
+    ahead. A tuple may not be used twice: of tuples of tuples, each twice in the next, a few bytes
+    name more than can ever be counted, as it is where one is the key of a dictionary.
+    """
+    tuples: set[int] = set()
+    remembered, last = 0, ""
+    for number, (name, argument) in enumerate(_instructions(content)):
+        if name not in _INSTRUCTIONS:
+            raise pickle.UnpicklingError(f"it holds the instruction {name}, which no data needs")
+        if name in _PUTS:
+            place = remembered if name == "MEMOIZE" else int(argument)
+            if place > number:
+                raise pickle.UnpicklingError("it remembers more than it has")
+            remembered += 1
+            (tuples.add if last in _TUPLES else tuples.discard)(place)
+        elif name in _GETS and int(argument) in tuples:
+            raise pickle.UnpicklingError("it uses a tuple twice")
+        elif name in _LONGS and not -(2**63) <= argument < 2**63:
+            raise pickle.UnpicklingError("it holds a number that is too large")
+        elif name not in ("PROTO", "FRAME"):  # which leave all as it was
+            last = name
+
+
+def _instructions(content: bytes) -> Iterator[tuple[str, Any]]:
+    try:
+        for instruction, argument, _ in pickletools.genops(content):
+            yield instruction.name, argument
+    except ValueError as error:
+        raise pickle.UnpicklingError(f"it is truncated, not a whole pickle ({error})") from error
 
 
 class _Unpickler(pickle.Unpickler):

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from dynsnap._types import AnyArray
-from dynsnap.data._dataset import DataSet, class_order, numbered, positions
+from dynsnap.data._dataset import DataSet, class_order, numbered, opened, positions
 from dynsnap.data._pool import Pool
-from dynsnap.errors import DataError, PlanError, did_you_mean, one_line
+from dynsnap.errors import DataError, InputError, PlanError, did_you_mean, one_line
 
 _SUFFIXES = (".csv", ".csv.gz", ".parquet")
 
@@ -141,22 +141,27 @@ def _arrow(path: Path, words: Sequence[str]) -> Any:
     import pyarrow as pa
     from pyarrow import csv, parquet
 
+    from dynsnap.predictions._declared import check_declared
+
     if not path.name.endswith(_SUFFIXES):
         raise DataError(f"{path} must end in one of {', '.join(_SUFFIXES)}.")
     if not path.is_file():
         raise DataError(f"There is no file {path}.")
     try:
         if path.suffix == ".parquet":
+            check_declared(path)
             table = parquet.read_table(path)
         else:
             # Labels and ids stay as they are written: 007 is not 7.
             as_text = csv.ConvertOptions(column_types={name: pa.string() for name in words})
             multiline = csv.ParseOptions(newlines_in_values=True)
-            table = csv.read_csv(path, convert_options=as_text, parse_options=multiline)
+            with opened(path) as file:
+                table = csv.read_csv(file, convert_options=as_text, parse_options=multiline)
         table.validate(full=True)  # among others, that text is UTF-8
         twice = [name for name, count in Counter(table.column_names).items() if count > 1]
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise DataError(f"Cannot read {path}: {one_line(str(error).strip())}.") from error
+    except (pa.ArrowException, OSError, UnicodeDecodeError, InputError) as error:
+        reason = one_line(str(error).strip()).rstrip(".")
+        raise DataError(f"Cannot read {path}: {reason}.") from error
     if twice:
         raise DataError(f"{path} has two columns named {twice[0]!r}.")
     return table

@@ -7,6 +7,6 @@ Whichever engine trains it, a round is the same round, bit by bit on a CPU. `Pro
 from dynsnap.engine._map import ProcessesMap, RayMap
 from dynsnap.engine._processes import ProcessesEngine
 from dynsnap.engine._ray import RayEngine
-from dynsnap.engine._spread import Rules
+from dynsnap.engine._wave import Rules
 
 __all__ = ["ProcessesEngine", "ProcessesMap", "RayEngine", "RayMap", "Rules"]

@@ -1,4 +1,4 @@
-"""The same done to many things by many workers: how a comparison of many files is spread."""
+"""Map a function over many items on many workers, as a comparison of many files does."""
 
 import multiprocessing
 import pickle
@@ -11,29 +11,29 @@ from itertools import islice
 from typing import Any
 
 import dynsnap
-from dynsnap.engine._process import stay_no_longer_than_the_driver
-from dynsnap.engine._ray_connect import Cluster
-from dynsnap.engine._ray_task import guarded
-from dynsnap.engine._workers import (
+from dynsnap.engine._engine import (
     Closing,
     checked_workers,
     cores,
+    ignoring_interrupts,
     one_thread,
-    without_interrupts,
 )
+from dynsnap.engine._processes import exit_with_the_driver
+from dynsnap.engine._ray import Cluster
+from dynsnap.engine._ray_task import guarded
 from dynsnap.errors import ComparisonError
 
-_ATTEMPTS = 3  # how often workers may be lost before it is given up
+_ATTEMPTS = 3  # how often workers may die before the map fails
 
 
 class ProcessesMap(Closing):
-    """Does the same to many things in processes of this machine.
+    """Map a function over a pool of local processes.
 
-    Workers compute with one thread each and stay until `close`. One that is killed is replaced, and
-    what it had is done again.
+    Workers compute with one thread each and stay until `close`. A killed worker is replaced, and
+    its items are computed again.
 
     Args:
-        workers: How many; as many as there are cores unless said otherwise.
+        workers: The number of processes; by default one per core.
 
     Example:
         >>> with ProcessesMap(workers=1) as spread:
@@ -46,7 +46,7 @@ class ProcessesMap(Closing):
         self._pool: ProcessPoolExecutor | None = None
 
     def __call__(self, function: Callable[[Any], Any], things: Iterable[Any], /) -> Iterator[Any]:
-        """What the function gives for each thing, in their order."""
+        """The results, in the order of the items."""
         left = iter(things)
         under_way: deque[tuple[Any, Future[Any]]] = deque()
         lost = 0
@@ -74,7 +74,7 @@ class ProcessesMap(Closing):
         """End the workers."""
         if self._pool is not None:
             for process in list((self._pool._processes or {}).values()):
-                process.kill()  # nobody waits for what is left
+                process.kill()  # the remaining results are not needed
             self._pool.shutdown(cancel_futures=True)
         self._pool = None
 
@@ -83,25 +83,25 @@ class ProcessesMap(Closing):
             self._pool = ProcessPoolExecutor(
                 self._workers,
                 mp_context=multiprocessing.get_context("spawn"),
-                initializer=stay_no_longer_than_the_driver,
+                initializer=exit_with_the_driver,
             )
-        with one_thread(), without_interrupts():  # this is when processes are started
+        with one_thread(), ignoring_interrupts():  # submitting starts the processes
             try:
                 return self._pool.submit(function, thing)
-            except BrokenProcessPool as error:  # a worker was lost just now: so is this, then
+            except BrokenProcessPool as error:  # a worker has just died, and this item with it
                 lost: Future[Any] = Future()
                 lost.set_exception(error)
                 return lost
 
 
 class RayMap(Closing):
-    """Does the same to many things on a Ray cluster, or on a Ray of its own on this machine.
+    """Map a function over the workers of a Ray cluster, or of a Ray on this machine.
 
-    Ray replaces workers and nodes that die, and what they had is done again.
+    Ray replaces workers and nodes that die, and computes their items again.
 
     Args:
         address: HOST:PORT of the cluster's head, or "auto"; see `RayEngine`.
-        workers: Most tasks at once; as many as the cluster has cores unless said otherwise.
+        workers: The largest number of concurrent tasks; by default one per core.
     """
 
     def __init__(self, address: str | None = None, *, workers: int | None = None) -> None:
@@ -109,7 +109,7 @@ class RayMap(Closing):
         self._workers = checked_workers(workers)
 
     def __call__(self, function: Callable[[Any], Any], things: Iterable[Any], /) -> Iterator[Any]:
-        """What the function gives for each thing, in their order."""
+        """The results, in the order of the items."""
         ray = self._cluster.join(cores=self._workers or cores())
         work = ray.remote(guarded("do")).options(
             num_cpus=1, num_returns="streaming", max_retries=_ATTEMPTS - 1
@@ -126,7 +126,7 @@ class RayMap(Closing):
             yield _answer(ray, under_way.popleft())
 
     def close(self) -> None:
-        """Leave the cluster; end it if it is our own."""
+        """Leave the cluster; end it if this map started it."""
         self._cluster.leave()
 
 
@@ -148,5 +148,5 @@ def _answer(ray: Any, stream: Any) -> Any:
 
 
 def _ahead(workers: int) -> int:
-    """How many things are under way at most: a worker that is done finds the next one ready."""
+    """How many items to submit ahead, so that a free worker finds the next one ready."""
     return workers + 2

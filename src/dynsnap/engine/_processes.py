@@ -1,39 +1,47 @@
-"""Worker processes on the cores of one machine."""
+"""An engine of worker processes on one machine."""
 
 import contextlib
 import dataclasses
+import mmap
 import multiprocessing
+import os
 import signal
 import tempfile
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from multiprocessing import connection
+from multiprocessing import connection, parent_process
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
+from multiprocessing.reduction import DupFd
 from typing import Any
 
-from dynsnap.engine import _process
-from dynsnap.engine._engine import CrewEngine
-from dynsnap.engine._events import Event, Task, TaskEnded, TaskFailed, TaskLost
-from dynsnap.engine._parcel import Parcel, Sent, pack
-from dynsnap.engine._spread import Rules
-from dynsnap.engine._workers import checked_workers, cores, one_thread, without_interrupts
+from dynsnap.engine._engine import (
+    PoolEngine,
+    checked_workers,
+    cores,
+    ignoring_interrupts,
+    one_thread,
+)
+from dynsnap.engine._pickled import Packed, PickledTrainer, pack
+from dynsnap.engine._wave import Rules
+from dynsnap.engine._worker import Event, Task, TaskEnded, TaskFailed, TaskLost, Worker, failed
 from dynsnap.ensemble import Trainer
 
-# Bytes, at a multiple of which arrays begin, as numpy and torch lay them out themselves.
+# Alignment of arrays in bytes, as numpy and torch use it.
 _ALIGNED = 64
 
 
-class ProcessesEngine(CrewEngine):
-    """Spreads rounds over processes of this machine.
+class ProcessesEngine(PoolEngine):
+    """Distribute rounds over processes of this machine.
 
-    Each computes with one thread. The trainer is sent to each once, and its data lies in memory
-    once for all. Workers are started when they are needed and stay for the next wave of the same
-    trainer; `close`, or leaving a `with` block, ends them.
+    Each process computes with one thread. It receives the trainer once, and all share one copy of
+    the data in memory. Workers start when they are needed and stay for the next wave of the same
+    trainer; `close`, or the end of a `with` block, ends them.
 
     Args:
-        workers: How many; as many as there are cores unless said otherwise.
-        rules: How rounds are handed out, and how often one is tried.
+        workers: The number of processes; by default one per core.
+        rules: How rounds are distributed and retried.
 
     Example:
         >>> from dynsnap.data import digits_stream
@@ -51,9 +59,9 @@ class ProcessesEngine(CrewEngine):
         super().__init__(rules)
         self._workers = checked_workers(workers) or cores()
 
-    def _hire(self, trainer: Trainer) -> tuple[Sent, "_Crew"]:
-        sent = pack(trainer)
-        return sent, _Crew(sent.parcel, self._workers)
+    def _start(self, trainer: Trainer) -> tuple[Packed, "_Pool"]:
+        packed = pack(trainer)
+        return packed, _Pool(packed.pickled, self._workers)
 
 
 @dataclass(eq=False)
@@ -63,16 +71,16 @@ class _Worker:
     task: int | None = None
 
 
-class _Crew:
-    """Processes, each with a line of its own: one that is killed can block no other."""
+class _Pool:
+    """Processes with a pipe each, so that a killed one cannot block the others."""
 
-    def __init__(self, parcel: Parcel, workers: int) -> None:
+    def __init__(self, pickled: PickledTrainer, workers: int) -> None:
         self._most = workers
         self._workers: list[_Worker] = []
-        # Has no name, so nothing is left behind, whoever is killed.
+        # An unnamed file: nothing is left behind when a process is killed.
         self._file = tempfile.TemporaryFile(prefix="dynsnap-")  # noqa: SIM115  # until `close`
         self._places: list[tuple[int, int]] = []
-        for array in parcel.arrays:
+        for array in pickled.arrays:
             content = array.raw()
             start = self._file.tell()
             self._file.write(content)
@@ -80,13 +88,13 @@ class _Crew:
             self._file.write(bytes(-self._file.tell() % _ALIGNED))
         self._file.flush()
         self._about = {
-            field.name: getattr(parcel, field.name)
-            for field in dataclasses.fields(parcel)
+            field.name: getattr(pickled, field.name)
+            for field in dataclasses.fields(pickled)
             if field.name != "arrays"
         }
 
     def begin_wave(self) -> None:
-        """Nothing to do: a worker that was asked to stop forgets that with its next task."""
+        """Does nothing: a worker resets its request to stop with its next task."""
 
     def places(self) -> int:
         return self._most
@@ -95,7 +103,7 @@ class _Crew:
         idle = [worker for worker in self._workers if worker.task is None]
         worker = idle[0] if idle else self._start()
         worker.task = task.number
-        # A worker that has just died is found by `news`.
+        # `news` reports a worker that has just died.
         with contextlib.suppress(OSError):
             worker.line.send(task)
 
@@ -115,7 +123,7 @@ class _Crew:
         for worker in self._workers:
             if worker.task is not None:
                 with contextlib.suppress(OSError):
-                    worker.line.send(_process.STOP)
+                    worker.line.send(STOP)
 
     def abandon(self, number: int, /) -> None:
         for worker in list(self._workers):
@@ -131,10 +139,10 @@ class _Crew:
     def _start(self) -> _Worker:
         context = multiprocessing.get_context("spawn")
         ours, theirs = context.Pipe()
-        with one_thread(), without_interrupts():
+        with one_thread(), ignoring_interrupts():
             process = context.Process(
-                target=_process.main,
-                args=(theirs, _process.Crate(self._file.fileno(), self._places, self._about)),
+                target=main,
+                args=(theirs, MappedTrainer(self._file.fileno(), self._places, self._about)),
                 name="dynsnap worker",
                 daemon=True,
             )
@@ -165,3 +173,74 @@ def _ending(code: int | None) -> str:
         with contextlib.suppress(ValueError):
             return f"was ended by {signal.Signals(-code).name}"
     return f"ended with exit code {code}"
+
+
+STOP = "stop"  # tells a busy worker to stop at its next checkpoint
+
+
+class MappedTrainer:
+    """A pickled trainer whose arrays lie in a file that all workers of the machine map.
+
+    Args:
+        file: The open file, which child processes inherit.
+        places: The start and end of each array in the file.
+        about: The other fields of the pickled trainer.
+    """
+
+    def __init__(
+        self, file: Any, places: Sequence[tuple[int, int]], about: Mapping[str, Any]
+    ) -> None:
+        self._file, self._places, self._about = file, places, about
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return MappedTrainer, (DupFd(self._file), self._places, self._about)
+
+    def pickled(self) -> PickledTrainer:
+        """The pickled trainer. Its arrays are mapped, and copied only on write."""
+        file = self._file.detach()
+        size = max((end for _, end in self._places), default=0)
+        whole = memoryview(mmap.mmap(file, size, access=mmap.ACCESS_COPY) if size else b"")
+        arrays = [whole[start:end] for start, end in self._places]
+        os.close(file)
+        return PickledTrainer(arrays=arrays, **self._about)
+
+
+def main(line: "Connection[Any, Any]", mapped: MappedTrainer) -> None:
+    """The main function of a worker process: run tasks from the pipe until it closes."""
+    exit_with_the_driver()
+    worker: Worker | None = None
+    stopped = False
+
+    def stopping() -> bool:
+        nonlocal stopped
+        while line.poll():
+            stopped = line.recv() == STOP or stopped
+        return stopped
+
+    try:
+        while True:
+            task = line.recv()
+            if not isinstance(task, Task):
+                continue  # a request to stop that arrived after the end of the task
+            stopped = False
+            try:
+                worker = worker or Worker(mapped.pickled())
+            except Exception as error:
+                line.send(failed(error))
+                return
+            for event in worker.work(task, tell=line.send, stopping=stopping):
+                line.send(event)
+    except (EOFError, OSError):
+        return  # the driver ended or closed the pipe
+
+
+def exit_with_the_driver() -> None:
+    """End this process when the driver ends, also if the driver is killed."""
+    threading.Thread(target=_exit_when_it_ends, daemon=True).start()
+
+
+def _exit_when_it_ends() -> None:
+    driver = parent_process()
+    assert driver is not None
+    connection.wait([driver.sentinel])
+    os._exit(1)

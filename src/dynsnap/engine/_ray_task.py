@@ -1,4 +1,4 @@
-"""What happens on a Ray worker. Sent there by value is only `guarded`; the rest it finds there."""
+"""What runs on a Ray worker. Ray sends `guarded` by value; the worker imports the rest."""
 
 import pickle
 import socket
@@ -6,44 +6,43 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from dynsnap.engine._events import Event, Task, failed
-from dynsnap.engine._work import Bench
+from dynsnap.engine._worker import Event, Task, Worker, failed
 from dynsnap.errors import FileError
 
-_REPORT_EVERY = 0.25  # seconds; a call to the desk takes about a millisecond
+_REPORT_EVERY = 0.25  # seconds; a call to the mailbox takes about a millisecond
 
-# Ray uses a worker process for many tasks: the trainer of the last one is kept at hand.
-_benches: dict[str, Bench] = {}
+# Ray runs many tasks in one process: keep the trainer of the last one.
+_workers: dict[str, Worker] = {}
 
 
-class Desk:
-    """The driver's in-tray: an actor on its node, where workers leave what they have to tell."""
+class Mailbox:
+    """An actor on the driver's node that collects events from inside rounds."""
 
     def __init__(self) -> None:
-        self._letters: list[bytes] = []
+        self._messages: list[bytes] = []
         self._stopping = False
 
-    def leave(self, letters: list[bytes]) -> bool:
-        """Leave something for the driver; whether it has asked to stop."""
-        self._letters += letters
+    def leave(self, messages: list[bytes]) -> bool:
+        """Add messages; return whether the driver asked to stop."""
+        self._messages += messages
         return self._stopping
 
     def collect(self) -> list[bytes]:
-        """All that was left since the last time."""
-        letters, self._letters = self._letters, []
-        return letters
+        """Return and clear the messages."""
+        messages, self._messages = self._messages, []
+        return messages
 
     def stop(self) -> None:
-        """Ask everybody to stop."""
+        """Ask all workers to stop."""
         self._stopping = True
 
     def begin(self) -> None:
-        """A new wave begins."""
-        self._stopping, self._letters = False, []
+        """Clear the mailbox for a new wave."""
+        self._stopping, self._messages = False, []
 
 
 def guarded(name: str) -> Callable[..., Iterator[bytes | str]]:
-    """A function of this module, which Ray sends by value: it runs where dynsnap is another too."""
+    """Wrap a function of this module to check the worker's dynsnap version first."""
 
     def work(version: str, *arguments: Any) -> Iterator[bytes | str]:
         import importlib
@@ -66,40 +65,40 @@ def guarded(name: str) -> Callable[..., Iterator[bytes | str]]:
     return work
 
 
-def work(name: str, parcel: list[Any], content: bytes, desk: Any) -> Iterator[bytes]:
+def work(name: str, pickled: list[Any], content: bytes, mailbox: Any) -> Iterator[bytes]:
     """Train the rounds of a task.
 
     Args:
-        name: Tells the parcel from others.
-        parcel: Where it is in the object store; in a list, so that Ray does not fetch it unasked.
+        name: Identifies the pickled trainer.
+        pickled: Its reference in the object store; in a list, so that Ray does not fetch it early.
         content: The task.
-        desk: Where to leave what there is to tell in the middle of a round, if anybody listens.
+        mailbox: Receives events from inside a round; None if the driver needs none.
 
     Yields:
-        Packed events: arrays that Ray unpacks would keep their place in the object store.
+        Pickled events: arrays that Ray unpickles would stay in the object store.
     """
     import ray
 
     task: Task = pickle.loads(content)  # noqa: S301  # from our own driver
-    line = _Line(task.number, desk)
+    line = _Line(task.number, mailbox)
     try:
-        bench = _benches.get(name)
-        if bench is None:
-            _benches.clear()
-            bench = _benches[name] = Bench(ray.get(parcel[0]), where=socket.gethostname())
+        worker = _workers.get(name)
+        if worker is None:
+            _workers.clear()
+            worker = _workers[name] = Worker(ray.get(pickled[0]), where=socket.gethostname())
     except Exception as error:
         yield pickle.dumps(failed(error))
         return
-    for event in bench.work(task, tell=line.tell, stopping=line.stopping):
+    for event in worker.work(task, tell=line.tell, stopping=line.stopping):
         line.report()
         yield pickle.dumps(event)
 
 
 def do(content: bytes) -> Iterator[bytes]:
-    """Apply a function to a thing: both are in the content, with the name of the driver's machine.
+    """Apply a function to an item: the content holds both, and the driver's host name.
 
     Yields:
-        Whether that went well, and what came of it, packed.
+        Whether it succeeded, and the result or exception, pickled.
     """
     function, thing, home = pickle.loads(content)  # noqa: S301  # from our own driver
     here = socket.gethostname()
@@ -108,23 +107,23 @@ def do(content: bytes) -> Iterator[bytes]:
     except FileError as error:
         elsewhere = f" So it is on {here}: files must be where every worker can read them."
         answer = (False, error if here == home else FileError(f"{error}{elsewhere}"))
-    except Exception as error:  # whatever it is, the driver raises it again
+    except Exception as error:  # the driver raises it again
         answer = (False, error)
     yield pickle.dumps(answer)
 
 
 class _Line:
-    """From a worker to the desk, a few words at a time."""
+    """Sends a worker's events to the mailbox in batches."""
 
-    def __init__(self, number: int, desk: Any) -> None:
+    def __init__(self, number: int, mailbox: Any) -> None:
         self._number = number
-        self._desk = desk
-        self._letters: list[bytes] = []
+        self._mailbox = mailbox
+        self._messages: list[bytes] = []
         self._last = time.monotonic()
         self._stop = False
 
     def tell(self, event: Event) -> None:
-        self._letters.append(pickle.dumps((self._number, event)))
+        self._messages.append(pickle.dumps((self._number, event)))
 
     def stopping(self) -> bool:
         if time.monotonic() - self._last >= _REPORT_EVERY:
@@ -135,6 +134,6 @@ class _Line:
         import ray
 
         self._last = time.monotonic()
-        if self._desk is not None:
-            self._stop = ray.get(self._desk.leave.remote(self._letters))
-            self._letters = []
+        if self._mailbox is not None:
+            self._stop = ray.get(self._mailbox.leave.remote(self._messages))
+            self._messages = []

@@ -16,6 +16,9 @@ TOLERANCE = 0.005
 MOST_ROUNDS = 20
 
 
+_MOST = 10_000_000  # of anything that is counted, so that a wrong number ends in a message
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnsemblePlan:
     """How many learners to keep, and how to choose them.
@@ -149,6 +152,8 @@ def check_automatic(size: Size, tolerance: float | None, most_rounds: int | None
 
 
 def check_count(name: str, value: int) -> None:
-    """Raise unless a count is a whole number of at least 1."""
+    """Raise unless a count is a whole number of at least 1, and not beyond all reason."""
     if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
         raise PlanError(f"`{name}` must be a whole number of at least 1, got {value!r}.")
+    if value > _MOST:
+        raise PlanError(f"`{name}` must be at most {_MOST:,}, got {value}.")

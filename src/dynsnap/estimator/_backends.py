@@ -5,8 +5,8 @@ from typing import Any, Literal, TypeAlias
 
 from dynsnap._types import AnyArray, MemberScores
 from dynsnap.data import Stream
-from dynsnap.ensemble import Trainer
-from dynsnap.errors import InputError, PlanError
+from dynsnap.ensemble import ROLLING, Trainer
+from dynsnap.errors import FileError, InputError, PlanError
 
 Backend: TypeAlias = Literal["torch", "boost"]
 ScoreMembers: TypeAlias = Callable[[AnyArray], MemberScores]
@@ -22,6 +22,45 @@ TORCH_SETTINGS = (
     "device",
     "precision",
 )
+
+# Settings that only some methods have a use for, by those methods.
+_OF_METHODS = {
+    "dropout": ("mcdropout",),
+    "carry": ROLLING,
+    "lag": ROLLING,
+    "untouched": ROLLING,
+    "beta": ("dynsnap-cyc", "dynsnap-step", "rolling"),
+}
+
+
+def check_settings(settings: Mapping[str, Any], usual: Mapping[str, Any]) -> None:
+    """Raise PlanError for a setting away from its usual value that would have no effect.
+
+    `members`, `snapshots` and `epochs` are read by every method in its own way.
+    """
+    model = settings["model"]
+    if backend_of(model) == "boost":
+        for name in TORCH_SETTINGS:
+            if _differs(settings[name], usual[name]):
+                raise PlanError(
+                    f"`{name}={settings[name]!r}` is for torch modules, and would have no effect "
+                    f"on {type(model).__name__}, which has parameters of its own. Leave it out."
+                )
+    for name, methods in _OF_METHODS.items():
+        if settings["method"] not in methods and _differs(settings[name], usual[name]):
+            raise PlanError(
+                f"`{name}={settings[name]!r}` is for {', '.join(methods)}, and would have no "
+                f"effect on {settings['method']}. Leave it out."
+            )
+
+
+def _differs(value: Any, usual: Any) -> bool:
+    if value is usual:
+        return False
+    try:
+        return bool(value != usual)
+    except (TypeError, ValueError):  # of what cannot be compared, as an array cannot
+        return True
 
 
 def backend_of(model: Any) -> Backend:
@@ -66,12 +105,26 @@ def scoring(
     model: Any,
     classes: int,
     settings: Mapping[str, Any],
+    passes: int,
+    trust: bool,
 ) -> ScoreMembers:
-    """Stored learners, ready to score inputs."""
+    """Stored learners, ready to score inputs.
+
+    Args:
+        weights: The learners.
+        backend: Whose they are.
+        model: The factory of their module.
+        classes: How many classes they know.
+        settings: Those of torch, by name.
+        passes: Members that each of them gives.
+        trust: Whether to open learners that cannot be checked before their library reads them.
+    """
     if backend == "boost":
         from dynsnap.boost import opened
 
-        return opened(weights, classes=classes)
+        if passes != 1:
+            raise FileError(f"A classifier that is no module gives 1 member, not {passes}.")
+        return opened(weights, classes=classes, trust=trust)
     if model is None or backend_of(model) != "torch":
         raise InputError(
             "The members are torch modules, whose code no file holds: pass the function that "
@@ -85,4 +138,6 @@ def scoring(
         model=model,
         prepare=None if own is None or isinstance(own, str) else own,
         device=settings["device"],
+        members=len(weights) * passes,
+        classes=classes,
     )

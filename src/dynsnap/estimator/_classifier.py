@@ -13,7 +13,7 @@ from dynsnap.estimator._backends import allows_nan
 from dynsnap.estimator._configured import ConfiguredEnsemble
 from dynsnap.estimator._student import student
 from dynsnap.estimator._succession import check_can_train, data_so_far, successor
-from dynsnap.estimator._training import train
+from dynsnap.estimator._training import nothing_kept, train
 
 
 class DynSnapClassifier(ClassifierMixin, ConfiguredEnsemble):  # type: ignore[misc]
@@ -26,12 +26,13 @@ class DynSnapClassifier(ClassifierMixin, ConfiguredEnsemble):  # type: ignore[mi
             or one that carries members over when it is retrained: "rolling" (DynSnap-cyc) or
             "rolling-bagging" (ExtBagging, with the best three epochs of each training).
         members: Learners in the ensemble, the paper's m; or "auto", to train rounds until another
-            one is not worth it.
-        snapshots: Learners saved by one round of training; the paper's N. singlebase and
-            extbagging save one.
+            one is not worth it. singlebase has one.
+        snapshots: Learners saved by one round of training; the paper's N. singlebase,
+            extbagging and mcdropout save one, snapshot as many as there are members.
         epochs: Epochs of one training (boosting iterations for boosted trees); the paper's T.
         combination: "average", "weighted_average", "majority" or "weighted_majority".
-        beta: How far below its round's best a member may fall, from 0 to 1, or "mean".
+        beta: How far below its round's best a member may fall, from 0 to 1, or "mean"; for both
+            dynsnaps and rolling.
         validation: Share of each class that a round sets aside to validate on, drawn anew by
             every round.
         dropout: Share of units that mcdropout drops.
@@ -43,12 +44,15 @@ class DynSnapClassifier(ClassifierMixin, ConfiguredEnsemble):  # type: ignore[mi
         lag: How far a carried member's accuracy may be below that of the new ones.
         untouched: Share of the rows that a rolling ensemble never trains on, to judge members of
             all generations by. A row's content decides, so it stays untouched in all of them.
-        batch_size: For torch modules, as everything down to `precision`.
+        batch_size: For torch modules, as everything down to `precision`; other models have
+            parameters of their own, and refuse these.
         learning_rate: Base rate, which the method's schedule multiplies.
         optimizer: Called with parameters and a rate, as torch.optim.SGD is; Adam by default.
         loss: Called with outputs and labels; cross-entropy by default.
         augment: Alters a whole batch of inputs; nothing by default.
-        prepare: How inputs become tensors; "auto" goes by the inputs.
+        prepare: How inputs become tensors: "pixels" (bytes of images), "images" (other numbers of
+            images), "words", "standardised" or "features" (numbers as they are); "auto" goes by
+            the inputs.
         device: "auto", "cpu", "cuda" or "mps".
         precision: "auto", "float32" or "bfloat16".
         random_state: A seed for all randomness, or None for another one in each fit.
@@ -80,7 +84,7 @@ class DynSnapClassifier(ClassifierMixin, ConfiguredEnsemble):  # type: ignore[mi
 
         Args:
             X: Features (rows, columns), images (rows, height, width, channels), or a list of texts
-                if the model is for text.
+                if the model is for text. Images that are no bytes may have their channels first.
             y: Class labels, numbers or texts.
         """
         self._allow_nan = allows_nan(self.model)
@@ -141,40 +145,53 @@ class DynSnapClassifier(ClassifierMixin, ConfiguredEnsemble):  # type: ignore[mi
         if previous is not None:
             check_is_fitted(previous)
         inputs, labels = data_so_far(self, data, "distill(data=(X, y))")
-        made = student(
-            self,
-            inputs,
-            labels,
-            weight=weight,
-            temperature=temperature,
-            epochs=epochs,
-            previous=previous,
-            share=share,
-        )
+        with nothing_kept("distill"):
+            made = student(
+                self,
+                inputs,
+                labels,
+                weight=weight,
+                temperature=temperature,
+                epochs=epochs,
+                previous=previous,
+                share=share,
+            )
         fresh = successor(self)
-        fresh.set_params(method="singlebase", members=1, snapshots=1)
+        usual = self._usual()
+        unused = {name: usual[name] for name in ("beta", "dropout", "carry", "lag", "untouched")}
+        fresh.set_params(method="singlebase", members=1, snapshots=1, **unused)
         kept = (inputs, labels) if self.keep_data else None
         return fresh._become(made, self.classes_, data=kept)
 
     def _learn(
         self, inputs: AnyArray, labels: AnyArray, *, before: "DynSnapClassifier | None"
     ) -> "DynSnapClassifier":
-        made, classes = train(self, inputs, labels, before=before)
+        with nothing_kept("fit" if before is None else "retrain"):
+            made, classes = train(self, inputs, labels, before=before)
         return self._become(made, classes, data=(inputs, labels) if self.keep_data else None)
 
     # --- keeping ----------------------------------------------------------------------------
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: str | os.PathLike[str]) -> str:
         """Write the ensemble to one file: a plain zip with the learners and a manifest in JSON.
 
         The training data is not in it, nor is the code of a torch module.
+
+        Returns:
+            The SHA-256 of the file, which `load` can insist on.
         """
         check_is_fitted(self)
-        _file.write(Path(path), self)
+        return _file.write(Path(path), self)
 
     @classmethod
     def load(
-        cls, path: str | os.PathLike[str], *, model: Any = None, **settings: Any
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        model: Any = None,
+        sha256: str | None = None,
+        trust: bool = False,
+        **settings: Any,
     ) -> "DynSnapClassifier":
         """Read an ensemble from a file. Nothing in it is unpickled or executed.
 
@@ -182,7 +199,11 @@ class DynSnapClassifier(ClassifierMixin, ConfiguredEnsemble):  # type: ignore[mi
             path: The file.
             model: What the ensemble was made with. A torch module's factory is needed to predict;
                 any other model only to `retrain`.
+            sha256: The digest that the file must have, as `save` gave it. Any other file is refused
+                before anything in it is read.
+            trust: Whether to open members of kinds that cannot be checked before their library
+                reads them. Say so only of a file whose maker you trust.
             settings: Parameters to set anew, such as `device`, and those that no file can hold,
                 such as an `optimizer` of your own.
         """
-        return _file.read(Path(path), cls, model, settings)
+        return _file.read(Path(path), cls, model, settings, sha256=sha256, trust=trust)

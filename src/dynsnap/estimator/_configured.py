@@ -1,5 +1,6 @@
 """An estimator with its settings and what it has become: what training, teaching and files need."""
 
+import inspect
 from typing import Any, Self, TypeVar
 
 from sklearn.base import BaseEstimator
@@ -77,14 +78,26 @@ class ConfiguredEnsemble(FittedEnsemble, BaseEstimator):  # type: ignore[misc]
         self.monitor = monitor
 
     def _become(
-        self, made: Fitted, classes: AnyArray, *, data: tuple[AnyArray, AnyArray] | None
+        self,
+        made: Fitted,
+        classes: AnyArray,
+        *,
+        data: tuple[AnyArray, AnyArray] | None,
+        trust: bool = True,  # of what was trained here
     ) -> Self:
         self.classes_ = classes
+        self._trust = trust
         self._fitted = made
         self._data = data
         self._score_members = None
         self._open()  # now, because predicting must leave an estimator as it was
         return self
+
+    @classmethod
+    def _usual(cls) -> dict[str, Any]:
+        """What parameters are unless they are set."""
+        parameters = inspect.signature(cls).parameters.values()
+        return {parameter.name: parameter.default for parameter in parameters}
 
     def __getstate__(self) -> dict[str, Any]:
         # Modules and boosters that were opened to predict are opened again where they are needed.

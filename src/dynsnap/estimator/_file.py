@@ -7,18 +7,20 @@ from typing import Any
 
 import numpy as np
 
+from dynsnap._untrusted import mismatch
 from dynsnap.errors import DynSnapError, FileError, InputError, PlanError, did_you_mean
 from dynsnap.estimator._backends import backend_of
 from dynsnap.estimator._configured import ConfiguredEnsemble, Estimator
 from dynsnap.estimator._fitted import Fitted, Member
+from dynsnap.estimator._manifest import ESTIMATOR, class_labels
 from dynsnap.store import SavedEnsemble, environment, load_ensemble, save_ensemble
 
 # What the ensemble file has a place of its own for; the rest of `Fitted` goes beside it.
 _OWN_PLACE = ("learners", "members", "generation")
 
 
-def write(path: Path, estimator: ConfiguredEnsemble) -> None:
-    """Write a fitted estimator, or leave things as they were."""
+def write(path: Path, estimator: ConfiguredEnsemble) -> str:
+    """Write a fitted estimator, or leave things as they were; the SHA-256 of the file."""
     made: Fitted = estimator._fitted
     settings, lost = _settings(estimator)
     classes = estimator.classes_
@@ -37,7 +39,7 @@ def write(path: Path, estimator: ConfiguredEnsemble) -> None:
         "allow_nan": estimator._allow_nan,
         "columns": [str(name) for name in getattr(estimator, "feature_names_in_", ())],
     }
-    save_ensemble(
+    return save_ensemble(
         path,
         SavedEnsemble(
             method=settings["method"],
@@ -53,7 +55,15 @@ def write(path: Path, estimator: ConfiguredEnsemble) -> None:
     )
 
 
-def read(path: Path, kind: type[Estimator], model: Any, settings: dict[str, Any]) -> Estimator:
+def read(
+    path: Path,
+    kind: type[Estimator],
+    model: Any,
+    settings: dict[str, Any],
+    *,
+    sha256: str | None,
+    trust: bool,
+) -> Estimator:
     """Read a fitted estimator, and make sure that it can predict."""
     names = kind(None).get_params(deep=False)
     for name in settings:
@@ -61,47 +71,76 @@ def read(path: Path, kind: type[Estimator], model: Any, settings: dict[str, Any]
             raise PlanError(
                 f"DynSnapClassifier has no parameter {name!r}. {did_you_mean(name, names)}"
             )
-    saved = load_ensemble(path)
+    saved = load_ensemble(path, sha256=sha256)
     about = saved.about.get("estimator")
-    if not isinstance(about, dict):
+    if about is None:
         raise FileError(
             f"{path} is an ensemble, but was not saved by DynSnapClassifier. Use `dynsnap predict`."
         )
     try:
+        if (problem := mismatch(ESTIMATOR, about)) is not None:
+            raise ValueError(problem)
+        made = _fitted(saved, about)
+        classes = class_labels(about, saved.classes)
         estimator = kind(model, **{**about["settings"], **settings})
-        made = Fitted(
-            learners=saved.learners,
-            members=tuple(Member(**member) for member in about["members"]),
-            generation=saved.generation,
-            learned=tuple(map(tuple, about.get("learned", ()))),
-            untouched=float(about.get("untouched", 0)),
-            **{
-                field.name: about[field.name]
-                for field in dataclasses.fields(Fitted)
-                if field.name not in (*_OWN_PLACE, "learned", "untouched")
-            },
-        )
-        classes = np.array(about["classes"], dtype=np.dtype(about["class_type"]))
-        shape = about["shape"]
-        estimator._shape = None if shape is None else tuple(shape)
-        estimator._allow_nan = bool(about["allow_nan"])
-        if shape is not None and len(shape) == 1:
-            estimator.n_features_in_ = shape[0]
-        if about["columns"]:
-            estimator.feature_names_in_ = np.array(about["columns"], dtype=object)
-        given = {**settings} if model is None else {**settings, "model": model}
-        estimator._lost = tuple(name for name in ["model", *about["lost"]] if name not in given)
-    except (KeyError, TypeError, ValueError) as error:
-        raise FileError(f"{path} cannot be read as a DynSnapClassifier: {error!r}.") from error
+        _note_inputs(estimator, about)
+    except (ValueError, OverflowError, InputError) as error:
+        raise FileError(f"{path} cannot be read as a DynSnapClassifier: {error}.") from error
+    given = {**settings} if model is None else {**settings, "model": model}
+    estimator._lost = tuple(name for name in ["model", *about["lost"]] if name not in given)
     if model is not None and backend_of(model) != made.backend:
         raise InputError(
             f"{path} was made with a model of another kind ({made.backend}) than `model`. "
             "Pass what it was made with."
         )
     try:
-        return estimator._become(made, classes, data=None)
+        return estimator._become(made, classes, data=None, trust=trust)
     except DynSnapError as error:
         raise type(error)(f"{path}: {error}") from error
+
+
+def _fitted(saved: SavedEnsemble, about: dict[str, Any]) -> Fitted:
+    """What fitting had left behind, if all that it says of the ensemble is so."""
+    made = Fitted(
+        learners=saved.learners,
+        members=tuple(Member(**member) for member in about["members"]),
+        generation=saved.generation,
+        learned=tuple(map(tuple, about.get("learned", ()))),
+        untouched=float(about.get("untouched", 0)),
+        **{
+            field.name: about[field.name]
+            for field in dataclasses.fields(Fitted)
+            if field.name not in (*_OWN_PLACE, "learned", "untouched")
+        },
+    )
+    if made.places.tolist() != saved.positions.tolist():
+        raise ValueError("`members` are not those of the ensemble")
+    if any(one.attempt >= made.passes for one in made.members):
+        raise ValueError(f"`members` are of more passes than {made.passes}")
+    if len(made.learners) * made.passes != len(made.members):
+        raise ValueError(
+            f"{len(made.learners)} learners of {made.passes} passes do not give "
+            f"{len(made.members)} members"
+        )
+    if made.learned:
+        columns = {column for each in made.learned for column in each}
+        if made.passes > 1 or len(made.learned) != len(made.learners) or not all(made.learned):
+            raise ValueError("`learned` must have the classes of each learner")
+        if max(columns) >= len(saved.classes):
+            raise ValueError("`learned` names classes that the ensemble has not")
+    return made
+
+
+def _note_inputs(estimator: ConfiguredEnsemble, about: dict[str, Any]) -> None:
+    shape, columns = about["shape"], about["columns"]
+    estimator._shape = None if shape is None else tuple(shape)
+    estimator._allow_nan = about["allow_nan"]
+    if shape is not None and len(shape) == 1:
+        estimator.n_features_in_ = shape[0]
+    if columns:
+        if shape != [len(columns)]:
+            raise ValueError(f"`columns` has {len(columns)} names for inputs of the shape {shape}")
+        estimator.feature_names_in_ = np.array(columns, dtype=object)
 
 
 def _settings(estimator: ConfiguredEnsemble) -> tuple[dict[str, Any], list[str]]:

@@ -25,6 +25,7 @@ class FittedEnsemble:
     _allow_nan: bool
     _fitted: Fitted
     _score_members: ScoreMembers | None
+    _trust: bool = False
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_fitted")
@@ -127,6 +128,8 @@ class FittedEnsemble:
                     model=self.model,
                     classes=classes,
                     settings=self._torch_settings(),
+                    passes=made.passes,
+                    trust=self._trust,
                 ),
             )
         return self._score_members

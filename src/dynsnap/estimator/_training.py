@@ -1,6 +1,8 @@
 """One generation of an estimator: from checked inputs to an ensemble."""
 
+import contextlib
 import dataclasses
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -9,14 +11,25 @@ from sklearn.utils import check_random_state
 from dynsnap._types import Accuracies, AnyArray, Labels, MemberScores, Positions
 from dynsnap.data import Stream, untouched_rows
 from dynsnap.ensemble import Method, Rolling, RoundsInMemory, Size, grow_rounds, members, method
-from dynsnap.errors import InputError, PlanError
-from dynsnap.estimator._backends import backend_of, trainer
+from dynsnap.errors import InputError, Interrupted, PlanError
+from dynsnap.estimator._backends import backend_of, check_settings, trainer
 from dynsnap.estimator._configured import ConfiguredEnsemble
 from dynsnap.estimator._fitted import Fitted, fitted
 from dynsnap.estimator._inputs import encoded, pooled
 from dynsnap.estimator._rolling import check_can_be_carried, roll
 
 _MOST_ASIDE = 1000  # rows: beyond, more of them would settle little and be missed in training
+
+
+@contextlib.contextmanager
+def nothing_kept(call: str) -> Iterator[None]:
+    """Say what becomes of a training that is stopped: rounds of an estimator are stored nowhere."""
+    try:
+        yield
+    except Interrupted as error:
+        raise Interrupted(
+            f"{error} `{call}` stores no rounds, so calling it again starts over."
+        ) from error
 
 
 def train(
@@ -30,6 +43,7 @@ def train(
     if not 0 < estimator.validation < 1:
         raise PlanError(f"`validation` must be above 0 and below 1, got {estimator.validation}.")
     plan = _method(estimator)
+    check_settings(estimator.get_params(deep=False), estimator._usual())
     classes, positions = encoded(labels, validation=estimator.validation)
     aside = None
     backend = backend_of(estimator.model)

@@ -1,12 +1,14 @@
 """May this retrain ship? Rules, and what holding two generations against them gives."""
 
 from dynsnap.gate._json import to_json
-from dynsnap.gate._judge import RuleOutcome, Status, Verdict, apart, judge
+from dynsnap.gate._judge import UNKNOWN_LABELS, RuleOutcome, Status, Verdict, apart, judge
 from dynsnap.gate._read import inline_rule, read_rules
-from dynsnap.gate._rule import EVERY, Rule, confidences, top_k
+from dynsnap.gate._rule import EVERY, MIN_COUNT, Rule, confidences, top_k
 
 __all__ = [
     "EVERY",
+    "MIN_COUNT",
+    "UNKNOWN_LABELS",
     "Rule",
     "RuleOutcome",
     "Status",

@@ -25,6 +25,10 @@ def to_json(verdict: Verdict) -> dict[str, Any]:
         "old": verdict.old,
         "new": verdict.new,
         "inputs": verdict.inputs,
+        "verification": [
+            {"name": name, "verified": each.verified, "detail": each.detail}
+            for name, each in verdict.verification.items()
+        ],
         "outcomes": [_outcome(outcome) for outcome in verdict.outcomes],
         "notes": list(verdict.notes),
     }
@@ -60,6 +64,7 @@ def _rule(rule: Rule) -> dict[str, Any]:
         "class": rule.class_name,
         "slice": slice_,
         "min_count": rule.min_count,
+        "allow_odd": rule.allow_odd,
     }
 
 

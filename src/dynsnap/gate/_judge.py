@@ -1,19 +1,20 @@
 """May this retrain ship? A comparison held against rules."""
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from dynsnap.comparison import Comparison, Estimate, Estimates, GroupResult
+from dynsnap.comparison import Comparison, Estimate, Estimates, GroupKey, GroupResult
 from dynsnap.errors import ComparisonError, PlanError, did_you_mean
-from dynsnap.gate._rule import EVERY, Rule, top_k
+from dynsnap.gate._rule import EVERY, MIN_COUNT, ROUNDING, Rule, top_k
 from dynsnap.metrics import metric
+from dynsnap.predictions import Verification
+from dynsnap.predictions._text import listed, shown
+
+UNKNOWN_LABELS = 0.1  # a model may know classes that these inputs lack, but seldom names them
 
 Status: TypeAlias = Literal["passed", "failed", "not judged"]
-
-# Sums of shares carry rounding errors far below any share of inputs; 0.85 must pass 0.85.
-_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,13 +42,19 @@ class RuleOutcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """The outcomes of all rules, in the order of the rules."""
+    """The outcomes of all rules, in the order of the rules.
+
+    Attributes:
+        verification: For each generation, the twin among them, whether what was judged is what was
+            written: files of dynsnap carry a digest.
+    """
 
     old: str
     new: str
     inputs: int
     outcomes: tuple[RuleOutcome, ...]
     notes: tuple[str, ...] = ()
+    verification: Mapping[str, Verification] = field(default_factory=dict)
 
     @property
     def passed(self) -> bool:
@@ -65,19 +72,28 @@ def judge(
     rules: Sequence[Rule],
     *,
     allow_missing: float = 0.0,
+    allow_unknown_labels: float | None = None,
+    min_count: int = MIN_COUNT,
 ) -> Verdict:
     """Hold an old and a new generation against rules.
 
     A gate never passes because something was missing. Where a rule cannot be judged (its metric
     needs scores or truth that the files lack, its class or slice does not exist or holds fewer
-    than `min_count` inputs, ids are missing on one side), this raises. Only under a rule for
-    *every* class or slice are parts that are too small left out, and the verdict names them.
+    than `min_count` inputs, ids are missing on one side, labels are no true classes), this raises.
+    Only under a rule for *every* class or slice are parts that are too small left out, and the
+    verdict names them. A rule on a bound raises wherever a part that is not too small has no
+    interval.
 
     Args:
         comparison: Two generations side by side. Rules that ask for intervals of several levels
             need one comparison for each level.
         rules: What to hold them against.
         allow_missing: The share of a generation's ids that the other one may lack.
+        allow_unknown_labels: The share of a generation's labels that may be no true class of any
+            input. If left out it is 0.1, and no label may differ from a true class only by case,
+            spaces or underscores.
+        min_count: The fewest inputs that a rule may rest on that has no `min_count` of its own.
+            Under "*" it is about all inputs together: of its parts, each that has any is judged.
 
     Example:
         >>> import dynsnap
@@ -87,7 +103,8 @@ def judge(
         >>> new = dynsnap.Predictions(ids=[1, 2, 3, 4], classes=["cat", "dog"],
         ...                           labels=["cat", "cat", "cat", "cat"],
         ...                           truth=["cat", "dog", "cat", "cat"])
-        >>> verdict = judge(dynsnap.compare(old, new), [Rule(metric="lost", at_most=0.1)])
+        >>> rules = [Rule(metric="lost", at_most=0.1, min_count=4)]
+        >>> verdict = judge(dynsnap.compare(old, new), rules)
         >>> verdict.passed, verdict.outcomes[0].judged
         (False, 0.25)
     """
@@ -95,6 +112,12 @@ def judge(
         raise PlanError("There is no rule to judge by. Give at least one.")
     if not 0 <= allow_missing <= 1:
         raise PlanError(f"`allow_missing` must be a share between 0 and 1, got {allow_missing:g}.")
+    if allow_unknown_labels is not None and not 0 <= allow_unknown_labels <= 1:
+        raise PlanError(
+            f"`allow_unknown_labels` must be a share between 0 and 1, got {allow_unknown_labels:g}."
+        )
+    if min_count < 1:
+        raise PlanError(f"`min_count` must be at least 1, got {min_count}.")
     levels = [comparison] if isinstance(comparison, Comparison) else list(comparison)
     if not levels:
         raise PlanError("There is nothing to judge. Give a comparison of two generations.")
@@ -105,7 +128,10 @@ def judge(
             f"{len(first.generations)}. Compare two."
         )
     _refuse_missing_ids(first, allow_missing)
-    outcomes = [outcome for rule in rules for outcome in _outcomes(_level(levels, rule), rule)]
+    _refuse_unknown_labels(first, allow_unknown_labels)
+    outcomes = [
+        outcome for rule in rules for outcome in _outcomes(_level(levels, rule), rule, min_count)
+    ]
     pair = first.pairs[0]
     return Verdict(
         old=pair.old,
@@ -113,24 +139,32 @@ def judge(
         inputs=first.inputs,
         outcomes=tuple(outcomes),
         notes=first.notes,
+        verification=first.alignment.verified,
     )
 
 
-def apart(comparison: Comparison, rules: Sequence[Rule]) -> set[tuple[str, str]]:
+def apart(comparison: Comparison, rules: Sequence[Rule]) -> set[GroupKey]:
     """The classes and slices that rules ask more of than the comparison has measured there.
 
-    They are (column, name) as `dynsnap.comparison.measure_apart` takes them.
+    They are keys of groups, as `dynsnap.comparison.measure_apart` takes them.
     """
     whole = {**comparison.generations[-1].metrics, **comparison.pairs[0].metrics}
-    found = set()
-    for rule in rules:
-        column, wanted = rule.slice or ("truth", rule.class_name)
-        for group in comparison.pairs[0].groups:
-            asked = group.column == column and wanted in (EVERY, group.name)
-            lacking = rule.metric in whole and rule.metric not in group.metrics
-            if rule.partial and asked and lacking and group.kind != "frequency":
-                found.add((group.column, group.name))
-    return found
+    return {
+        group.key
+        for rule in rules
+        for group in comparison.pairs[0].groups
+        if _is_about(rule, group) and rule.metric in whole and rule.metric not in group.metrics
+    }
+
+
+def _is_about(rule: Rule, group: GroupResult) -> bool:
+    """Whether a rule judges this group. A slice's column may have any name, "truth" among them."""
+    if group.kind == "class":
+        return rule.class_name in (EVERY, group.name)
+    if group.kind == "slice" and rule.slice is not None:
+        column, wanted = rule.slice
+        return group.column == column and wanted in (EVERY, group.name)
+    return False
 
 
 def _level(levels: Sequence[Comparison], rule: Rule) -> Comparison:
@@ -154,10 +188,16 @@ class _Part:
     noise_floor: Estimates | None = None
 
 
-def _outcomes(comparison: Comparison, rule: Rule) -> list[RuleOutcome]:
+def _outcomes(comparison: Comparison, rule: Rule, min_count: int) -> list[RuleOutcome]:
     parts = list(_parts(comparison, rule))
-    every = rule.partial and EVERY in (rule.class_name, rule.slice and rule.slice[1])
-    outcomes = [_outcome(comparison, rule, part, lenient=every) for part in parts]
+    if rule.for_every and rule.min_count is None:
+        # To leave out small parts would let a lost class pass; the inputs must suffice as a whole.
+        if comparison.inputs < min_count:
+            _unjudged(rule, _Part("all inputs", comparison.inputs, {}), _few(comparison, min_count))
+        fewest = 1
+    else:
+        fewest = min_count if rule.min_count is None else rule.min_count
+    outcomes = [_outcome(comparison, rule, part, fewest) for part in parts]
     if all(outcome.status == "not judged" for outcome in outcomes):
         reasons = "; ".join(f"{outcome.part}: {outcome.reason}" for outcome in outcomes[:3])
         raise ComparisonError(
@@ -167,22 +207,18 @@ def _outcomes(comparison: Comparison, rule: Rule) -> list[RuleOutcome]:
     return outcomes
 
 
-def _outcome(comparison: Comparison, rule: Rule, part: _Part, *, lenient: bool) -> RuleOutcome:
-    if part.inputs < rule.min_count:
-        return _unjudged(rule, part, f"{part.inputs} inputs, fewer than {rule.min_count}", lenient)
+def _outcome(comparison: Comparison, rule: Rule, part: _Part, fewest: int) -> RuleOutcome:
+    lenient = rule.for_every
+    if part.inputs < fewest:
+        return _unjudged(rule, part, _few(part, fewest), lenient)
     estimate = _estimate(comparison, rule, part)
-    judged = estimate.value
-    if rule.on == "bound" and not math.isnan(judged):
-        bound = estimate.low if rule.at_least is not None else estimate.high
-        if bound is None or math.isnan(bound):
-            return _unjudged(rule, part, f"{rule.metric} has no interval there", lenient)
-        judged = bound
+    judged = estimate.value if rule.on == "value" else _bound(rule, part, estimate)
     if math.isnan(judged):
         return _unjudged(rule, part, f"{rule.metric} is undefined there (0/0)", lenient)
     if rule.at_least is not None:
-        passed = judged >= rule.at_least - _ROUNDING
+        passed = judged >= rule.at_least - ROUNDING
     else:
-        passed = judged <= rule.threshold + _ROUNDING
+        passed = judged <= rule.threshold + ROUNDING
     floor = (part.noise_floor or {}).get(rule.metric)
     return RuleOutcome(
         rule=rule,
@@ -195,7 +231,29 @@ def _outcome(comparison: Comparison, rule: Rule, part: _Part, *, lenient: bool) 
     )
 
 
-def _unjudged(rule: Rule, part: _Part, reason: str, lenient: bool) -> RuleOutcome:
+def _bound(rule: Rule, part: _Part, estimate: Estimate) -> float:
+    """The worse end of the interval.
+
+    A part without an interval ends the gate, under "*" as well: it may be the one that is bad.
+    """
+    bound = estimate.low if rule.at_least is not None else estimate.high
+    if bound is None or math.isnan(bound):
+        what = f"has no interval there ({estimate.reason or 'none was made'})"
+        if math.isnan(estimate.value):
+            what = "is undefined there (0/0), so it has no bound"
+        raise ComparisonError(
+            f"Rule {rule.title!r} cannot be judged on {part.words}: {rule.metric} {what}. Judge "
+            'its value (on = "value") or another metric, leave small parts out with `min_count`, '
+            "or predict more inputs."
+        )
+    return bound
+
+
+def _few(part: "_Part | Comparison", fewest: int) -> str:
+    return f"{part.inputs} inputs, fewer than {fewest} (min_count)"
+
+
+def _unjudged(rule: Rule, part: _Part, reason: str, lenient: bool = False) -> RuleOutcome:
     if not lenient:
         raise ComparisonError(
             f"Rule {rule.title!r} cannot be judged on {part.words}: {reason}. "
@@ -283,3 +341,30 @@ def _refuse_missing_ids(comparison: Comparison, allowed: float) -> None:
             f"{report.sentence()} That is {report.missing_share:.4g} of them, and at most "
             f"{allowed:g} may be missing (--allow-missing). Predict the same inputs twice."
         )
+
+
+def _refuse_unknown_labels(comparison: Comparison, allowed: float | None) -> None:
+    """Raise where a generation has answers that cannot be right, and so has less to lose."""
+    most = UNKNOWN_LABELS if allowed is None else allowed
+    for found in comparison.unknown_labels:
+        name = shown(found.name)
+        if found.alike and allowed is None:
+            label, other = found.alike[0]
+            more = f" ({len(found.alike) - 1} more like that)" if len(found.alike) > 1 else ""
+            raise ComparisonError(
+                f"{name} has the label {shown(label)} where others have the class {shown(other)}"
+                f"{more}. If they are one class, read it with --rename {label}={other}; if they "
+                f"are not, give --allow-unknown-labels {_above(found.share)}."
+            )
+        if found.share > most:
+            raise ComparisonError(
+                f"{found.share:.4g} of the labels of {name} are no true class of any input: "
+                f"{listed(found.labels, most=3)}. Such answers are never right, and cannot be "
+                f"lost; at most {most:g} may be so (--allow-unknown-labels). Are they of other "
+                "classes, or answers that failed?"
+            )
+
+
+def _above(share: float) -> str:
+    """A share of two digits that is not below this one."""
+    return f"{min(1.0, math.ceil(max(share, 0.01) * 100) / 100):g}"

@@ -1,10 +1,10 @@
 """Rules from a TOML file or from the command line."""
 
-import tomllib
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
+from dynsnap._untrusted import read_toml
 from dynsnap.errors import FileError, PlanError, did_you_mean
 from dynsnap.gate._rule import EVERY, Rule
 
@@ -18,8 +18,15 @@ _KEYS: Mapping[str, tuple[type, ...]] = {
     "slice": (dict,),
     "min_count": (int,),
     "name": (str,),
+    "allow_odd": (bool,),
 }
-_WORDS = {str: "a text", int: "a whole number", float: "a number", dict: "a table"}
+_WORDS = {
+    str: "a text",
+    int: "a whole number",
+    float: "a number",
+    dict: "a table",
+    bool: "true or false",
+}
 
 
 def read_rules(path: str | Path) -> tuple[Rule, ...]:
@@ -38,12 +45,11 @@ def read_rules(path: str | Path) -> tuple[Rule, ...]:
     """
     path = Path(path)
     try:
-        with path.open("rb") as file:
-            document = tomllib.load(file)
+        document = read_toml(path)
     except OSError as error:
         reason = error.strerror or error
         raise FileError(f"Cannot read the rules {path}: {reason}. Name a TOML file.") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+    except ValueError as error:
         raise PlanError(f"The rules {path} are not valid TOML: {error}.") from error
     _refuse_unknown(document, {"rule"}, str(path))
     tables = document.get("rule", [])
@@ -54,8 +60,15 @@ def read_rules(path: str | Path) -> tuple[Rule, ...]:
     return tuple(_rule(table, f"rule {number} in {path}") for number, table in enumerate(tables, 1))
 
 
-def inline_rule(text: str, *, side: Literal["at_least", "at_most"]) -> Rule:
+def inline_rule(
+    text: str, *, side: Literal["at_least", "at_most"], allow_odd: bool = False
+) -> Rule:
     """A rule written as `metric=number`.
+
+    Args:
+        text: The rule.
+        side: What the number is to the metric.
+        allow_odd: Take a rule that nothing can fail, or that asks for a worse value.
 
     Example:
         >>> inline_rule("lost=0.02", side="at_most").title
@@ -74,16 +87,17 @@ def inline_rule(text: str, *, side: Literal["at_least", "at_most"]) -> Rule:
             f"{option} takes metric=number, such as {option} {example}, got {text!r}."
         ) from None
     if side == "at_least":
-        return Rule(metric=name.strip(), at_least=threshold)
-    return Rule(metric=name.strip(), at_most=threshold)
+        return Rule(metric=name.strip(), at_least=threshold, allow_odd=allow_odd)
+    return Rule(metric=name.strip(), at_most=threshold, allow_odd=allow_odd)
 
 
 def _rule(table: Mapping[str, Any], where: str) -> Rule:
     _refuse_unknown(table, _KEYS, where)
     for key, value in table.items():
-        # TOML's true is a Python int, and no key here is a switch.
-        if not isinstance(value, _KEYS[key]) or isinstance(value, bool):
-            raise PlanError(f"`{key}` of {where} must be {_WORDS[_KEYS[key][0]]}, got {value!r}.")
+        kinds = _KEYS[key]
+        # TOML's true is a Python int, which only a switch may be.
+        if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
+            raise PlanError(f"`{key}` of {where} must be {_WORDS[kinds[0]]}, got {value!r}.")
     if "metric" not in table:
         raise PlanError(f'{where} names no metric. Add one, such as metric = "lost".')
     fields = {key: value for key, value in table.items() if key not in ("class", "slice")}

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from dynsnap.errors import PlanError
-from dynsnap.metrics import metric
+from dynsnap.metrics import Direction, metric
 
 On: TypeAlias = Literal["value", "bound"]
+
+_ON_PURPOSE = "or say that it is meant so with allow_odd = true (--allow-odd-rules)"
 
 EVERY = "*"  # as a class or a slice's value: each of them is judged on its own
 
@@ -17,6 +19,7 @@ EVERY = "*"  # as a class or a slice's value: each of them is judged on its own
 _SHARE = (0.0, 1.0)
 _SIGNED = (-1.0, 1.0)
 _UNBOUNDED = (0.0, math.inf)
+_FARTHEST = math.sqrt(2)  # two rows of scores, each with everything on one class
 _RANGES = {
     "composite": _SIGNED,
     "cohen_kappa": _SIGNED,
@@ -25,9 +28,16 @@ _RANGES = {
     "pearson": _SIGNED,
     "relative_negative_flip_rate": _UNBOUNDED,
     "win_loss_ratio": _UNBOUNDED,
-    "minkowski": _UNBOUNDED,
-    "correct_distance": _UNBOUNDED,
+    "minkowski": (0.0, _FARTHEST),
+    "correct_distance": (0.0, 3 * _FARTHEST),  # the two from each other, and each from the truth
 }
+
+# Where a rule does not say how many inputs it needs. With none lost of so many, up to a tenth may
+# still be lost of all.
+MIN_COUNT = 30
+
+# Sums of shares carry rounding errors far below any share of inputs; 0.85 must pass 0.85.
+ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,8 +53,11 @@ class Rule:
         confidence: The level of that interval.
         class_name: Judge the inputs of this true class only; "*" judges every class on its own.
         slice: Judge the inputs with this (column, value) only; the value "*" judges every value.
-        min_count: The fewest inputs that a judgement may rest on.
+        min_count: The fewest inputs that a judgement may rest on; None leaves it to `judge`.
         name: What the rule is called in reports; made from the rest when empty.
+        allow_odd: Take the rule although nothing can fail it (`lost` at most 1), or although it
+            asks for a worse value (`accuracy` at most 0.9). Such rules are slips, mostly, and a
+            gate that has one passes whatever happens.
 
     Example:
         >>> Rule(metric="lost", at_most=0.02, class_name="*").title
@@ -58,8 +71,9 @@ class Rule:
     confidence: float = 0.95
     class_name: str | None = None
     slice: tuple[str, str] | None = None
-    min_count: int = 1
+    min_count: int | None = None
     name: str = ""
+    allow_odd: bool = False
 
     def __post_init__(self) -> None:
         entry = metric(self.metric)
@@ -79,6 +93,8 @@ class Rule:
                 f"The threshold of a rule on {self.metric} must be {_words(low, high)}, "
                 f"got {self.threshold:g}.{hint}"
             )
+        if not self.allow_odd:
+            self._refuse_odd(entry.direction, low, high)
         if self.on not in ("value", "bound"):
             raise PlanError(f'`on` must be "value" or "bound", got {self.on!r}.')
         if not 0 < self.confidence < 1:
@@ -93,8 +109,26 @@ class Rule:
             raise PlanError(
                 f"{self.metric} is about all inputs at once: a rule on it takes no class or slice."
             )
-        if self.min_count < 1:
+        if self.min_count is not None and self.min_count < 1:
             raise PlanError(f"`min_count` must be at least 1, got {self.min_count}.")
+
+    def _refuse_odd(self, better: Direction, low: float, high: float) -> None:
+        """Raise for a rule that asks for a worse value, or that nothing can fail."""
+        side = "at_least" if self.at_least is not None else "at_most"
+        asked = f"{side} = {self.threshold:g}"
+        wanted = {"higher": "at_least", "lower": "at_most", "neither": side}[better]
+        if side != wanted:
+            raise PlanError(
+                f"{self.metric} is better when it is {better}, so {asked} fails the better model. "
+                f"Write {wanted} = {self.threshold:g}, {_ON_PURPOSE}."
+            )
+        room = self.threshold - low if side == "at_least" else high - self.threshold
+        if room <= ROUNDING:
+            tighter = f"above {low:g}" if side == "at_least" else f"below {high:g}"
+            raise PlanError(
+                f"Nothing can fail a rule on {self.metric} with {asked}. Take a threshold "
+                f"{tighter}, {_ON_PURPOSE}."
+            )
 
     @property
     def threshold(self) -> float:
@@ -107,6 +141,11 @@ class Rule:
     def partial(self) -> bool:
         """Whether the rule is about a class or a slice, not about all inputs."""
         return self.class_name is not None or self.slice is not None
+
+    @property
+    def for_every(self) -> bool:
+        """Whether the rule is about every class, or every value of a slice, on its own."""
+        return EVERY in (self.class_name, self.slice and self.slice[1])
 
     @property
     def title(self) -> str:

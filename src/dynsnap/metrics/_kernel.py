@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dynsnap._types import AnyArray, Flags, Floats, Labels, Scores
-from dynsnap.metrics._tally_layout import BINS, Chunk, GenerationSums, Layout, PairSums
+from dynsnap.metrics._tally_layout import BINS, BLOCKS, Chunk, GenerationSums, Layout, PairSums
 
 _AT_ONCE = 1 << 18  # scores that are worked on together: temporary arrays then stay small
 
@@ -31,8 +31,8 @@ class NumpyKernel:
         """Add a chunk to the sums; hand back the packed flows of the rows that changed."""
         step = max(1, _AT_ONCE // self.layout.classes)
         parts = range(0, len(chunk), step)
-        keys = [self._part(_rows(chunk, at, at + step), pair, sums, old, new) for at in parts]
-        return np.concatenate(keys)
+        moves = [self._part(_rows(chunk, at, at + step), pair, sums, old, new) for at in parts]
+        return np.concatenate(moves)
 
     def _part(
         self,
@@ -45,7 +45,7 @@ class NumpyKernel:
         layout = self.layout
         before, now = (chunk.labels[g] for g in pair)
         weights = np.ones(len(chunk)) if chunk.weights is None else chunk.weights
-        blocks = blocks_of(layout, chunk.start, len(chunk))
+        blocks = Blocks.of(layout, chunk)
         cases = cases_of(before, now, chunk.truth)
         sides = [
             Side.of(rows, chunk.truth, ranks=max((1, *layout.top_k)))
@@ -53,8 +53,8 @@ class NumpyKernel:
             if (rows := chunk.scores[g]) is not None and layout.both_scored(pair)
         ]
         columns = [weights * column for column in self._pair_columns(sides, truth=layout.truth)]
-        for (first, count), code, fold in zip(layout.cells, chunk.codes, layout.fold, strict=False):
-            cells = first + code.astype(np.int64) * count + fold[blocks]
+        for (first, count), code in zip(layout.cells, chunk.codes, strict=True):
+            cells = first + code.astype(np.int64) * count + blocks.among(count)
             np.add.at(sums.cells, (cells, cases), weights)
             for place, column in enumerate(columns, len(layout.cases)):
                 np.add.at(sums.cells[:, place], cells, column)
@@ -91,11 +91,11 @@ class NumpyKernel:
         generation: int,
         side: "Side | None",
         sums: GenerationSums,
-        blocks: Labels,
+        blocks: "Blocks",
         weights: Floats,
     ) -> None:
         labels, truth = chunk.labels[generation], chunk.truth
-        np.add.at(sums.labels, (self.layout.fold[-1][blocks], labels), weights)
+        np.add.at(sums.labels, (blocks.among(self.layout.label_blocks), labels), weights)
         columns: list[AnyArray] = [np.ones(len(labels))]
         if truth is not None:
             columns.append(labels == truth)
@@ -105,9 +105,9 @@ class NumpyKernel:
             columns += [hits[:, :k].any(axis=1) for k in self.layout.top_k]
             place = np.clip(np.ceil(side.confidence * BINS).astype(np.intp), 1, BINS)
             gap = (side.top[:, 0] == truth) - side.confidence
-            np.add.at(sums.gaps, (blocks, place), weights * gap)
+            np.add.at(sums.gaps, (blocks.own, place), weights * gap)
         for column, values in enumerate(columns):
-            np.add.at(sums.means[:, column], blocks, weights * values)
+            np.add.at(sums.means[:, column], blocks.own, weights * values)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -140,15 +140,39 @@ class Side:
         return cls(rows, highest == rows.min(axis=1), distance, highest, _top(rows, ranks))
 
 
-def blocks_of(layout: Layout, start: int, rows: int) -> Labels:
-    """The block of each row: itself, or a hash (splitmix64) of its position."""
-    value = np.arange(start, start + rows, dtype=np.uint64)
-    if layout.exact:
-        return np.asarray(value, np.int64)
-    value = (value + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+@dataclass(frozen=True, slots=True, eq=False)
+class Blocks:
+    """The block of each row.
+
+    Attributes:
+        count: How many there are.
+        own: Which one: a row's own, or that of its hash.
+        hashed: The hash of its id, below `BLOCKS`.
+    """
+
+    count: int
+    own: Labels
+    hashed: Labels
+
+    @classmethod
+    def of(cls, layout: Layout, chunk: Chunk) -> "Blocks":
+        """The blocks of some rows."""
+        hashed = hashes_of(chunk.keys)
+        if layout.exact:
+            return cls(layout.blocks, np.arange(chunk.start, chunk.start + len(chunk)), hashed)
+        return cls(layout.blocks, hashed & (layout.blocks - 1), hashed)
+
+    def among(self, count: int) -> Labels:
+        """The same where there are only so many blocks: all of them, or a power of two."""
+        return self.own if count == self.count else self.hashed & (count - 1)
+
+
+def hashes_of(keys: AnyArray) -> Labels:
+    """A hash (splitmix64) of each key, below `BLOCKS`."""
+    value = (keys + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
     value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    value = (value ^ (value >> np.uint64(31))) & np.uint64(layout.blocks - 1)
+    value = (value ^ (value >> np.uint64(31))) & np.uint64(BLOCKS - 1)
     return np.asarray(value, np.int64)
 
 
@@ -173,6 +197,7 @@ def _rows(chunk: Chunk, start: int, stop: int) -> Chunk:
     rows = slice(start, stop)
     return Chunk(
         start=chunk.start + start,
+        keys=chunk.keys[rows],
         labels=tuple(labels[rows] for labels in chunk.labels),
         scores=tuple(None if scores is None else scores[rows] for scores in chunk.scores),
         truth=None if chunk.truth is None else chunk.truth[rows],

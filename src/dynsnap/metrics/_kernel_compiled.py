@@ -33,7 +33,7 @@ class CompiledKernel:
         kind = np.result_type(*scores)
         width = 0 if not layout.both_scored(pair) else layout.classes
         owned = tuple(_own(each) for each in (old, new))
-        keys = np.empty(len(chunk) + 1, np.int64)
+        moves = np.empty(len(chunk) + 1, np.int64)
         found = count(
             tuple(_frozen(np.asarray(rows, kind)) for rows in scores),
             tuple(_frozen(chunk.labels[g]) for g in pair),
@@ -41,9 +41,11 @@ class CompiledKernel:
             _frozen(np.empty(0) if chunk.weights is None else chunk.weights),
             _frozen(chunk.codes),
             layout.cells,
-            layout.fold,
+            _frozen(chunk.keys),
             chunk.start,
             layout.exact,
+            layout.blocks,
+            layout.label_blocks,
             self.top_k,
             layout.classes,
             tuple(_side(kind, width, ranks=max((2, *layout.top_k))) for _ in pair),
@@ -52,9 +54,9 @@ class CompiledKernel:
             sums.cells,
             owned,
             tuple(_columns(each.means.shape[1]) for each in owned),
-            keys,
+            moves,
         )
-        return keys[:found]
+        return moves[:found]
 
 
 def _frozen(array: AnyArray) -> AnyArray:
@@ -93,6 +95,7 @@ def _room() -> Room:
         true=np.full(TILE, -1, np.int32),
         weight=np.ones(TILE),
         block=np.zeros(TILE, np.int64),
+        hashed=np.zeros(TILE, np.int64),
         coarse=np.zeros(TILE, np.int64),
         cell=np.zeros(TILE, np.int64),
         case=np.zeros(TILE, np.int64),

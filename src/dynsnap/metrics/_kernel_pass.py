@@ -12,6 +12,7 @@ from dynsnap.metrics import _kernel_compile, _kernel_divergence, _tally_layout
 from dynsnap.metrics import _kernel_rows as rows_of
 from dynsnap.metrics._kernel_compile import TILE, compiled, inlined, part
 from dynsnap.metrics._kernel_divergence import divergence
+from dynsnap.metrics._tally_layout import BLOCKS
 
 
 class Side(NamedTuple):
@@ -31,6 +32,7 @@ class Room(NamedTuple):
     true: AnyArray  # (TILE,), and so on
     weight: AnyArray
     block: AnyArray
+    hashed: AnyArray  # the hash of its id, from which coarser blocks are made
     coarse: AnyArray  # the block of label frequencies
     cell: AnyArray
     case: AnyArray
@@ -112,19 +114,11 @@ def _take(values: AnyArray, first: int, tile: AnyArray) -> None:
 
 
 @part
-def _take_at(values: AnyArray, places: AnyArray, tile: AnyArray, inside: int) -> None:
-    for r in range(inside):
-        tile[r] = values[places[r]]
-
-
-@part
-def _cells(
-    codes: AnyArray, first: int, where: AnyArray, fold: AnyArray, blocks: AnyArray, cells: AnyArray
-) -> None:
+def _cells(codes: AnyArray, first: int, where: AnyArray, blocks: AnyArray, cells: AnyArray) -> None:
     """The cell of each row: its group's, and there its block's."""
     start, width = where[0], where[1]
     for r in range(min(TILE, len(codes) - first)):
-        cells[r] = start + np.int64(codes[first + r]) * width + fold[blocks[r]]
+        cells[r] = start + np.int64(codes[first + r]) * width + blocks[r]
 
 
 @part
@@ -134,7 +128,7 @@ def _flows(
     true: AnyArray,
     known: bool,
     classes: int,
-    keys: AnyArray,
+    moves: AnyArray,
     found: int,
     inside: int,
 ) -> int:
@@ -142,7 +136,7 @@ def _flows(
     for r in range(inside):
         first = np.int64(true[r]) if known else 0
         # Written for every row, and kept by moving on: that takes no guess about which changed.
-        keys[found] = (first * classes + old[r]) * classes + new[r]
+        moves[found] = (first * classes + old[r]) * classes + new[r]
         found += old[r] != new[r]
     return found
 
@@ -197,14 +191,20 @@ def _case(old: AnyArray, new: AnyArray, true: AnyArray, known: bool, cases: AnyA
 
 
 @part
-def _block(position: int, count: int, exact: bool, blocks: AnyArray) -> None:
-    """The block of each row: itself, or a hash (splitmix64) of its position."""
-    for r in range(TILE):
-        value = np.uint64(position + r + 1) * np.uint64(0x9E3779B97F4A7C15)
+def _hash(keys: AnyArray, first: int, hashed: AnyArray) -> None:
+    """A hash (splitmix64) of each key, below `BLOCKS`."""
+    for r in range(min(TILE, len(keys) - first)):
+        value = (keys[first + r] + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
         value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        hashed = np.int64((value ^ (value >> np.uint64(31))) & np.uint64(count - 1))
-        blocks[r] = position + r if exact else hashed
+        hashed[r] = np.int64((value ^ (value >> np.uint64(31))) & np.uint64(BLOCKS - 1))
+
+
+@part
+def _block(position: int, exact: bool, count: int, hashed: AnyArray, blocks: AnyArray) -> None:
+    """The block of each row: its own while each has one, else that of its hash."""
+    for r in range(TILE):
+        blocks[r] = position + r if exact else hashed[r] & (count - 1)
 
 
 def _pass(stamp: int) -> Callable[..., Any]:
@@ -222,9 +222,11 @@ def _pass(stamp: int) -> Callable[..., Any]:
         weights: AnyArray,
         codes: AnyArray,
         cells: AnyArray,
-        fold: AnyArray,
+        keys: AnyArray,
         start: int,
         exact: bool,
+        blocks: int,
+        label_blocks: int,
         top_k: AnyArray,
         classes: int,
         sides: tuple[Side, Side],
@@ -233,7 +235,7 @@ def _pass(stamp: int) -> Callable[..., Any]:
         sums: AnyArray,
         own: tuple[Sums, Sums],
         own_columns: tuple[AnyArray, AnyArray],
-        keys: AnyArray,
+        moves: AnyArray,
     ) -> int:
         assert stamp
         old, new = sides
@@ -245,15 +247,21 @@ def _pass(stamp: int) -> Callable[..., Any]:
                 _take(truth, first, room.true)
             if len(weights):
                 _take(weights, first, room.weight)
-            _block(start + first, fold.shape[1], exact, room.block)
-            _take_at(fold[-1], room.block, room.coarse, inside)
+            _hash(keys, first, room.hashed)
+            _block(start + first, exact, blocks, room.hashed, room.block)
+            own_labels = exact and label_blocks == blocks
+            _block(start + first, own_labels, label_blocks, room.hashed, room.coarse)
             for s in range(2):
                 _open(sides[s], room, scores[s], labels[s], first)
             _case(old.labels, new.labels, room.true, known, room.case)
             if len(old.tile):
                 _compare(old, new, room, top_k, known, columns)
             for g in range(len(codes)):
-                _cells(codes[g], first, cells[g], fold[g], room.block, room.cell)
+                if cells[g, 1] == blocks:
+                    _cells(codes[g], first, cells[g], room.block, room.cell)
+                else:
+                    _block(start + first, False, cells[g, 1], room.hashed, room.cell)
+                    _cells(codes[g], first, cells[g], room.cell, room.cell)
                 _add_one(sums, room.cell, room.case, room.one, room.weight, inside)
                 for j in range(0, len(columns), 4):
                     _add(
@@ -268,7 +276,7 @@ def _pass(stamp: int) -> Callable[..., Any]:
             for s in range(2):
                 if len(own[s].labels):
                     _close(sides[s], room, top_k, known, own_columns[s], own[s], inside)
-            found = _flows(old.labels, new.labels, room.true, known, classes, keys, found, inside)
+            found = _flows(old.labels, new.labels, room.true, known, classes, moves, found, inside)
         return found
 
     return count

@@ -11,7 +11,7 @@ import numpy as np
 
 from dynsnap._types import AnyArray, Floats, Labels
 from dynsnap.errors import InputError
-from dynsnap.metrics._kernel import NumpyKernel, blocks_of, cases_of
+from dynsnap.metrics._kernel import Blocks, NumpyKernel, cases_of, hashes_of
 from dynsnap.metrics._tally_flows import Flows
 from dynsnap.metrics._tally_layout import (
     BINS,
@@ -23,6 +23,7 @@ from dynsnap.metrics._tally_layout import (
     padded,
 )
 from dynsnap.predictions import Predictions
+from dynsnap.predictions._id_keys import id_keys
 
 _COMPILED_FROM = 2_000_000  # scores; below, compiling takes longer than it saves
 _CHUNK = 1 << 16  # rows
@@ -53,6 +54,9 @@ class Tally:
         counts: Of each pair, how many rows are in each case of each group: (groups, cases), the
             groupings one after the other. Without weights the sums say it already: None.
         ambiguous: (blocks,) weight of the rows that not all generations label alike.
+        keys: (rows,) the keys of the ids while each row is its own block; empty afterwards.
+        heaviest: (groups,) the largest weight of a row in each group, the groupings one after the
+            other. Without weights it is 1: None.
     """
 
     def __init__(self, layout: Layout, *, compiled: bool | None = None) -> None:
@@ -65,6 +69,8 @@ class Tally:
         shape = (groups, len(layout.cases))
         self.counts = [np.zeros(shape, np.int64) for _ in layout.pairs] if layout.weighted else None
         self.ambiguous = np.zeros(layout.blocks)
+        self.keys = np.zeros(layout.rows if layout.exact else 0, np.uint64)
+        self.heaviest = np.zeros(groups) if layout.weighted else None
         self._jobs = _jobs(layout)
         scores = layout.rows * sum(layout.classes if scored else 1 for scored in layout.scored)
         self._kernel = _kernel(
@@ -77,11 +83,15 @@ class Tally:
         total = len(generations[0])
         if start + total > layout.rows:
             raise InputError(f"The tally is for {layout.rows} rows, but there are more.")
+        keys = id_keys(generations[0].id_column)
+        if layout.exact:
+            self.keys[start : start + total] = keys
         for first in range(0, total, _CHUNK):
-            chunk = _chunk(layout, generations, first, min(first + _CHUNK, total), start=start)
+            stop = min(first + _CHUNK, total)
+            chunk = _chunk(layout, generations, keys, first, stop, start=start)
             for pair, place, old, new in self._jobs:
                 sums = self._pair(pair) if place is None else self.pairs[place]
-                keys = self._kernel(
+                moves = self._kernel(
                     chunk,
                     pair,
                     sums,
@@ -89,15 +99,18 @@ class Tally:
                     self.generations[pair[1]] if new else None,
                 )
                 if place is not None:
-                    self.flows[place].add(keys)
+                    self.flows[place].add(moves)
             self._count_ambiguous(chunk)
             self._count_cases(chunk)
+            self._weigh(chunk)
         self.rows += total
 
     def merge(self, other: "Tally") -> None:
         """Add what another tally of the same layout counted on other rows."""
         for mine, theirs in zip(self._arrays(), other._arrays(), strict=True):
             mine += theirs
+        if self.heaviest is not None and other.heaviest is not None:
+            np.maximum(self.heaviest, other.heaviest, out=self.heaviest)
         for flows, more in zip(self.flows, other.flows, strict=True):
             flows.merge(more)
         self.rows += other.rows
@@ -119,9 +132,28 @@ class Tally:
             cases = len(self.layout.cases)
             summed = self.group_sums(pair, grouping)[..., :cases].sum(axis=1)
             return np.asarray(summed, np.int64)
-        before = self.layout.groupings[: self.layout.groupings.index(grouping)]
-        first = sum(each.groups for each in before)
-        return self.counts[pair][first : first + grouping.groups]
+        return self.counts[pair][self._groups(grouping)]
+
+    @property
+    def order(self) -> AnyArray | None:
+        """The rows that are their own blocks in the order of their ids; None for other blocks."""
+        return np.argsort(self.keys, kind="stable") if self.layout.exact else None
+
+    def folded(self, sums: Floats, blocks: int) -> Floats:
+        """Sums by block, (blocks, ...), in fewer blocks: as many as label frequencies have."""
+        layout = self.layout
+        if blocks == layout.blocks:
+            return sums
+        hashed = hashes_of(self.keys) if layout.exact else np.arange(layout.blocks)
+        coarse = np.zeros((blocks, *sums.shape[1:]))
+        np.add.at(coarse, hashed & (blocks - 1), sums)
+        return coarse
+
+    def heaviest_of(self, grouping: Grouping) -> Floats:
+        """The largest weight of a row in each group, (groups,)."""
+        if self.heaviest is None:
+            return np.ones(grouping.groups)
+        return self.heaviest[self._groups(grouping)]
 
     def _generation(self, generation: int) -> GenerationSums:
         layout = self.layout
@@ -142,8 +174,8 @@ class Tally:
         if len(others) > 1:  # of two generations, the pair itself says it
             differs = np.logical_or.reduce([first != labels for labels in others])
             weights = differs if chunk.weights is None else differs * chunk.weights
-            blocks = blocks_of(self.layout, chunk.start, len(chunk))
-            self.ambiguous += np.bincount(blocks, weights, minlength=len(self.ambiguous))
+            blocks = Blocks.of(self.layout, chunk)
+            self.ambiguous += np.bincount(blocks.own, weights, minlength=len(self.ambiguous))
 
     def _count_cases(self, chunk: Chunk) -> None:
         if self.counts is None:
@@ -151,15 +183,24 @@ class Tally:
         width = len(self.layout.cases)
         for (old, new), counts in zip(self.layout.pairs, self.counts, strict=True):
             cases = cases_of(chunk.labels[old], chunk.labels[new], chunk.truth)
-            first = 0
             for grouping, codes in zip(self.layout.groupings, chunk.codes, strict=True):
                 cells = codes.astype(np.int64) * width + cases
                 found = np.bincount(cells, minlength=grouping.groups * width)
-                counts[first : first + grouping.groups] += found.reshape(-1, width)
-                first += grouping.groups
+                counts[self._groups(grouping)] += found.reshape(-1, width)
+
+    def _weigh(self, chunk: Chunk) -> None:
+        if self.heaviest is not None and chunk.weights is not None:
+            for grouping, codes in zip(self.layout.groupings, chunk.codes, strict=True):
+                np.maximum.at(self.heaviest[self._groups(grouping)], codes, chunk.weights)
+
+    def _groups(self, grouping: Grouping) -> slice:
+        """Where the groups of a grouping are among those of all, one after the other."""
+        before = self.layout.groupings[: self.layout.groupings.index(grouping)]
+        first = sum(each.groups for each in before)
+        return slice(first, first + grouping.groups)
 
     def _arrays(self) -> list[AnyArray]:
-        arrays: list[AnyArray] = [self.ambiguous, *(self.counts or [])]
+        arrays: list[AnyArray] = [self.ambiguous, self.keys, *(self.counts or [])]
         arrays += [sums.cells for sums in self.pairs]
         for sums in self.generations:
             arrays += [sums.means, sums.gaps, sums.labels]
@@ -189,7 +230,13 @@ def _jobs(layout: Layout) -> list[tuple[tuple[int, int], int | None, bool, bool]
 
 
 def _chunk(
-    layout: Layout, generations: Sequence[Predictions], first: int, stop: int, *, start: int
+    layout: Layout,
+    generations: Sequence[Predictions],
+    keys: AnyArray,
+    first: int,
+    stop: int,
+    *,
+    start: int,
 ) -> Chunk:
     rows = slice(first, stop)
     one = generations[0]
@@ -204,6 +251,7 @@ def _chunk(
             codes.append(one.slices[grouping.name.removeprefix("slice:")].codes[rows])
     return Chunk(
         start=start + first,
+        keys=keys[rows],
         labels=tuple(each.labels[rows] for each in generations),
         scores=tuple(
             each.scores[rows] if scored and each.scores is not None else None

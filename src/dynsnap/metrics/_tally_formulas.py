@@ -4,7 +4,8 @@ Every function takes arrays whose last axis holds what was summed, and gives one
 place of the axes before it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,25 +14,87 @@ from dynsnap.metrics._ratios import alpha, kappa, ratio, relative_negative_flips
 from dynsnap.metrics._tally_layout import CASES, CASES_WITHOUT_TRUTH
 
 
-def pair_metrics(sums: Floats, columns: Sequence[str], *, truth: bool) -> dict[str, Floats]:
+class Cases(NamedTuple):
+    """How much is of each case, in the order of `CASES`."""
+
+    kept: Floats
+    gained: Floats
+    lost: Floats
+    wrong_same: Floats
+    wrong_other: Floats
+
+    @property
+    def all(self) -> Floats:
+        """Everything."""
+        return self.kept + self.gained + self.lost + self.wrong_same + self.wrong_other
+
+    @property
+    def never(self) -> Floats:
+        """Wrong before and wrong now."""
+        return self.wrong_same + self.wrong_other
+
+
+NEW_ACCURACY = "accuracy"
+
+# Whole numbers are added up before they are divided, so that shares come out exact.
+_OF_LABELS: Mapping[str, Callable[[Cases], Floats]] = {
+    "consistency": lambda of: ratio(of.kept + of.wrong_same, of.all),
+    "correct_consistency": lambda of: ratio(of.kept, of.all),
+    "kept": lambda of: ratio(of.kept, of.all),
+    "gained": lambda of: ratio(of.gained, of.all),
+    "lost": lambda of: ratio(of.lost, of.all),
+    "never": lambda of: ratio(of.never, of.all),
+    "composite": lambda of: ratio(of.kept + of.gained - of.lost, of.all),
+    "churn": lambda of: ratio(of.gained + of.lost + of.wrong_other, of.all),
+    "neutral_churn": lambda of: ratio(of.wrong_other, of.all),
+    "relative_negative_flip_rate": lambda of: relative_negative_flips(
+        ratio(of.lost, of.all),
+        ratio(of.kept + of.lost, of.all),
+        ratio(of.lost + of.never, of.all),
+    ),
+    "backward_trust_compatibility": lambda of: ratio(of.kept, of.kept + of.lost),
+    "backward_error_compatibility": lambda of: ratio(of.never, of.lost + of.never),
+    "win_loss_ratio": lambda of: ratio(of.gained, of.lost),
+    # Of the newer generation; not a metric of the pair, and given where it is asked for by name.
+    NEW_ACCURACY: lambda of: ratio(of.kept, of.all) + ratio(of.gained, of.all),
+}
+_WITHOUT_TRUTH: Mapping[str, Callable[[Floats, Floats], Floats]] = {
+    "consistency": lambda same, other: ratio(same, same + other),
+    "churn": lambda same, other: ratio(other, same + other),
+}
+
+
+def label_metrics(*, truth: bool) -> tuple[str, ...]:
+    """The metrics of a pair that come from its cases alone."""
+    return tuple(name for name in (_OF_LABELS if truth else _WITHOUT_TRUTH) if name != NEW_ACCURACY)
+
+
+def pair_metrics(
+    sums: Floats, columns: Sequence[str], *, truth: bool, names: Collection[str] | None = None
+) -> dict[str, Floats]:
     """Every metric of a pair but Cohen's kappa, from (..., cases + columns).
+
+    Args:
+        sums: What was counted.
+        columns: The metrics that are the mean of one number per row.
+        truth: Whether the true classes are known.
+        names: Which of the metrics of labels are wanted; those of `label_metrics` if None.
 
     Example:
         >>> found = pair_metrics(np.array([6.0, 1.0, 2.0, 1.0, 0.0]), (), truth=True)
         >>> float(found["consistency"]), float(found["backward_trust_compatibility"])
         (0.7, 0.75)
     """
-    names = CASES if truth else CASES_WITHOUT_TRUTH
-    cases = {name: sums[..., place] for place, name in enumerate(names)}
-    weight = sums[..., : len(names)].sum(axis=-1)
+    count = len(CASES if truth else CASES_WITHOUT_TRUTH)
+    each = [sums[..., place] for place in range(count)]
+    wanted = label_metrics(truth=truth) if names is None else names
     if truth:
-        found = _of_labels(cases, weight)
+        cases = Cases(*each)
+        found = {name: of(cases) for name, of in _OF_LABELS.items() if name in wanted}
     else:
-        found = {
-            "consistency": ratio(cases["same"], weight),
-            "churn": ratio(cases["other"], weight),
-        }
-    for place, name in enumerate(columns, len(names)):
+        found = {name: of(*each) for name, of in _WITHOUT_TRUTH.items() if name in wanted}
+    weight = sums[..., :count].sum(axis=-1)
+    for place, name in enumerate(columns, count):
         found[name] = ratio(sums[..., place], weight)
     return found
 
@@ -69,30 +132,6 @@ def agreement_metrics(
         "krippendorff_alpha": alpha(observed, expected, values=values),
         "ambiguity": ambiguity,
         "discrepancy": np.asarray(np.max(churns, axis=0)),
-    }
-
-
-def _of_labels(cases: Mapping[str, Floats], weight: Floats) -> dict[str, Floats]:
-    kept, gained, lost, other = (cases[name] for name in ("kept", "gained", "lost", "wrong_other"))
-    same = cases["wrong_same"]
-    never = same + other
-    # Whole numbers are added up before they are divided, so that shares come out exact.
-    return {
-        "consistency": ratio(kept + same, weight),
-        "correct_consistency": ratio(kept, weight),
-        "kept": ratio(kept, weight),
-        "gained": ratio(gained, weight),
-        "lost": ratio(lost, weight),
-        "never": ratio(never, weight),
-        "composite": ratio(kept + gained - lost, weight),
-        "churn": ratio(gained + lost + other, weight),
-        "neutral_churn": ratio(other, weight),
-        "relative_negative_flip_rate": relative_negative_flips(
-            ratio(lost, weight), ratio(kept + lost, weight), ratio(lost + never, weight)
-        ),
-        "backward_trust_compatibility": ratio(kept, kept + lost),
-        "backward_error_compatibility": ratio(never, lost + never),
-        "win_loss_ratio": ratio(gained, lost),
     }
 
 

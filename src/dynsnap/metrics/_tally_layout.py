@@ -1,7 +1,7 @@
 """What a tally keeps, decided before the first row: which sums, for which groups, in which blocks.
 
-Rows fall into blocks by a hash of their position, and every sum is kept per block: drawing blocks
-with replacement then gives bootstrap intervals without a second look at the rows.
+Rows fall into blocks by a hash of their id, and every sum is kept per block. Weighing the blocks at
+random then gives bootstrap intervals without a second look at the rows, whatever their order is.
 """
 
 from collections.abc import Mapping, Sequence
@@ -48,10 +48,12 @@ class Chunk:
 
     Attributes:
         start: How many rows came before.
+        keys: The key of every row's id, see `predictions._id_keys`.
         codes: For each grouping, the group of every row.
     """
 
     start: int
+    keys: AnyArray
     labels: tuple[Labels, ...]
     scores: tuple[Scores | None, ...]
     truth: Labels | None
@@ -160,12 +162,6 @@ class Layout:
     def cells(self) -> AnyArray:
         """Of each grouping: its first cell and its number of blocks."""
         return np.array([(grouping.first, grouping.blocks) for grouping in self.groupings])
-
-    @cached_property
-    def fold(self) -> AnyArray:
-        """For each grouping, and last for label frequencies: which of its blocks a block is."""
-        counts = [grouping.blocks for grouping in self.groupings] + [self.label_blocks]
-        return np.asarray(np.arange(self.blocks) % np.array(counts)[:, None])
 
     def _blocks(self, each: int) -> int:
         """How many blocks fit if each one takes so many numbers: a power of two, or all."""

@@ -1,6 +1,7 @@
 """Predictions: ids, classes, scores or labels, truth; read, written, and joined by id."""
 
 from dynsnap.predictions._align import Aligned, align, names_of_files
+from dynsnap.predictions._digest import Verification
 from dynsnap.predictions._labels import Slice
 from dynsnap.predictions._predictions import Predictions
 from dynsnap.predictions._read import read
@@ -18,6 +19,7 @@ __all__ = [
     "ColumnNames",
     "Predictions",
     "Slice",
+    "Verification",
     "align",
     "names_of_files",
     "read",

@@ -7,14 +7,23 @@ import numpy as np
 from dynsnap._types import Labels, Scores
 from dynsnap.errors import PlanError, did_you_mean
 from dynsnap.predictions._predictions import Predictions, changed
-from dynsnap.predictions._text import check_name, listed, on_one_line, positions_of, shown
+from dynsnap.predictions._text import (
+    check_name,
+    listed,
+    on_one_line,
+    positions_of,
+    refuse_too_many,
+    shown,
+)
 from dynsnap.predictions._validate import highest_class
 
 
 def union_of(every: Sequence[tuple[str, ...]], rename: Mapping[str, str]) -> tuple[str, ...]:
     """All classes of some generations under their new names, those of the first in front."""
     check_rename(rename, {name for each in every for name in each}, where="any generation")
-    return tuple(dict.fromkeys(name for each in every for name in _new_names(each, rename)))
+    union = tuple(dict.fromkeys(name for each in every for name in _new_names(each, rename)))
+    refuse_too_many(len(union), where="all generations together")
+    return union
 
 
 def check_rename(rename: Mapping[str, str], known: Collection[str], *, where: str) -> None:

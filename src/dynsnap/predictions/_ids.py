@@ -1,5 +1,6 @@
 """The column of ids: whole numbers or text, each once."""
 
+import contextlib
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
@@ -9,7 +10,7 @@ import pyarrow.compute as pc
 
 from dynsnap._types import AnyArray
 from dynsnap.errors import InputError
-from dynsnap.predictions._kinds import is_text
+from dynsnap.predictions._kinds import combined, is_text, unpacked
 from dynsnap.predictions._text import CONTROL_RE2, decoded, listed, shown
 
 COMPILED_FROM = 100_000  # rows; below this, loading numba takes longer than it saves
@@ -23,11 +24,9 @@ def as_id_column(values: Any) -> pa.Array:
         'large_string'
     """
     column = _as_arrow(values)
-    if isinstance(column, pa.ChunkedArray):
-        column = column.combine_chunks()
-        if isinstance(column, pa.ChunkedArray):  # what some versions give for no chunks at all
-            column = pa.concat_arrays(column.chunks) if column.num_chunks else column.chunk(0)
+    column = combined(column) if isinstance(column, pa.ChunkedArray) else unpacked(column)
     if pa.types.is_dictionary(column.type):
+        _check_distinct(column)
         column = column.dictionary_decode()
     if pa.types.is_null(column.type):  # nothing at all, or nothing but gaps
         column = column.cast(pa.int64())
@@ -49,6 +48,16 @@ def as_id_column(values: Any) -> pa.Array:
         f"Ids must be whole numbers or text, but are of the type {column.type}. "
         "Convert them with str() or int()."
     )
+
+
+def _check_distinct(column: pa.DictionaryArray) -> None:
+    """Raise where ids must repeat, before a long one that does is written out for every row."""
+    surplus = len(column) - column.null_count - len(column.dictionary)
+    if surplus > 0 and is_text(column.type.value_type):
+        raise InputError(
+            f"Ids must be unique, but {len(column):,} rows have {len(column.dictionary):,} "
+            "different ones at most. Keep one row for each input."
+        )
 
 
 def check_ids(column: pa.Array, *, unique: bool = True) -> None:
@@ -108,6 +117,9 @@ def text_buffers(column: pa.Array) -> tuple[AnyArray, AnyArray]:
 def _as_arrow(values: Any) -> Any:
     if isinstance(values, pa.Array | pa.ChunkedArray):
         return values
+    if hasattr(values, "__arrow_c_stream__"):  # a column of a frame
+        with contextlib.suppress(pa.ArrowException, TypeError, ValueError):
+            return pa.chunked_array(values)
     if isinstance(values, np.ndarray):
         if values.ndim != 1:
             raise InputError(f"`ids` must have one axis, but has the shape {values.shape}.")

@@ -48,7 +48,8 @@ class Common:
         """
         slices: dict[str, Slice] = {}
         for each in generations:
-            slices |= {name: column for name, column in each.slices.items() if name not in slices}
+            for name, column in each.slices.items():
+                slices[name] = slices[name].beside(column) if name in slices else column
         facts = {
             "id_column": id_column,
             "truth": self._common("truth", generations, id_column),

@@ -1,5 +1,6 @@
 """Labels, truths and slices as positions in a tuple of names."""
 
+import contextlib
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -8,9 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dynsnap._types import AnyArray, Labels
+from dynsnap import _check
+from dynsnap._types import AnyArray, Flags, Labels
 from dynsnap.errors import InputError, did_you_mean
-from dynsnap.predictions._kinds import is_view
+from dynsnap.predictions._kinds import combined, unpacked
 from dynsnap.predictions._text import (
     check_name,
     decoded,
@@ -32,14 +34,38 @@ class Slice:
     Attributes:
         values: Its distinct values, as text.
         codes: For each input, the position of its value in `values`.
+        differs: For each input, whether another generation has another value; None if none has.
     """
 
     values: tuple[str, ...]
     codes: Labels
+    differs: Flags | None = None
 
     def take(self, rows: Any) -> "Slice":
         """The same column for some of the inputs."""
-        return Slice(self.values, self.codes[rows])
+        differs = None if self.differs is None else self.differs[rows]
+        return Slice(self.values, self.codes[rows], differs)
+
+    def beside(self, other: "Slice") -> "Slice":
+        """The same column, with the inputs noted that another generation has another value for.
+
+        An input without a value in one of them is none of those.
+
+        Example:
+            >>> old = Slice(("day", "night"), np.array([0, 1, 1]))
+            >>> old.beside(Slice(("dusk", "night"), np.array([0, 0, 1]))).differs.tolist()
+            [True, True, False]
+        """
+        if self.codes is other.codes and self.values == other.values:
+            return self
+        places = {value: place for place, value in enumerate(self.values)} | {MISSING: -2}
+        own = np.array([places[value] for value in self.values])
+        its = np.array([places.get(value, -1) for value in other.values])
+        one, two = own[self.codes], its[other.codes]
+        differs = (one != two) & (one != -2) & (two != -2)
+        if self.differs is not None:
+            differs |= self.differs
+        return Slice(self.values, self.codes, differs if differs.any() else None)
 
 
 def encoded(column: pa.Array) -> tuple[list[str], Labels]:
@@ -47,13 +73,14 @@ def encoded(column: pa.Array) -> tuple[list[str], Labels]:
 
     Values of a dictionary that no row uses are left out. Missing is null, or empty text.
     """
-    if not pa.types.is_dictionary(column.type):
-        column = column.cast(pa.large_string()) if is_view(column.type) else column
-        try:
+    try:
+        column = unpacked(column)
+        if not pa.types.is_dictionary(column.type):
             column = column.dictionary_encode()
-        except pa.ArrowNotImplementedError:
-            raise _not_names(column.type) from None
-    codes = np.asarray(column.indices.fill_null(-1)).astype(np.int32)
+    except pa.ArrowNotImplementedError:
+        raise _not_names(column.type) from None
+    # Signed before gaps are filled with -1: polars and others write unsigned ones.
+    codes = np.asarray(column.indices.cast(pa.int32()).fill_null(-1))
     # The last place is for rows without a value, whose code is -1.
     places = np.full(len(column.dictionary) + 1, -1, np.int32)
     seen = np.zeros(len(places), bool)
@@ -94,8 +121,24 @@ def refuse_missing(missing: int, *, rows: int, what: str) -> None:
         raise InputError(f"`{what}` is missing for {missing:,} of {rows:,} rows. {way_out}")
 
 
-def as_positions(values: Any, *, what: str, rows: int, classes: tuple[str, ...]) -> Labels | None:
-    """Labels or truth, given as names or as positions, as positions; None if all are missing."""
+def as_positions(
+    values: Any,
+    *,
+    what: str,
+    rows: int,
+    classes: tuple[str, ...],
+    positions: bool | None = None,
+) -> Labels | None:
+    """Labels or truth, given as names or as positions, as positions; None if all are missing.
+
+    Args:
+        values: Text, or whole numbers.
+        what: What they are called in messages.
+        rows: How many there must be.
+        classes: The class names.
+        positions: Whether whole numbers are positions in `classes` or names; None refuses them
+            where they could be either.
+    """
     column = _as_column(values, what=what)
     if isinstance(column, np.ndarray):
         check_length(what, column, rows=rows)
@@ -104,12 +147,16 @@ def as_positions(values: Any, *, what: str, rows: int, classes: tuple[str, ...])
                 f"`{what}` must be class names (text) or positions in `classes` (whole numbers), "
                 f"but is of the type {column.dtype}."
             )
+        if positions is None:
+            _check.unambiguous(classes, what=what)
+        if positions is False:
+            return positions_in(*encoded(pa.array(column)), positions_of(classes), what=what)
         outside = (column < 0) | (column >= len(classes))
         if outside.any():
             raise InputError(
                 f"`{what}` must be positions from 0 to {len(classes) - 1}, one for each of the "
                 f"{len(classes)} classes, but {int(outside.sum()):,} are outside, such as "
-                f"{column[np.argmax(outside)]}. If they are class names, give them as text."
+                f"{column[np.argmax(outside)]}. If they are class names, say so: positions=False."
             )
         return column.astype(np.int32, copy=False)
     if len(column) != rows:
@@ -188,7 +235,7 @@ def _not_names(kind: pa.DataType) -> InputError:
 def _as_column(values: Any, *, what: str) -> Any:
     """Whole numbers as a numpy array, everything else as an Arrow array."""
     if isinstance(values, pa.ChunkedArray):
-        values = values.combine_chunks()
+        values = combined(values)
     if not isinstance(values, pa.Array):
         if isinstance(values, str | bytes):
             raise InputError(f"`{what}` must be one per input, but is the text {shown(values)}.")
@@ -201,6 +248,10 @@ def _as_column(values: Any, *, what: str) -> Any:
                 )
             if array.dtype.kind not in "OSUT":
                 return array
+            if array.dtype.kind == "O" and hasattr(values, "__arrow_c_stream__"):
+                # A column of a frame knows its gaps better than an array of objects does.
+                with contextlib.suppress(pa.ArrowException, TypeError, ValueError):
+                    return combined(pa.chunked_array(values))
             if array.dtype.kind == "S":
                 array = decoded(array, what=what)
             elif array.dtype.kind == "T":

@@ -9,7 +9,8 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from dynsnap.errors import FileError
-from dynsnap.predictions._kinds import is_list, is_text
+from dynsnap.predictions._digest import Verification, together
+from dynsnap.predictions._kinds import bare, is_list, is_text
 from dynsnap.predictions._locate import Many, StoredFile
 from dynsnap.predictions._reading import reading
 from dynsnap.predictions._schema import CLASSES_KEY, ColumnNames, Layout, interpret
@@ -37,6 +38,11 @@ class Chained:
     def schema(self) -> pa.Schema:
         """The columns of the first file; the others have the same."""
         return self.files[0].source.schema
+
+    @property
+    def verification(self) -> Verification:
+        """Whether all files are as they were written."""
+        return together([file.source.verification for file in self.files])
 
     def batches(self, columns: Sequence[str], /) -> Iterator[pa.RecordBatch]:
         """The rows of all files."""
@@ -94,9 +100,7 @@ def _classes(schema: pa.Schema) -> bytes | None:
 
 def _kind(field: pa.Field) -> str:
     """The type of a column, as far as files that are read together must agree on it."""
-    kind = field.type
-    if pa.types.is_dictionary(kind):
-        kind = kind.value_type
+    kind = bare(field.type)
     if is_list(kind):
         return f"lists of {kind.value_type}"
     if is_text(kind):

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from dynsnap import _files
 from dynsnap._types import AnyArray
+from dynsnap._untrusted import POSITIONS, ArrayArchive
 from dynsnap.errors import InputError
 from dynsnap.predictions._labels import as_positions
 from dynsnap.predictions._schema import ColumnNames, metadata_of
@@ -21,39 +21,55 @@ CLASSES = "classes"  # the array that holds the class names
 def read_table(path: Path, columns: ColumnNames) -> pa.Table:
     """The arrays of an archive as a table.
 
-    Whole numbers in `label` and `truth` are positions in `classes` where the archive has that
-    array, and otherwise class names: 3 is the class "3", as in every other format.
+    Whole numbers in `label` and `truth` are positions in `classes` where the array `positions` is
+    true, and class names where it is false. Without it they are positions if they cannot be names.
+    An archive without `classes` has names, as every other format: 3 is the class "3".
     """
-    arrays = _files.read_arrays(path)
-    names = arrays.pop(CLASSES, None)
-    classes = None if names is None else _class_names(names)
-    if columns.id not in arrays:
+    with ArrayArchive(path) as archive:
+        return _table(archive, columns)
+
+
+def _table(archive: ArrayArchive, columns: ColumnNames) -> pa.Table:
+    positions = archive.positions()
+    aside = {CLASSES} if positions is None else {CLASSES, POSITIONS}
+    headers = {name: header for name, header in archive.headers.items() if name not in aside}
+    classes = _class_names(archive.read(CLASSES)) if CLASSES in archive.headers else None
+    if columns.id not in headers:
         # What is wrong is said where columns are interpreted, by names alone.
-        return pa.table({name: pa.nulls(0) for name in arrays})
-    rows = len(np.atleast_1d(arrays[columns.id]))
+        return pa.table({name: pa.nulls(0) for name in headers})
+    rows = (headers[columns.id].shape or (1,))[0]
     table: dict[str, pa.Array] = {}
-    for name, array in arrays.items():
+    for name, header in headers.items():
         special = name in columns.reserved or name.startswith(columns.score_prefix)
-        if name == columns.scores and array.ndim > 1:
-            table[name] = _lists(array, name=name, rows=rows)
-        elif array.shape != (rows,):
+        listed = name == columns.scores and len(header.shape) > 1
+        if header.shape != (rows,) and not listed:
             if special:
                 raise InputError(
                     f"The array {shown(name)} must have one value for each of the {rows:,} ids, "
-                    f"but has the shape {array.shape}."
+                    f"but has the shape {header.shape}."
                 )
             table[name] = pa.nulls(rows)  # not a column, and named among those left out
-        elif classes and name in (columns.label, columns.truth) and array.dtype.kind in "iu":
-            places = as_positions(array, what=name, rows=rows, classes=classes)
+            continue
+        array = archive.read(name)
+        if listed:
+            table[name] = _lists(array, name=name, rows=rows)
+        elif (
+            classes
+            and name in (columns.label, columns.truth)
+            and array.dtype.kind in "iu"
+            and positions is not False
+        ):
+            places = as_positions(array, what=name, rows=rows, classes=classes, positions=positions)
             table[name] = pa.DictionaryArray.from_arrays(pa.array(places), pa.array(classes))
         else:
             table[name] = _column(array, name=name, needed=special)
     return pa.table(table, metadata=None if classes is None else metadata_of(classes))
 
 
-def write_arrays(path: Path, arrays: Mapping[str, AnyArray]) -> None:
+def write_arrays(path: Path, arrays: Mapping[str, AnyArray], *, comment: bytes = b"") -> None:
     """Write an archive. (`np.savez` would take some names for its own options.)"""
     with zipfile.ZipFile(path, "w") as archive:
+        archive.comment = comment
         for name, array in arrays.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
                 np.lib.format.write_array(member, array, allow_pickle=False)

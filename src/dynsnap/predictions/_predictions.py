@@ -22,9 +22,12 @@ class Predictions:
 
     What exists is valid, and its arrays cannot be written to. Ids are whole numbers or text, each
     once. A row of scores is finite, not negative and sums to one within 0.01. Labels and truth are
-    handed in as class names (text) or as positions in `classes` (whole numbers), and kept as
-    positions. Labels that are not given are the class with the highest score; ties go to the
-    lowest class.
+    handed in as class names (text) or as whole numbers, and kept as positions in `classes`. Labels
+    that are not given are the class with the highest score; ties go to the lowest class.
+
+    Whole numbers are positions in `classes` with `positions=True`, and names with
+    `positions=False`: 3 is the class "3". Where nothing is said they are positions, unless a class
+    has the name of another one's position, as "1" in ["1", "2", "3"]: then they are refused.
 
     Attributes:
         id_column: The ids as an Arrow array, int64 or large_string.
@@ -63,6 +66,7 @@ class Predictions:
         truth: Any = None,
         slices: Mapping[str, Any] | None = None,
         weights: Any = None,
+        positions: bool | None = None,
     ) -> None:
         names = check_class_names(classes)
         id_column = as_id_column(ids)
@@ -75,14 +79,16 @@ class Predictions:
         rows_of_scores = None if scores is None else as_scores(scores, rows=rows, classes=names)
         said = None
         if labels is not None:
-            said = as_positions(labels, what="labels", rows=rows, classes=names)
+            said = as_positions(
+                labels, what="labels", rows=rows, classes=names, positions=positions
+            )
             missing = rows if said is None else int((said < 0).sum())
             refuse_missing(missing, rows=rows, what="labels")
         elif rows_of_scores is not None:
             said = highest_class(rows_of_scores)
         true = None
         if truth is not None:
-            true = as_positions(truth, what="truth", rows=rows, classes=names)
+            true = as_positions(truth, what="truth", rows=rows, classes=names, positions=positions)
             if true is not None:
                 refuse_missing(int((true < 0).sum()), rows=rows, what="truth")
         _fill(

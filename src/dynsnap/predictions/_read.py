@@ -47,6 +47,7 @@ def read(
     """
     with ExitStack() as until:
         file = StreamedFile.opened(path, columns or ColumnNames(), until)
+        file.check_whole()
         with reading(file.place):
             predictions = checked(joined(file.unchecked()), file.vocabulary)
     check_rename(rename or {}, predictions.classes, where=on_one_line(file.place))

@@ -58,7 +58,10 @@ def _why(place: Path | str, error: BaseException) -> str:
     if wanted == "CSV" and "invalid UTF8" in str(error):  # pyarrow's words
         return f"{wanted}: its text is not UTF-8. Write it in UTF-8."
     reason = on_one_line(" ".join(str(error).split()) or type(error).__name__, limit=160)
-    return f"{wanted}: {reason.rstrip('.')}. It may be cut off or damaged; write it again."
+    advice = "It may be cut off or damaged; write it again."
+    if isinstance(error, NotImplementedError):  # pyarrow's own is one of these
+        advice = "Write it with other types of columns, or again if it is damaged."
+    return f"{wanted}: {reason.rstrip('.')}. {advice}"
 
 
 def _seen(path: Path, wanted: str) -> str | None:

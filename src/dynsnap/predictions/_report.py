@@ -1,7 +1,8 @@
 """How well the ids of several predictions cover each other."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from dynsnap.predictions._digest import IN_MEMORY, Verification
 from dynsnap.predictions._text import listed
 
 
@@ -16,6 +17,8 @@ class AlignmentReport:
         missing: For each generation, how many ids it lacks that another one has.
         examples: For each generation, up to five of the ids that it lacks, as text.
         same_order: Whether the shared ids come in one order everywhere.
+        verification: For each generation, whether it was read as it was written; empty where
+            predictions were handed over in memory.
 
     Example:
         >>> report = AlignmentReport(names=("old", "new"), rows=(4, 3), shared=3, missing=(0, 1),
@@ -32,6 +35,7 @@ class AlignmentReport:
     missing: tuple[int, ...]
     examples: tuple[tuple[str, ...], ...]
     same_order: bool
+    verification: tuple[Verification, ...] = field(default=(), compare=False, repr=False)
 
     @property
     def total(self) -> int:
@@ -47,6 +51,12 @@ class AlignmentReport:
     def missing_share(self) -> float:
         """The largest share of all ids that one generation lacks; 0 when all cover the same."""
         return max(self.missing) / self.total
+
+    @property
+    def verified(self) -> dict[str, Verification]:
+        """Whether each generation was read as it was written."""
+        every = self.verification or (IN_MEMORY,) * len(self.names)
+        return dict(zip(self.names, every, strict=True))
 
     def sentence(self) -> str:
         """The finding for people."""

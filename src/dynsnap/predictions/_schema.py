@@ -10,6 +10,7 @@ from dynsnap.errors import InputError, PlanError
 from dynsnap.predictions._kinds import is_list, is_number, is_plain
 from dynsnap.predictions._text import check_class_names, listed, shown
 
+_INDEX = "__index_level_"
 CLASSES_KEY = b"dynsnap.classes"  # in the metadata of a schema: the class names, as a JSON list
 
 
@@ -118,7 +119,10 @@ def interpret(schema: pa.Schema, columns: ColumnNames) -> Layout:
     taken = {columns.id, truth, label, weight, score_list, *score_columns}
     rest = {name: count for name, count in Counter(names).items() if name not in taken}
     others = [
-        name for name, count in rest.items() if count == 1 and is_plain(schema.field(name).type)
+        name
+        for name, count in rest.items()
+        # An index that pandas wrote down is a row number.
+        if count == 1 and is_plain(schema.field(name).type) and not name.startswith(_INDEX)
     ]
     layout = Layout(
         id=columns.id,

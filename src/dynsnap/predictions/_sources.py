@@ -1,8 +1,9 @@
 """Files as batches of rows, whatever their format."""
 
 import contextlib
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -10,7 +11,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dynsnap._untrusted import Bounded, allowance
 from dynsnap.errors import FileError, InputError
+from dynsnap.predictions._declared import (
+    check_arrow,
+    check_rows,
+    check_views,
+    check_whole,
+    lists_of,
+    values_in,
+    width,
+)
+from dynsnap.predictions._digest import NO_DIGEST, Verification, verify
 from dynsnap.predictions._schema import ColumnNames
 from dynsnap.predictions._text import on_one_line, shown
 from dynsnap.predictions._vocabulary import Batches
@@ -69,13 +81,15 @@ def opened(path: Path, columns: ColumnNames) -> Iterator[Batches]:
             yield file
     elif kind == "Arrow":
         with pa.memory_map(str(path)) as mapped:
-            yield _ArrowBatches(mapped)
+            check_arrow(memoryview(mapped.read_buffer()))
+            mapped.seek(0)
+            yield _ArrowBatches(mapped, path)
     elif kind == "CSV":
-        yield TableBatches(_read_csv(path, columns))
+        yield TableBatches(_read_csv(path, columns), NO_DIGEST)
     else:
         from dynsnap.predictions._npz import read_table
 
-        yield TableBatches(read_table(path, columns))
+        yield TableBatches(read_table(path, columns), verify(path, "NPZ"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +97,7 @@ class TableBatches:
     """A table in memory as batches of rows."""
 
     table: pa.Table
+    verification: Verification
 
     @property
     def schema(self) -> pa.Schema:
@@ -102,6 +117,9 @@ class ParquetBatches:
         schema: Its columns.
         groups: How many rows each of its row groups has.
         rows_at_once: Rows of a batch.
+        stored: Its size in bytes, None where it is far away.
+        lists: The values in columns of lists, by their paths.
+        verification: Whether it is as it was written.
     """
 
     path: str
@@ -109,28 +127,54 @@ class ParquetBatches:
     schema: pa.Schema
     groups: tuple[int, ...]
     rows_at_once: int
+    verification: Verification
+    stored: int | None = None
+    lists: Mapping[str, int] = field(default_factory=dict)
     _held: Any = None
 
     @classmethod
     def looked_at(cls, path: str, filesystem: Any = None) -> "ParquetBatches":
-        """What the end of the file tells of it."""
+        """What the end of the file tells of it; a local file is checked against its digest.
+
+        Of one that is stored elsewhere, which would have to be fetched once more for that, pages
+        are checked as they are read.
+        """
         import pyarrow.parquet as pq
 
         about = pq.read_metadata(path, filesystem=filesystem)
+        if filesystem is None:
+            verification = verify(Path(path), "Parquet")
+        else:
+            verification = Verification(False, "pages alone have checksums in a store")
         groups = [about.row_group(place) for place in range(about.num_row_groups)]
         size = sum(group.total_byte_size for group in groups) // max(1, about.num_rows)
+        lists = lists_of(about)
+        # Repeated values are stored once: a row may be far larger in memory.
+        size = max(size, width(about, lists))
+        # A store far away is the caller's own, and is not asked once more.
+        stored = Path(path).stat().st_size if filesystem is None else None
+        if stored is not None:
+            check_rows(about.num_rows, stored)
         return cls(
             path=path,
             filesystem=filesystem,
             schema=about.schema.to_arrow_schema(),
             groups=tuple(group.num_rows for group in groups),
             rows_at_once=min(_BATCH_ROWS, max(1, _BATCH_BYTES // max(1, size))),
+            stored=stored,
+            lists=lists,
+            verification=verification,
         )
 
     @property
     def rows(self) -> int:
         """How many rows it has."""
         return sum(self.groups)
+
+    def check_whole(self, columns: Sequence[str]) -> None:
+        """Raise if these columns as a whole would take far more memory than the file has bytes."""
+        if self.stored is not None:
+            check_whole(values_in(self.lists, list(columns), rows=self.rows), self.stored)
 
     @contextlib.contextmanager
     def kept_open(self) -> "Iterator[ParquetBatches]":
@@ -165,7 +209,11 @@ class ParquetBatches:
         near = self.filesystem is None
         buffer = min(_BUFFER, max(1, _BATCH_BYTES // max(1, len(self.schema)))) if near else 0
         with pq.ParquetFile(
-            self.path, filesystem=self.filesystem, buffer_size=buffer, pre_buffer=not near
+            self.path,
+            filesystem=self.filesystem,
+            buffer_size=buffer,
+            pre_buffer=not near,
+            page_checksum_verification=True,
         ) as file:
             about = file.metadata
             found = tuple(about.row_group(i).num_rows for i in range(about.num_row_groups))
@@ -174,7 +222,7 @@ class ParquetBatches:
             yield file
 
     def __reduce__(self) -> tuple[Any, ...]:
-        named = {field.name: getattr(self, field.name) for field in fields(self)}
+        named = {each.name: getattr(self, each.name) for each in fields(self)}
         return _parquet_again, ({**named, "_held": None},)
 
 
@@ -185,10 +233,11 @@ def _parquet_again(settings: dict[str, Any]) -> ParquetBatches:
 class _ArrowBatches:
     """An Arrow file or an Arrow stream, mapped into memory and not copied."""
 
-    def __init__(self, mapped: pa.MemoryMappedFile) -> None:
+    def __init__(self, mapped: pa.MemoryMappedFile, path: Path) -> None:
         self._mapped = mapped
         self._is_file = mapped.read(len(_ARROW_MAGIC)) == _ARROW_MAGIC
         self.schema = self._open().schema
+        self.verification = verify(path, "Arrow")
 
     def _open(self) -> "pa.RecordBatchFileReader | pa.RecordBatchStreamReader":
         self._mapped.seek(0)
@@ -207,6 +256,7 @@ class _ArrowBatches:
 def _sound(batch: pa.RecordBatch, columns: Sequence[str]) -> pa.RecordBatch:
     chosen = batch.select(list(columns))
     chosen.validate(full=True)
+    check_views(chosen)
     return chosen
 
 
@@ -214,10 +264,9 @@ def _read_csv(path: Path, columns: ColumnNames) -> pa.Table:
     """A CSV file. Text stays as it is written: "007" is not 7, and "NA" may be a class."""
     from pyarrow import csv
 
-    compression = compression_of(path)
     read_options = csv.ReadOptions(block_size=_CSV_BLOCK)
     parse_options = csv.ParseOptions(newlines_in_values=True)
-    with pa.input_stream(str(path), compression=compression) as stream:
+    with _unpacked(path) as stream:
         names = csv.open_csv(stream, read_options, parse_options).schema.names
     mark = next((mark for mark in _OTHER_MARKS if mark in names[0]), None)
     if len(names) == 1 and mark is not None:
@@ -231,12 +280,20 @@ def _read_csv(path: Path, columns: ColumnNames) -> pa.Table:
         return pa.float64() if number else pa.string()
 
     convert_options = csv.ConvertOptions(column_types={name: type_of(name) for name in names})
-    with pa.input_stream(str(path), compression=compression) as stream:
+    with _unpacked(path) as stream:
         table = csv.read_csv(stream, read_options, parse_options, convert_options)
     if names.count(columns.id) != 1:
         return table  # what is wrong is said where columns are interpreted
     ids = _whole_numbers(table.column(columns.id))
     return table.set_column(names.index(columns.id), columns.id, ids)
+
+
+def _unpacked(path: Path) -> Any:
+    """The bytes of a file, unpacked on the way where its name tells so, and not without end."""
+    stream = pa.input_stream(str(path), compression=compression_of(path))
+    if compression_of(path) is None:
+        return stream
+    return io.BufferedReader(Bounded(stream, allowance(path.stat().st_size)))
 
 
 def _whole_numbers(ids: pa.ChunkedArray) -> pa.ChunkedArray:

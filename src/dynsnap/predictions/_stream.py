@@ -230,6 +230,7 @@ def _line_up(
             missing=(0,) * len(files),
             examples=(nothing,) * len(files),
             same_order=True,
+            verification=tuple(file.verification for file in files),
         )
         return tuple(lanes), report
     parted = _parted(files, look)
@@ -246,6 +247,7 @@ def _line_up(
         missing=matches.missing,
         examples=tuple(tuple(lost.id for lost in some) for some in matches.lacking),
         same_order=all(places.in_order for places in every),
+        verification=tuple(file.verification for file in files),
     )
     placed = (
         _placed(lane, places, rows=rows, shared=matches.shared, until=until)

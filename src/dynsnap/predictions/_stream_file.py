@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from dynsnap.predictions._digest import Verification, together
 from dynsnap.predictions._ids import as_id_column, as_text, check_ids, one_id_column
 from dynsnap.predictions._locate import locate
 from dynsnap.predictions._many import Chained, File, opened_together
@@ -36,6 +37,11 @@ class Rows:
     def schema(self) -> pa.Schema:
         """The columns of the file."""
         return self.file.source.schema
+
+    @property
+    def verification(self) -> Verification:
+        """Whether the file is as it was written."""
+        return self.file.source.verification
 
     def batches(self, columns: Sequence[str], /) -> Iterator[pa.RecordBatch]:
         """The rows, a batch at a time."""
@@ -77,6 +83,11 @@ class StreamedFile:
             vocabulary = vocabulary_of(Chained(files), layout)
         parts = tuple(map(Rows, files))
         return cls(place=found.name, parts=parts, layout=layout, vocabulary=vocabulary)
+
+    @property
+    def verification(self) -> Verification:
+        """Whether the files are as they were written."""
+        return together([part.verification for part in self.parts])
 
     @property
     def travels(self) -> bool:
@@ -133,6 +144,13 @@ class StreamedFile:
         for part in self.parts:
             with reading(part.file.place):
                 yield from self._parts_of(part)
+
+    def check_whole(self) -> None:
+        """Raise if all rows together would take far more memory than their files have bytes."""
+        for part in self.parts:
+            with reading(part.file.place):
+                if isinstance(part.file.source, ParquetBatches):
+                    part.file.source.check_whole((*self.layout.essential, *self.vocabulary.slices))
 
     def check_weights(self) -> None:
         """Raise if there are weights, and all are zero."""

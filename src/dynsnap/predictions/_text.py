@@ -16,6 +16,9 @@ _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 CONTROL_RE2 = r"[\p{Cc}\x{2028}\x{2029}]"
 _LINE = 60
 
+# Every class is measured on its own, with intervals: so many take about 20 s and 1.6 GB.
+MOST_CLASSES = 25_000
+
 _NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?")
 _DIGITS = re.compile(r"([0-9]+)")
 
@@ -88,12 +91,23 @@ def check_class_names(classes: Iterable[object]) -> tuple[str, ...]:
             f"`classes` must be a sequence of names, but is the single text {shown(classes)}."
         )
     names = tuple(check_name(name, kind="class name") for name in classes)
+    refuse_too_many(len(names), where="`classes`")
     if not names:
         raise InputError("`classes` is empty. Name at least one class.")
     if len(set(names)) < len(names):
         twice = sorted(name for name, times in Counter(names).items() if times > 1)
         raise InputError(f"Class names must be unique, but {listed(twice)} occurs more than once.")
     return names
+
+
+def refuse_too_many(classes: int, *, where: str) -> None:
+    """Raise if there are more classes than a comparison can measure one by one."""
+    if classes > MOST_CLASSES:
+        raise InputError(
+            f"There are more than {MOST_CLASSES:,} classes in {where}, the most that are compared "
+            "(each is measured on its own). Are these class names? Name the right column, or "
+            "merge classes first."
+        )
 
 
 def decoded(texts: AnyArray, *, what: str) -> AnyArray:

@@ -1,5 +1,6 @@
 """Checks on the numbers of predictions, in one pass however many rows there are."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,10 @@ from dynsnap._types import AnyArray, Floats, Labels, Scores
 from dynsnap.errors import InputError
 from dynsnap.predictions._ids import COMPILED_FROM
 from dynsnap.predictions._text import shown
+
+# Weights are added up, squared and multiplied with scores; within these limits nothing overflows
+# and nothing becomes a denormal, however many rows there are.
+LEAST_WEIGHT, MOST_WEIGHT = 1e-50, 1e50
 
 
 def as_scores(values: Any, *, rows: int, classes: tuple[str, ...]) -> Scores:
@@ -99,14 +104,23 @@ def as_weights(values: Any, *, rows: int) -> Floats:
 
 
 def check_weights(weights: Floats, *, before: int = 0) -> None:
-    """Raise unless every weight is finite and not negative; `before` as for scores."""
-    good = (weights >= 0) & (weights < np.inf)  # false for NaN too
-    if not good.all():
-        row = int(np.argmin(good))
-        raise InputError(
-            f"Weights must be finite and not negative, but that of row {before + row} (counted "
-            f"from 0) is {weights[row]:.4g}. Drop or repair such rows."
-        )
+    """Raise unless every weight is 0 or a positive number of usual size; `before` as for scores.
+
+    Sums of larger ones are infinite, and every share of an infinite sum is 0: nothing would seem
+    to be lost. Products of smaller ones are 0.
+    """
+    good = (weights == 0) | ((weights >= LEAST_WEIGHT) & (weights <= MOST_WEIGHT))  # NaN: false
+    if good.all():
+        return
+    row = int(np.argmin(good))
+    weight = float(weights[row])
+    advice = "Drop or repair such rows."
+    if 0 < weight < math.inf:
+        advice = "Divide all weights by their mean, and write 0 for an input that does not count."
+    raise InputError(
+        f"A weight must be 0 or a number from {LEAST_WEIGHT:g} to {MOST_WEIGHT:g}, but that of "
+        f"row {before + row} (counted from 0) is {weight:.4g}. {advice}"
+    )
 
 
 def check_some_weight(some: bool) -> None:

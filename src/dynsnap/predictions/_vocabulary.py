@@ -12,11 +12,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dynsnap.errors import InputError
+from dynsnap.predictions._digest import Verification
+from dynsnap.predictions._kinds import bare
 from dynsnap.predictions._labels import encoded, refuse_missing, refuse_unknown, slice_values
+from dynsnap.predictions._plausible import doubts
 from dynsnap.predictions._schema import Layout
-from dynsnap.predictions._text import check_class_names, check_name, listed, natural_order, shown
+from dynsnap.predictions._text import (
+    check_class_names,
+    check_name,
+    listed,
+    natural_order,
+    refuse_too_many,
+    shown,
+)
 
 MOST_SLICE_VALUES = 50
+_MOST_CLASSES = 100_000
 _GLANCE = 16_384  # rows: enough to see that a column has too many values
 
 
@@ -25,6 +36,9 @@ class Batches(Protocol):
 
     @property
     def schema(self) -> pa.Schema: ...
+
+    @property
+    def verification(self) -> Verification: ...
 
     def batches(self, columns: Sequence[str], /) -> Iterator[pa.RecordBatch]: ...
 
@@ -53,13 +67,18 @@ def vocabulary_of(source: Batches, layout: Layout) -> Vocabulary:
     notes: list[str] = []
     known = layout.classes or ()
     if layout.score_list is not None and not known:
-        known = tuple(str(place) for place in range(_list_size(source, layout.score_list)))
+        size = _list_size(source, layout.score_list)
+        refuse_too_many(size, where=f"the lists of {shown(layout.score_list)}")
+        known = tuple(str(place) for place in range(size))
         notes.append(
             "Classes are called by their positions (0, 1, ...): the file has no class names for "
             f"{shown(layout.score_list)}."
         )
     said, unlabelled, labels = _names_in(source, layout.label)
     true, unknown, truths = _names_in(source, layout.truth)
+    for column, names, rows in ((layout.label, said, labels), (layout.truth, true, truths)):
+        if column is not None:
+            notes += doubts(column, names - set(known), rows=rows)
     if layout.has_scores:
         refuse_unknown(said, known, what="label")
         new = natural_order(true - set(known))
@@ -109,9 +128,10 @@ def _names_in(source: Batches, column: str | None) -> tuple[set[str], int, int]:
     for batch in source.batches([column]):
         found, codes = encoded(batch.column(column))
         names.update(found)
+        refuse_too_many(len(names), where=f"the column {shown(column)}")
         rows += len(codes)
         missing += int((codes < 0).sum())
-    kind = source.schema.field(column).type
+    kind = bare(source.schema.field(column).type)
     if pa.types.is_floating(kind) and not all(name.lstrip("-").isdigit() for name in names):
         raise InputError(
             f"The column {shown(column)} must hold class names, but holds numbers that are not "

@@ -10,7 +10,9 @@ import pyarrow as pa
 
 from dynsnap import _files
 from dynsnap._types import AnyArray, Scores
+from dynsnap._untrusted import POSITIONS
 from dynsnap.errors import FileError
+from dynsnap.predictions._digest import BLANK, DIGEST_KEY, seal
 from dynsnap.predictions._labels import Slice
 from dynsnap.predictions._npz import CLASSES, write_arrays
 from dynsnap.predictions._predictions import Predictions
@@ -32,7 +34,8 @@ def write(
     """Write predictions so that `read` gives them back; the file's ending tells the format.
 
     Scores are columns `score:<class>`, and one list column `scores` (not in CSV) beyond 100
-    classes. The file is either wholly written or left as it was.
+    classes. The file is either wholly written or left as it was. All but CSV carry a digest, which
+    reading checks.
 
     Args:
         predictions: What to write.
@@ -59,14 +62,14 @@ def write(
     kind = format_of(file)
     for name in predictions.slices:
         taken = name in names.reserved or name.startswith(names.score_prefix)
-        if taken or (kind == "NPZ" and name == CLASSES):
+        if taken or (kind == "NPZ" and name in (CLASSES, POSITIONS)):
             raise FileError(
                 f"Cannot write {on_one_line(file)}: a slice is called {shown(name)}, as a column "
                 "of another kind is. Call the slice otherwise."
             )
     with _files.replacing(file) as aside:
         if kind == "NPZ":
-            write_arrays(aside, _arrays(predictions, names, compact))
+            write_arrays(aside, _arrays(predictions, names, compact), comment=BLANK)
         elif kind == "CSV":
             _write_csv(aside, _batches(predictions, names, plain=True))
         elif kind == "Arrow":
@@ -74,6 +77,8 @@ def write(
         else:
             packing = {"compression": "zstd", "compression_level": 19} if compact else {}
             _write_parquet(aside, _batches(predictions, names, compact=compact), packing)
+        if kind != "CSV":
+            seal(aside, kind)
 
 
 def _batches(
@@ -108,7 +113,8 @@ def _batch(
     if part.weights is not None:
         columns[names.weight] = pa.array(part.weights)
     columns |= {name: named(column) for name, column in part.slices.items()}
-    return pa.record_batch(columns, metadata=metadata_of(part.classes))
+    metadata = metadata_of(part.classes) | ({} if plain else {DIGEST_KEY: BLANK})
+    return pa.record_batch(columns, metadata=metadata)
 
 
 def _short(scores: Scores) -> AnyArray:
@@ -124,6 +130,7 @@ def _arrays(predictions: Predictions, names: ColumnNames, compact: bool) -> dict
     arrays = {
         names.id: ids.astype(str) if ids.dtype == object else ids,
         CLASSES: np.array(predictions.classes),
+        POSITIONS: np.array(True),
         names.truth: predictions.truth,
         names.label: predictions.labels,
         names.scores: _short(scores) if compact and scores is not None else scores,
@@ -142,7 +149,9 @@ def _write_parquet(
     first = next(batches)
     repeated = [field.name for field in first.schema if pa.types.is_dictionary(field.type)]
     # Scores hardly repeat: trying to make a dictionary of them costs time and gives nothing.
-    with pq.ParquetWriter(path, first.schema, use_dictionary=repeated, **packing) as writer:
+    with pq.ParquetWriter(
+        path, first.schema, use_dictionary=repeated, write_page_checksum=True, **packing
+    ) as writer:
         for batch in chain([first], batches):
             writer.write_batch(batch)
 

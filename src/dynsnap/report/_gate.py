@@ -80,6 +80,8 @@ def _excess(outcome: RuleOutcome) -> float:
 def _blocks(verdict: Verdict, limit: int) -> Iterator[Block]:
     yield Heading(f"{'PASS' if verdict.passed else 'FAIL'}: {verdict.old} → {verdict.new}")
     yield Paragraph(_summary(verdict), "plain" if verdict.passed else "bad")
+    if verdict.verification:
+        yield Paragraph(verification(verdict), "quiet")
     shown: list[RuleOutcome] = []
     times: Counter[tuple[Rule, str]] = Counter()
     for outcome in worst_first(verdict.outcomes):
@@ -113,6 +115,23 @@ def _summary(verdict: Verdict) -> str:
         f"{count(failed)} of {count(len(judged))} checks failed{more}, "
         f"on {counted(verdict.inputs, 'input')}."
     )
+
+
+def verification(verdict: Verdict) -> str:
+    """Whether the files that were judged are as they were written, in a sentence.
+
+    Example:
+        >>> from dynsnap.predictions import Verification
+        >>> found = {"old": Verification(True, "digest"), "new": Verification(False, "no digest")}
+        >>> verification(Verdict(old="old", new="new", inputs=9, outcomes=(), verification=found))
+        'Inputs: old verified; new not verified (no digest).'
+    """
+    names: dict[str, list[str]] = {}
+    for name, each in verdict.verification.items():
+        status = "verified" if each.verified else f"not verified ({each.detail})"
+        names.setdefault(status, []).append(name)
+    said = [f"{', '.join(some)} {status}" for status, some in names.items()]
+    return f"Inputs: {'; '.join(said)}."
 
 
 def _row(outcome: RuleOutcome) -> tuple[Cell, ...]:
@@ -173,6 +192,11 @@ def junit(verdict: Verdict) -> str:
         errors="0",
         skipped=str(unjudged),
     )
+    if verdict.verification:
+        properties = ElementTree.SubElement(suite, "properties")
+        for name, each in verdict.verification.items():
+            of = one_line(f"verification of {name}")
+            ElementTree.SubElement(properties, "property", name=of, value=one_line(str(each)))
     for outcome in verdict.outcomes:
         case = ElementTree.SubElement(
             suite,

@@ -93,7 +93,8 @@ def _blocks(
     yield from further_tables(found, methods, averages or [how])
     yield from transition_tables(found, methods, how)
     for metric in ("consistency", "correct_consistency"):
-        yield _picture(found, methods, how, metric)
+        if any((method, how, metric) in found for method in methods):
+            yield _picture(found, methods, how, metric)
     yield from _frontier(frontier(rows, combination=how), how)
     windows = said_windows(plan)
     for name in dict.fromkeys(point.sweep for point in sweeps):
@@ -175,7 +176,7 @@ def _known(one: MethodSummary) -> int:
 
 
 def _sweep(title: str, points: Sequence[SweepRow]) -> Table:
-    labels = list(dict.fromkeys(point.point for point in points))
+    labels = list(dict.fromkeys(point.point for point in points if point.row.metric in HEADLINE))
     found = {(point.point, point.row.metric): point.row for point in points}
     shown = {
         metric: [row.value for label in labels if (row := found.get((label, metric))) is not None]

@@ -1,5 +1,6 @@
 """Ensembles that are ready to predict: one file with the members' learners and how they speak."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -8,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from dynsnap._types import Accuracies, Flags, Positions
+from dynsnap._untrusted import mismatch, read_pinned
 from dynsnap.ensemble import COMBINATIONS, Combination
 from dynsnap.errors import FileError, InputError
-from dynsnap.store import _container, _rounds
+from dynsnap.store import _container, _manifests, _rounds
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -25,7 +27,7 @@ class SavedEnsemble:
         accuracy: Validation accuracy of each member, the weight of the weighted combinations.
         learners: Serialised learners, in the trainer's own safe format.
         positions: For each member its place among the scores that the learners give: several of
-            them where dropout is left on.
+            them where dropout is left on. Each place is that of one member.
         model: The model's name and settings, for whoever builds it again.
         about: What else is known: study, environment.
         known: Which classes each member has seen in training, (members, classes); None where all
@@ -49,6 +51,17 @@ class SavedEnsemble:
                 f"An ensemble needs an accuracy and a position for each member, but has "
                 f"{len(self.accuracy)} and {len(self.positions)}."
             )
+        members = len(self.positions)
+        if sorted(np.asarray(self.positions).tolist()) != list(range(members)):
+            raise InputError(
+                f"`positions` must hold each of 0 to {members - 1} once, a place for each of the "
+                f"{members} members, got {np.asarray(self.positions)}."
+            )
+        if members * len(self.classes) > _manifests.MOST_SCORES:
+            raise InputError(
+                f"{members:,} members with {len(self.classes):,} classes are more scores for an "
+                "input than an ensemble may give."
+            )
         if self.combination not in COMBINATIONS:
             raise InputError(f"There is no combination {self.combination!r}.")
         shape = (len(self.positions), len(self.classes))
@@ -59,8 +72,11 @@ class SavedEnsemble:
             )
 
 
-def save_ensemble(path: Path | str, ensemble: SavedEnsemble) -> None:
+def save_ensemble(path: Path | str, ensemble: SavedEnsemble) -> str:
     """Write an ensemble to one file, or leave things as they were.
+
+    Returns:
+        The SHA-256 of the file, which `load_ensemble` can insist on.
 
     Example:
         >>> import tempfile
@@ -70,52 +86,62 @@ def save_ensemble(path: Path | str, ensemble: SavedEnsemble) -> None:
         ...     model={"name": "mlp"},
         ... )
         >>> file = Path(tempfile.mkdtemp()) / "cats.ensemble"
-        >>> save_ensemble(file, made)
-        >>> load_ensemble(file).classes
+        >>> digest = save_ensemble(file, made)
+        >>> load_ensemble(file, sha256=digest).classes
         ('cat', 'dog')
     """
-    _container.write(
-        Path(path),
-        {f"learner.{place:04}.bin": one for place, one in enumerate(ensemble.learners)},
-        {
-            "kind": "ensemble",
-            "format": _rounds.FORMAT,
-            "method": ensemble.method,
-            "generation": ensemble.generation,
-            "combination": ensemble.combination,
-            "classes": list(ensemble.classes),
-            "accuracy": np.asarray(ensemble.accuracy, float).tolist(),
-            "positions": np.asarray(ensemble.positions).tolist(),
-            "model": dict(ensemble.model),
-            "about": dict(ensemble.about),
-            # Left out where there is nothing to say, so that older versions can read the file.
-            **({} if ensemble.known is None else {"known": ensemble.known.tolist()}),
-        },
-    )
+    parts = {f"learner.{place:04}.bin": one for place, one in enumerate(ensemble.learners)}
+    facts = {
+        "kind": "ensemble",
+        "format": _rounds.FORMAT,
+        "method": ensemble.method,
+        "generation": ensemble.generation,
+        "combination": ensemble.combination,
+        "classes": list(ensemble.classes),
+        "accuracy": np.asarray(ensemble.accuracy, float).tolist(),
+        "positions": np.asarray(ensemble.positions).tolist(),
+        "model": dict(ensemble.model),
+        "about": dict(ensemble.about),
+        # Left out where there is nothing to say, so that older versions can read the file.
+        **({} if ensemble.known is None else {"known": ensemble.known.tolist()}),
+    }
+    # What could not be read again is refused now, in the form that it would be read in.
+    plain = json.loads(json.dumps({**facts, "sha256": {}}))
+    if (problem := mismatch(_manifests.ENSEMBLE, plain)) is not None:
+        raise InputError(f"The ensemble cannot be saved: {problem}.")
+    return _container.write(Path(path), parts, facts)
 
 
-def load_ensemble(path: Path | str) -> SavedEnsemble:
-    """Read an ensemble, after making sure that it is whole."""
+def load_ensemble(path: Path | str, *, sha256: str | None = None) -> SavedEnsemble:
+    """Read an ensemble, after making sure that it is whole and says nothing that it must not.
+
+    Args:
+        path: The file.
+        sha256: The digest that the file must have, as `save_ensemble` gives it. Any other file is
+            refused before anything in it is read.
+    """
     path = Path(path)
-    if not _container.is_container(path):
-        raise FileError(f"{path} is not an ensemble. `dynsnap train` writes one.")
-    container = _container.read(path)
+    otherwise = f"{path} is not an ensemble. `dynsnap train` writes one."
+    content = read_pinned(path, sha256, start=_container.START, otherwise=otherwise)
+    container = _container.read_content(path, content)
     facts = container.facts
     if facts.get("kind") != "ensemble":
-        raise FileError(f"{path} is not an ensemble. `dynsnap train` writes one.")
+        raise FileError(otherwise)
     _rounds.check_format(facts, path)
+    if (problem := mismatch(_manifests.ENSEMBLE, facts)) is not None:
+        raise FileError(f"{path} cannot be read as an ensemble: in its manifest {problem}.")
     try:
         return SavedEnsemble(
-            method=str(facts["method"]),
-            generation=int(facts["generation"]),
+            method=facts["method"],
+            generation=facts["generation"],
             combination=facts["combination"],
-            classes=tuple(str(name) for name in facts["classes"]),
+            classes=tuple(facts["classes"]),
             accuracy=np.array(facts["accuracy"], float),
-            learners=tuple(container.bytes_of(name) for name in sorted(container.spans)),
+            learners=container.numbered("learner"),
             positions=np.array(facts["positions"], np.intp),
-            model=dict(facts["model"]),
-            about=dict(facts["about"]),
+            model=facts["model"],
+            about=facts["about"],
             known=np.array(facts["known"], bool) if "known" in facts else None,
         )
-    except (KeyError, TypeError, ValueError, InputError) as error:
-        raise FileError(f"{path} cannot be read as an ensemble: {error!r}.") from error
+    except (ValueError, InputError) as error:
+        raise FileError(f"{path} cannot be read as an ensemble: {error}") from error

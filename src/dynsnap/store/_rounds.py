@@ -12,6 +12,7 @@ import numpy as np
 from dynsnap._types import AnyArray
 from dynsnap.ensemble import Round, RoundSpec
 from dynsnap.errors import DynSnapError, FileError
+from dynsnap.store import _manifests
 from dynsnap.store._container import Container, DamagedError
 
 FORMAT = 1  # raised whenever an older dynsnap could not read what this one writes
@@ -53,6 +54,7 @@ def facts(
 
 def restored(container: Container, spec: RoundSpec) -> Round:
     """The round that a container holds, its scores mapped from the file."""
+    container.check(_manifests.ROUND)
     known = json.dumps(container.facts["spec"], sort_keys=True, separators=(",", ":"))
     if known != spec.canonical():
         raise DamagedError(f"{container.path} is damaged: it holds another round than its name.")
@@ -68,9 +70,7 @@ def restored(container: Container, spec: RoundSpec) -> Round:
                 for name in names
                 if name.startswith("scores.")
             },
-            weights=tuple(
-                container.bytes_of(name) for name in names if name.startswith("weights.")
-            ),
+            weights=container.numbered("weights"),
             seconds=float(container.facts["seconds"]),
         )
     except (KeyError, TypeError, ValueError, DynSnapError) as error:

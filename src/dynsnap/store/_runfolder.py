@@ -10,9 +10,10 @@ from types import TracebackType
 from typing import Any
 
 from dynsnap import _files
+from dynsnap._untrusted import mismatch, parse_json
 from dynsnap.ensemble import Round, RoundSpec
 from dynsnap.errors import FileError, InputError
-from dynsnap.store import _container, _rounds
+from dynsnap.store import _container, _manifests, _rounds
 from dynsnap.store._container import DamagedError
 from dynsnap.store._lock import FolderLock
 
@@ -151,6 +152,7 @@ class RunFolder:
         try:
             container = _container.read(path)
             _rounds.check_format(container.facts, path)
+            container.check(_manifests.ROUND)
             known, damage = dict(container.facts), None
         except DamagedError as error:
             known, damage = {}, str(error)
@@ -217,12 +219,14 @@ class RunFolder:
         if not mark.exists():
             return
         try:
-            known = json.loads(mark.read_text())
+            known = parse_json(mark.read_bytes())
         except (OSError, ValueError) as error:
             raise FileError(f"{mark} cannot be read: {error}. Is this a run folder?") from error
         if not isinstance(known, dict) or known.get("kind") != "run":
             raise FileError(f"{self.path} is not a run folder: {mark} says otherwise.")
         _rounds.check_format(known, self.path)
+        if (problem := mismatch(_manifests.RUN, known)) is not None:
+            raise FileError(f"{mark} cannot be read: {problem}. Is this a run folder?")
 
     def _open_for_writing(self) -> None:
         if self._lock.held:

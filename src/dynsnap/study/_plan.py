@@ -4,11 +4,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from dynsnap.ensemble import COMBINATIONS, Combination, Method
+from dynsnap.ensemble import COMBINATIONS, Combination, Method, wanted
 from dynsnap.errors import PlanError, did_you_mean
 from dynsnap.study._data import DataPlan
 
 Keep: TypeAlias = Literal["scores", "weights"]
+
+# Far more than anyone trains, so that a wrong number ends in a message and not in a full memory.
+_MOST_ROUNDS = 100_000
+_MOST_RESAMPLES = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,8 +92,10 @@ class StudyPlan:
                     f"{name} cannot have replicates of its own: only a method of one learner can, "
                     "in a study that is not replicated as a whole."
                 )
-        if self.resamples < 1:
-            raise PlanError(f"`resamples` must be at least 1, got {self.resamples}.")
+        if not 1 <= self.resamples <= _MOST_RESAMPLES:
+            raise PlanError(
+                f"`resamples` must be from 1 to {_MOST_RESAMPLES:,}, got {self.resamples}."
+            )
         if self.seed < 0:
             raise PlanError(f"`seed` must not be negative, got {self.seed}.")
         if self.keep not in ("scores", "weights"):
@@ -103,6 +109,7 @@ class StudyPlan:
             raise PlanError("A study needs at least one method.")
         check_distinct("method", [method.name for method in self.methods])
         check_distinct("sweep", [sweep.name for sweep in self.sweeps])
+        self._check_extent()
         if not self.combinations:
             raise PlanError(f"Name at least one combination: {', '.join(COMBINATIONS)}.")
         for how in (*self.combinations, *(sweep.combination for sweep in self.sweeps)):
@@ -111,6 +118,17 @@ class StudyPlan:
                     f"There is no combination {how!r}. {did_you_mean(how, COMBINATIONS)}"
                 )
         check_distinct("combination", list(self.combinations))
+
+    def _check_extent(self) -> None:
+        """Raise for a study of more rounds than could ever be trained, or even listed."""
+        points = [one for sweep in self.sweeps for _, one in sweep.points]
+        rounds = self.replicates * sum(wanted(one.plan, []) for one in (*self.methods, *points))
+        rounds += sum(self.learners.values())
+        if rounds > _MOST_ROUNDS:
+            raise PlanError(
+                f"The study asks for {rounds:,} rounds of training in each generation; "
+                f"{_MOST_ROUNDS:,} are the most. Lower `members` or `replicates`."
+            )
 
     @property
     def never_retrained(self) -> tuple[Method, ...]:

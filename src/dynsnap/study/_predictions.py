@@ -84,6 +84,7 @@ class EnsemblePredictor:
                     scores=scores,
                     truth=np.asarray(pool.labels),
                     slices=pool.slices,
+                    positions=True,
                 )
                 yield name, how, made
 

@@ -5,7 +5,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from dynsnap import predictions
+from dynsnap import _files, predictions
 from dynsnap.ensemble import COMBINATIONS
 from dynsnap.errors import FileError, PlanError
 from dynsnap.predictions import Predictions
@@ -21,6 +21,7 @@ def publish(run: Path, target: Path) -> tuple[Path, ...]:
     Tables are copied as they are. Predictions become
     `predictions/<method>-<combination>-g<i>-r<k>.parquet` with ids, truth and labels, and scores in
     half precision for the average alone. Rounds, checkpoints, ensembles and inputs are not copied.
+    Earlier results in the folder are replaced by all files together, or not at all.
 
     Raises:
         FileError: The run has no table: it was not finished, or this is not a run folder.
@@ -30,19 +31,18 @@ def publish(run: Path, target: Path) -> tuple[Path, ...]:
         raise PlanError(f"{target} lies in the run folder itself: name another place.")
     if (target / "rounds").is_dir():
         raise PlanError(f"{target} is a run folder itself: name another place for the results.")
-    try:
-        target.mkdir(parents=True, exist_ok=True)
+    with _files.together():
+        _files.make_folder(target)
         kept = [target / name for name in TABLES if (run / name).is_file()]
         for path in kept:
-            shutil.copyfile(run / path.name, path)
+            with _files.replacing(path) as aside:
+                shutil.copyfile(run / path.name, aside)
         for folder in ("", "late", "twin"):
             kept += _predictions(run / "predictions" / folder, target / "predictions" / folder)
-    except OSError as error:
-        raise FileError(f"Cannot write to {target}: {error.strerror or error}.") from error
-    stale = [*(target / "predictions").rglob("*.parquet"), *(target / name for name in TABLES)]
-    for path in stale:
-        if path not in kept:  # of an earlier form of the study
-            path.unlink(missing_ok=True)
+        found = (target / "predictions").rglob("[!.]*.parquet")
+        for path in (*found, *(target / name for name in TABLES)):
+            if path not in kept:  # of an earlier form of the study
+                _files.remove(path)
     return tuple(kept)
 
 
@@ -56,12 +56,12 @@ def check_finished(folder: Path) -> None:
 
 
 def _predictions(source: Path, target: Path) -> Iterator[Path]:
-    for path in sorted(source.glob("*.parquet")):
+    for path in sorted(source.glob("[!.]*.parquet")):
         found = _NAME.fullmatch(path.stem)
         if found is None:
             continue
         method, combination, generation, replicate = found.groups()
-        target.mkdir(parents=True, exist_ok=True)
+        _files.make_folder(target)
         kept = target / f"{method}-{combination}-g{generation}-r{replicate or 0}.parquet"
         read = predictions.read(path)
         if combination != SCORED:
@@ -81,4 +81,5 @@ def _labels_of(found: Predictions) -> Predictions:
             for name, column in found.slices.items()
         },
         weights=found.weights,
+        positions=True,
     )

@@ -1,10 +1,10 @@
 """Reading a study file: its settings, and the methods, variants and sweeps that it describes."""
 
-import tomllib
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
+from dynsnap._untrusted import read_toml
 from dynsnap.ensemble import (
     COMBINATIONS,
     METHODS,
@@ -123,14 +123,10 @@ def read_study(path: Path | str) -> StudyPlan:
     """
     path = Path(path)
     try:
-        content = path.read_text(encoding="utf-8")
+        found = read_toml(path)
     except OSError as error:
         raise FileError(f"Cannot read the study file {path}: {error.strerror}.") from error
-    except UnicodeDecodeError as error:
-        raise FileError(f"The study file {path} is not text in UTF-8.") from error
-    try:
-        found = tomllib.loads(content)
-    except (ValueError, RecursionError) as error:  # also a number of 5,000 digits, or deep nesting
+    except ValueError as error:
         raise PlanError(f"{path} is not valid TOML: {error}.") from error
     try:
         return _study(found, path)

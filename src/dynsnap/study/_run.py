@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dynsnap import data
+from dynsnap import _files, data
 from dynsnap.comparison import Comparison, compare
 from dynsnap.data import Pool, Stream
 from dynsnap.ensemble import Engine, RoundSpec, RoundStore, Trainer, serial
@@ -114,12 +114,15 @@ def run(
         if monitor is not None:
             monitor.measured(block[0].method, block[0].combination)
     sweeps = tuple(sweep_rows(points, resamples=plan.resamples))
-    write_inputs(runs, stream.evaluation["test"], folder / INPUTS)
     used = dict.fromkeys(
         manager.rounds.trained_as(done.spec) for one in ensembles.values() for done in one.rounds
     )
+    rows = tuple(averaged(list(replicates.values())))
+    with _files.together():
+        write_inputs(runs, stream.evaluation["test"], folder / INPUTS)
+        _write_tables(folder, rows, replicates, sweeps)
     return StudyResult(
-        rows=_write_tables(folder, replicates, sweeps),  # last: with its table, a run is finished
+        rows=rows,
         sweeps=sweeps,
         predictions=files,
         rounds=len(used),
@@ -130,13 +133,15 @@ def run(
 
 
 def _write_tables(
-    folder: Path, replicates: dict[int, list[Row]], sweeps: tuple[SweepRow, ...]
-) -> tuple[Row, ...]:
-    """Write the tables of a study, and give the rows of the first: replicates averaged."""
-    rows = tuple(averaged(list(replicates.values())))
-    write_rows(folder / "table.csv", rows)
+    folder: Path,
+    rows: Iterable[Row],
+    replicates: dict[int, list[Row]],
+    sweeps: tuple[SweepRow, ...],
+) -> None:
+    """Write the tables of a study: the averages of its replicates, each replicate, the sweeps."""
     for name in ("replicates.csv", "sweeps.csv"):  # of another study in this folder
-        (folder / name).unlink(missing_ok=True)
+        _files.remove(folder / name)
+    write_rows(folder / "table.csv", tuple(rows))
     if len(replicates) > 1:
         each = [(number, row) for number, found in replicates.items() for row in found]
         write_rows(
@@ -152,7 +157,6 @@ def _write_tables(
             over=[point.over for point in sweeps],
             point=[point.point for point in sweeps],
         )
-    return rows
 
 
 def shown_ids(found: Comparison) -> set[str]:
@@ -166,7 +170,7 @@ def write_inputs(runs: Iterable[MethodRun], test: Pool, path: Path) -> None:
 
     Of the first replicate. Images are shrunk and texts cut: a few megabytes, whatever the data.
     """
-    path.unlink(missing_ok=True)
+    _files.remove(path)  # of another study in this folder
     if not data.excerpts(test.inputs[:1], test.ids[:1]):
         return  # inputs that cannot be shown, such as numbers
     wanted: set[str] = set()

@@ -5,17 +5,20 @@ import io
 import math
 import statistics
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from dynsnap import _files, predictions
 from dynsnap.comparison import Estimate, compare
 from dynsnap.ensemble import Combination
 from dynsnap.predictions import Predictions
+from dynsnap.study._cells import damaged, needed, number, read_cells, safe, words
 from dynsnap.study._predictions import MethodRun
+
+Read = TypeVar("Read")
 
 # Votes are one-hot rows of each member, and their correlations only repeat the consistency.
 _NOT_OF_VOTES = ("pearson", "cosine")
@@ -119,7 +122,7 @@ def averaged(replicates: Sequence[Sequence[Row]]) -> list[Row]:
 
 
 def write_rows(path: Path, rows: Sequence[Row], **more: Sequence[Any]) -> None:
-    """Write rows as CSV, with further columns in front."""
+    """Write rows as CSV, with further columns in front; no text in it is a formula."""
     names = [field.name for field in fields(Row)]
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -127,21 +130,27 @@ def write_rows(path: Path, rows: Sequence[Row], **more: Sequence[Any]) -> None:
     for position, row in enumerate(rows):
         extra = [column[position] for column in more.values()]
         cells = [getattr(row, name) for name in names]
-        writer.writerow([*extra, *("" if cell is None else cell for cell in cells)])
+        writer.writerow(map(safe, [*extra, *("" if cell is None else cell for cell in cells)]))
     _files.write_text(path, text.getvalue())
 
 
 def read_table(path: Path) -> list[Row]:
-    """Rows as `write_rows` has written them."""
-    return [_row(cells) for cells in _cells(path)]
+    """Rows as `write_rows` has written them.
+
+    Raises:
+        FileError: The file cannot be read, or holds what no study has measured.
+    """
+    return _read(path, _row)
 
 
 def read_sweeps(path: Path) -> list[SweepRow]:
     """Every point of every sweep, from `sweeps.csv`."""
-    return [
-        SweepRow(sweep=cells["sweep"], over=cells["over"], point=cells["point"], row=_row(cells))
-        for cells in _cells(path)
-    ]
+    return _read(
+        path,
+        lambda cells: SweepRow(
+            sweep=cells["sweep"], over=cells["over"], point=cells["point"], row=_row(cells)
+        ),
+    )
 
 
 def read_replicates(path: Path) -> dict[str, int]:
@@ -151,28 +160,32 @@ def read_replicates(path: Path) -> dict[str, int]:
     """
     if not path.is_file():
         return {}
-    found = dict.fromkeys((cells["method"], cells["replicate"]) for cells in _cells(path))
+    found = dict.fromkeys(_read(path, lambda cells: (cells["method"], cells["replicate"])))
     return dict(Counter(method for method, _ in found))
 
 
-def _cells(path: Path) -> list[dict[str, str]]:
-    with path.open(newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
+def _read(path: Path, read: Callable[[dict[str, str]], Read]) -> list[Read]:
+    rows = read_cells(path)
+    try:
+        return [read(cells) for cells in rows]
+    except (KeyError, ValueError) as error:
+        missing = isinstance(error, KeyError)
+        raise damaged(path, f"it has no column {error}" if missing else str(error)) from error
 
 
-def _row(cells: Mapping[str, str]) -> Row:
-    number: Callable[[str], float | None] = lambda cell: float(cell) if cell else None  # noqa: E731
+def _row(cells: dict[str, str]) -> Row:
+    method, combination, metric = words(cells)
     return Row(
-        method=cells["method"],
-        combination=cells["combination"],
-        metric=cells["metric"],
-        value=float(cells["value"]),
-        low=number(cells["low"]),
-        high=number(cells["high"]),
-        cost=float(cells["cost"]),
+        method=method,
+        combination=combination,
+        metric=metric,
+        value=needed(cells, "value"),
+        low=number(cells, "low"),
+        high=number(cells, "high"),
+        cost=needed(cells, "cost"),
         # Tables of older versions have neither.
-        seconds=number(cells.get("seconds") or ""),
-        spread=number(cells.get("spread") or ""),
+        seconds=number(cells, "seconds"),
+        spread=number(cells, "spread"),
     )
 
 

@@ -5,10 +5,13 @@ from pathlib import Path
 
 import numpy as np
 
-from dynsnap import _files
+from dynsnap import _check
 from dynsnap._types import AnyArray
+from dynsnap._untrusted import ArrayArchive
 from dynsnap.errors import ComparisonError, FileError, InputError, one_line
 from dynsnap.theory._members import Truth, check_members, target
+
+_ARRAYS = ("scores", "truth", "ids", "classes")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -62,12 +65,15 @@ def read_members(path: str | Path) -> Members:
         (5, 20, 3)
     """
     path = Path(path)
-    arrays = _files.read_arrays(path)
-    if "scores" not in arrays:
-        found = one_line(", ".join(sorted(arrays))[:200]) or "nothing"
-        raise FileError(
-            f"{path} has no array `scores` of shape (members, inputs, classes); it holds {found}."
-        )
+    with ArrayArchive(path) as archive:
+        if "scores" not in archive.headers:
+            found = one_line(", ".join(sorted(archive.headers))[:200]) or "nothing"
+            raise FileError(
+                f"{path} has no array `scores` of shape (members, inputs, classes); it holds "
+                f"{found}."
+            )
+        arrays = {name: archive.read(name) for name in _ARRAYS if name in archive.headers}
+        positions = _positions(archive, path)
     try:
         scores = arrays["scores"]
         if scores.ndim == 2:
@@ -78,10 +84,22 @@ def read_members(path: str | Path) -> Members:
         classes = _names(arrays, "classes")
         return Members(
             scores=scores,
-            truth=_truth(arrays.get("truth"), classes, columns=scores.shape[-1]),
+            truth=_truth(
+                arrays.get("truth"),
+                classes,
+                columns=scores.shape[-1],
+                positions=positions,
+            ),
             ids=_names(arrays, "ids"),
             classes=classes,
         )
+    except InputError as error:
+        raise FileError(f"{path}: {error}") from error
+
+
+def _positions(archive: ArrayArchive, path: Path) -> bool | None:
+    try:
+        return archive.positions()
     except InputError as error:
         raise FileError(f"{path}: {error}") from error
 
@@ -164,9 +182,18 @@ def _names(arrays: dict[str, AnyArray], what: str) -> tuple[str, ...] | None:
 
 
 def _truth(
-    array: AnyArray | None, classes: tuple[str, ...] | None, *, columns: int
+    array: AnyArray | None,
+    classes: tuple[str, ...] | None,
+    *,
+    columns: int,
+    positions: bool | None,
 ) -> Truth | None:
+    if array is not None and array.dtype.kind in "iu" and array.ndim == 1 and positions is False:
+        array = array.astype(str)
     if array is None or array.dtype.kind not in "US":
+        numbered = array is not None and array.ndim == 1 and columns > 1
+        if numbered and classes is not None and not positions:
+            _check.unambiguous(classes, what="truth")
         # With a single output, one number per input is what it should have been.
         single = array is not None and columns == 1 and array.ndim == 1
         return array[:, None] if array is not None and single else array

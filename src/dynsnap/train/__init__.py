@@ -5,7 +5,7 @@ from dynsnap.train._datasets import pool_of
 from dynsnap.train._devices import Precision
 from dynsnap.train._optimizers import Adam
 from dynsnap.train._predict import Predictor
-from dynsnap.train._prepare import Features, Pixels, Preparation, Standardised
+from dynsnap.train._prepare import Features, Images, Pixels, Preparation, Standardised
 from dynsnap.train._text import Words, tokenise
 from dynsnap.train._trainer import TorchTrainer
 
@@ -13,6 +13,7 @@ __all__ = [
     "Adam",
     "Augmentation",
     "Features",
+    "Images",
     "Pixels",
     "Precision",
     "Predictor",

@@ -13,6 +13,7 @@ from dynsnap.train._dust import ignoring_dust
 from dynsnap.train._lane import Lane
 from dynsnap.train._optimizers import make_optimizer
 from dynsnap.train._prepare import State
+from dynsnap.train._random import borrowed_random
 from dynsnap.train._workshop import Workshop, batches
 
 Loss: TypeAlias = Callable[[Tensor, Tensor], Tensor]
@@ -69,7 +70,7 @@ class AloneStepper:
     def advance(self, lanes: Sequence[Lane], steps: int, /) -> None:
         for lane in lanes:
             work = self._work[lane]
-            with _own_random(self._shop.device), ignoring_dust():
+            with borrowed_random(), ignoring_dust():
                 if lane.step == 0:
                     self._begin(lane, work)
                 else:
@@ -192,12 +193,6 @@ def _laid_out(slot: Tensor, *, like: Tensor) -> Tensor:
     if slot.shape != like.shape:
         return slot
     return torch.empty_like(like, dtype=slot.dtype, device=slot.device).copy_(slot)
-
-
-def _own_random(device: torch.device) -> Any:
-    """Leave torch's generators as they were found."""
-    kinds = [torch.cuda.current_device()] if device.type == "cuda" else []
-    return torch.random.fork_rng(devices=kinds)
 
 
 def _get_random(device: torch.device) -> Tensor:

@@ -1,8 +1,6 @@
 """Where to compute, and how exactly."""
 
-import contextlib
 import logging
-from collections.abc import Iterator
 from typing import Literal, TypeAlias
 
 import torch
@@ -64,21 +62,3 @@ def describe(device: torch.device, precision: torch.dtype) -> str:
     if device.type == "cuda":
         kind = f"CUDA, {torch.cuda.get_device_name(device)}"
     return f"{kind}, {str(precision).removeprefix('torch.')}"
-
-
-@contextlib.contextmanager
-def one_thread() -> Iterator[None]:
-    """Compute on one thread, whatever the caller has set.
-
-    A product of matrices that is cut up for several threads may sum in another order, and how it
-    is cut depends on how many matrices there are: on one thread each is computed as if alone.
-    """
-    before = torch.get_num_threads()
-    if before == 1:  # to set it again costs as much as a small product
-        yield
-        return
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)

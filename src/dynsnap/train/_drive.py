@@ -97,8 +97,8 @@ def drive(
             stepper.admit(lane, saver.restore(lane))
         lanes, steps = lockstep.stretch()
         if stopping and not lanes:
-            kept = "Unfinished rounds were saved" if saver.checkpoints else "Finished ones are kept"
-            raise Interrupted(f"Training stopped as asked. {kept}; run the same again to go on.")
+            saved = "were saved as they are" if saver.checkpoints else "are lost"
+            raise Interrupted(f"Training stopped as asked: rounds that were not finished {saved}.")
         start = time.perf_counter()
         try:
             stepper.advance(lanes, steps)
@@ -107,8 +107,7 @@ def drive(
         except RuntimeError as error:  # what torch raises, also for a device that fails
             raise TrainingError(
                 f"Training failed with {len(lanes)} rounds under way, the first of them "
-                f"{lanes[0].spec}: {_reason(error)}. Rounds that were finished are kept; run the "
-                "same again to train the rest."
+                f"{lanes[0].spec}: {_reason(error)}."
             ) from error
         share = (time.perf_counter() - start) / max(1, len(lanes))
         for lane in lanes:

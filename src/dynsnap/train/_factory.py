@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from dynsnap.errors import DynSnapError, PlanError
 from dynsnap.train._chain import Chain, chain
 from dynsnap.train._identity import architecture, identity
+from dynsnap.train._random import borrowed_random
 
 
 def accepts(factory: Callable[..., Any], keyword: str) -> bool:
@@ -63,7 +64,7 @@ class Blueprint:
             )
         given = {"classes": self.classes, "dropout": dropout, **self.offers}
         wanted = {name: value for name, value in given.items() if accepts(self.factory, name)}
-        with torch.random.fork_rng(devices=[]):
+        with borrowed_random():
             torch.manual_seed(seed)
             try:
                 module = self.factory(**wanted)

@@ -1,5 +1,6 @@
 """Scores of learners: stacked where they are small and dense, one after another elsewhere."""
 
+import contextlib
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
@@ -12,11 +13,15 @@ from dynsnap._types import AnyArray, MemberScores
 from dynsnap.errors import FileError, InputError
 from dynsnap.train._bags import Bags, KnownBags, is_bag
 from dynsnap.train._chain import Chain
-from dynsnap.train._devices import choose_device, one_thread
+from dynsnap.train._claims import check_claims
+from dynsnap.train._copies import Copies
+from dynsnap.train._devices import choose_device
 from dynsnap.train._dust import without_dust
 from dynsnap.train._factory import Blueprint, is_dropout
+from dynsnap.train._one_thread import on_one_thread
 from dynsnap.train._preparations import from_header
 from dynsnap.train._prepare import Encoded, Preparation, State
+from dynsnap.train._random import OwnRandom
 from dynsnap.train._stack import Masks, Stack, drop, flatten, softmax
 from dynsnap.train._text import Texts, Words
 from dynsnap.train._weights import Learner
@@ -37,6 +42,12 @@ class Predictor:
         model: The factory that they were trained with.
         prepare: The preparation that they were trained with; needed only if it was the caller's.
         device: Where to compute.
+        members: How many members they must give, where a file says so too.
+        classes: How many classes they must know, likewise.
+
+    Raises:
+        FileError: The learners are damaged, or claim something that is not so: they may come from
+            a stranger.
     """
 
     def __init__(
@@ -46,6 +57,8 @@ class Predictor:
         model: Callable[..., nn.Module],
         prepare: Preparation | None = None,
         device: str = "auto",
+        members: int | None = None,
+        classes: int | None = None,
     ) -> None:
         if not weights:
             raise InputError("There is nothing to predict with: no learners were given.")
@@ -57,11 +70,13 @@ class Predictor:
                 "preparation. Predict with the learners of one study."
             )
         first = learners[0]
+        blueprint = Blueprint(factory=model, classes=first.classes, offers=first.offers)
+        prepare = prepare or from_header(first.prepare)
+        check_claims(
+            learners, blueprint=blueprint, prepare=prepare, members=members, classes=classes
+        )
         self._scoring = Scoring(
-            learners,
-            blueprint=Blueprint(factory=model, classes=first.classes, offers=first.offers),
-            prepare=prepare or from_header(first.prepare),
-            device=choose_device(device),
+            learners, blueprint=blueprint, prepare=prepare, device=choose_device(device)
         )
 
     @property
@@ -145,12 +160,15 @@ class _StackedGroup:
         }
 
     def scores(self, encoded: Encoded, /) -> Tensor:
+        return on_one_thread(lambda: self._scores(encoded))
+
+    @torch.inference_mode()
+    def _scores(self, encoded: Encoded) -> Tensor:
         passes = self._learners[0].passes
-        with one_thread(), torch.inference_mode():
-            if passes == 1:
-                return self._pass(encoded, None)
-            drawn = [self._pass(encoded, self._masks(index)) for index in range(passes)]
-            return torch.stack(drawn, dim=1).flatten(0, 1)
+        if passes == 1:
+            return self._pass(encoded, None)
+        drawn = [self._pass(encoded, self._masks(index)) for index in range(passes)]
+        return torch.stack(drawn, dim=1).flatten(0, 1)
 
     def _pass(self, encoded: Encoded, masks: Masks | None) -> Tensor:
         scores = torch.empty(len(self._learners), len(encoded), self._layers[-1].outputs)
@@ -181,37 +199,46 @@ class _AloneGroup:
         self._learners = learners
         self._prepare = prepare
         self._device = device
-        self._module = module.to(device).eval()
+        self._noisy = learners[0].passes > 1
+        module.to(device).eval()
+        for part in module.modules():
+            if is_dropout(part):
+                part.train(self._noisy)
+        self._copies = Copies(module)
+        self._written = _written(module)
         self._weights = [
             {name: value.to(device) for name, value in without_dust(one.weights).items()}
             for one in learners
         ]
 
+    @torch.inference_mode()
     def scores(self, encoded: Encoded, /) -> Tensor:
         members = []
         known: dict[int, State] = {}  # snapshots of one round share what it has fitted
-        with torch.inference_mode():
+        with self._copies.lent() as module:
             for one, weights in zip(self._learners, self._weights, strict=True):
                 own = id(one.prepared)
                 if own not in known:
                     bound = self._prepare.bind(one.prepared, encoded)
                     known[own] = {name: value.to(self._device) for name, value in bound.items()}
                 for index in range(one.passes):
-                    noisy = one.passes > 1
-                    for part in self._module.modules():
-                        if is_dropout(part):
-                            part.train(noisy)
-                    with torch.random.fork_rng(enabled=noisy):
-                        if noisy:
-                            torch.manual_seed(_seed(one, index))
-                        members.append(self._member(encoded, weights, known[own]))
+                    with self._noise(one, index):
+                        members.append(self._member(module, encoded, weights, known[own]))
         return torch.stack(members)
 
-    def _member(self, encoded: Encoded, weights: State, bound: State) -> Tensor:
+    def _noise(self, one: Learner, index: int) -> contextlib.AbstractContextManager[object]:
+        """Where the dropout of a pass is drawn from."""
+        if not self._noisy:
+            return contextlib.nullcontext()
+        return OwnRandom(_seed(one, index))
+
+    def _member(self, module: nn.Module, encoded: Encoded, weights: State, bound: State) -> Tensor:
+        if self._written:
+            weights = weights | {name: weights[name].clone() for name in self._written}
         parts = []
         for start in range(0, max(1, len(encoded)), _ALONE_AT_ONCE):
             inputs = self._prepare.apply(encoded.part(start, start + _ALONE_AT_ONCE), bound)
-            logits = torch.func.functional_call(self._module, weights, (inputs,))
+            logits = torch.func.functional_call(module, weights, (inputs,))
             parts.append(torch.softmax(logits.float(), -1))
         return torch.cat(parts)
 
@@ -226,17 +253,20 @@ class _BagsGroup:
 
     def scores(self, encoded: Encoded, /) -> Tensor:
         assert isinstance(encoded, Texts)
-        bags = Bags(encoded, self._prepare)
+        texts = encoded
+        return on_one_thread(lambda: self._scores(texts))
+
+    @torch.inference_mode()
+    def _scores(self, texts: Texts) -> Tensor:
+        bags = Bags(texts, self._prepare)
         known: dict[int, KnownBags] = {}  # snapshots of one round share a vocabulary
         members = []
-        with one_thread(), torch.inference_mode():
-            for one in self._learners:
-                own = id(one.prepared)
-                if own not in known:
-                    known[own] = bags.known(self._prepare.bind(one.prepared, encoded))
-                rows = np.arange(len(encoded))
-                means = known[own].means(rows, one.weights["vectors.weight"])
-                members += [self._pass(means, one, index) for index in range(one.passes)]
+        for one in self._learners:
+            own = id(one.prepared)
+            if own not in known:
+                known[own] = bags.known(self._prepare.bind(one.prepared, texts))
+            means = known[own].means(np.arange(len(texts)), one.weights["vectors.weight"])
+            members += [self._pass(means, one, index) for index in range(one.passes)]
         return torch.stack(members)
 
     def _pass(self, means: Tensor, one: Learner, index: int) -> Tensor:
@@ -260,6 +290,21 @@ def _group(
     if layers is not None:
         return _StackedGroup(learners, layers, prepare)
     return _AloneGroup(learners, module, prepare, device)
+
+
+def _written(module: nn.Module) -> list[str]:
+    """The stored buffers that a forward pass might write to: all but those of torch's own layers.
+
+    They are copied for each pass, because predicting must leave learners as they are.
+    """
+    stored = module.state_dict().keys()
+    return [
+        name
+        for owner, part in module.named_modules()
+        if not type(part).__module__.startswith("torch.nn.")
+        for name, _ in part.named_buffers(owner, recurse=False)
+        if name in stored
+    ]
 
 
 def _seed(one: Learner, index: int) -> int:

@@ -6,14 +6,17 @@ from typing import Any
 import numpy as np
 
 from dynsnap._types import AnyArray
-from dynsnap.errors import FileError, PlanError, did_you_mean
-from dynsnap.train._prepare import Features, Pixels, Preparation, Standardised
+from dynsnap.errors import FileError, InputError, PlanError, did_you_mean
+from dynsnap.train._prepare import Features, Images, Pixels, Preparation, Standardised
 from dynsnap.train._text import Words
+
+_MOST_CHANNELS = 4  # of an image that is told by its shape
 
 _KINDS: dict[str, type[Any]] = {
     "features": Features,
     "standardised": Standardised,
     "pixels": Pixels,
+    "images": Images,
     "words": Words,
 }
 
@@ -24,6 +27,8 @@ def preparation(choice: str | Preparation, inputs: AnyArray) -> Preparation:
     Example:
         >>> preparation("auto", np.zeros((2, 8, 8, 1), np.uint8))
         Pixels()
+        >>> preparation("auto", np.zeros((2, 8, 8, 1)))
+        Images()
     """
     if not isinstance(choice, str):
         return choice
@@ -63,4 +68,24 @@ def from_header(header: dict[str, Any] | None) -> Preparation:
 def _suited(inputs: AnyArray) -> str:
     if inputs.dtype.kind in "OU":
         return "words"
-    return "pixels" if inputs.dtype == np.uint8 and inputs.ndim in (3, 4) else "features"
+    bytes_ = inputs.dtype == np.uint8
+    if inputs.ndim != 4:
+        return "pixels" if bytes_ and inputs.ndim == 3 else "features"
+    # Images: channels are last everywhere but in torch, whose users bring them first as well.
+    _, first, _, last = inputs.shape
+    is_first, is_last = (0 < count <= _MOST_CHANNELS for count in (first, last))
+    if bytes_:
+        if is_first and not is_last:
+            raise InputError(
+                f"Inputs of the shape {inputs.shape} look like bytes of images with their channels "
+                "first. Bring them as (rows, height, width, channels), as in "
+                '`X.transpose(0, 2, 3, 1)`, or say `prepare="pixels"` if they are.'
+            )
+        return "pixels"
+    if is_first == is_last:
+        raise InputError(
+            f"Inputs of the shape {inputs.shape} do not tell which axis holds the channels of an "
+            'image. Say `prepare="images"` for (rows, height, width, channels), or '
+            '`prepare="features"` to hand them to the module as they are, channels first.'
+        )
+    return "images" if is_last else "features"

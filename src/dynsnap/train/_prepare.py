@@ -139,6 +139,19 @@ class Standardised(Features):
 
 
 @dataclass(frozen=True)
+class Images(Features):
+    """Numbers of images (rows, height, width, channels) as they are, channels brought forward."""
+
+    def encode(self, inputs: AnyArray, /) -> Rows:
+        if inputs.ndim != 4:
+            raise InputError(
+                "Images must be of the shape (rows, height, width, channels), got the shape "
+                f"{inputs.shape}. Prepare other numbers as `Features`."
+            )
+        return super().encode(inputs.transpose(0, 3, 1, 2))
+
+
+@dataclass(frozen=True)
 class Pixels(_Dense):
     """Bytes over 255, less the mean of each pixel over the round's training rows."""
 

@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import torch
 from torch import Tensor
 
 from dynsnap.train._chain import Chain
-from dynsnap.train._devices import one_thread
 from dynsnap.train._lane import Lane
+from dynsnap.train._one_thread import on_one_thread
 from dynsnap.train._optimizers import Adam
 from dynsnap.train._prepare import State
 from dynsnap.train._stack import Stack, drop, flatten, size, softmax, unflatten
@@ -82,9 +83,9 @@ class StackedStepper:
                 if self._shop.augment is not None:
                     row.augment.manual_seed(row.lane.seed("augment"))
         orders = [row.order[row.lane.step : row.lane.step + steps] for row in rows]
-        with one_thread(), torch.inference_mode():
-            self._train(rows, torch.stack(orders, dim=1))
+        on_one_thread(lambda: self._train(rows, torch.stack(orders, dim=1)))
 
+    @torch.inference_mode()
     def _train(self, rows: Sequence[_Row], orders: Tensor) -> None:
         """Steps (steps, lanes, batch) of the first lanes."""
         lanes, batch = orders.shape[1:]
@@ -152,10 +153,11 @@ class StackedStepper:
         # Only validation sets of one size can be stacked.
         for count in {len(lane.validation) for lane in lanes}:
             alike = [lane for lane in lanes if len(lane.validation) == count]
-            with one_thread(), torch.inference_mode():
-                found.update(zip(alike, self._accuracies(alike), strict=True))
+            accuracies = on_one_thread(partial(self._accuracies, alike))
+            found.update(zip(alike, accuracies, strict=True))
         return [found[lane] for lane in lanes]
 
+    @torch.inference_mode()
     def _accuracies(self, lanes: Sequence[Lane]) -> list[float]:
         places = [self._place(lane) for lane in lanes]
         which = torch.stack([torch.from_numpy(lane.validation) for lane in lanes])

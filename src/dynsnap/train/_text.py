@@ -192,6 +192,6 @@ class Words:
         """Numbers of the runs of 2, 3, ... words, hashed as fastText hashes them."""
         single = hashes[row]
         run = single
-        for length in range(2, self.ngrams + 1):
+        for length in range(2, min(self.ngrams, len(row)) + 1):
             run = run[:-1] * np.uint64(116049371) + single[length - 1 :]
             yield (run % np.uint64(self.buckets)).astype(np.int32) + np.int32(words + 1)

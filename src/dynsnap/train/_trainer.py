@@ -51,8 +51,9 @@ class TorchTrainer:
         loss: Called with logits and labels, gives the mean loss; cross-entropy unless said
             otherwise. A class is called without arguments first.
         augment: Called with a prepared batch and a generator, in training only.
-        prepare: "features", "standardised", "pixels", "words", an object of `Preparation`, or
-            "auto" for the one that suits the inputs. It is fitted on a round's training rows only.
+        prepare: "features", "standardised", "pixels", "images", "words", an object of
+            `Preparation`, or "auto" for the one that suits the inputs. It is fitted on a round's
+            training rows only.
         batch_size: Rows in a step.
         learning_rate: The rate that schedules multiply.
         device: "cpu", "cuda", "mps", or "auto" for the best there is.

@@ -8,10 +8,48 @@ from typing import Any
 import safetensors
 import safetensors.torch
 
+from dynsnap._untrusted import (
+    AnyOf,
+    MapOf,
+    Null,
+    Number,
+    OneOf,
+    Plain,
+    Schema,
+    Table,
+    Text,
+    Whole,
+    mismatch,
+    parse_json,
+)
 from dynsnap.errors import FileError
 from dynsnap.train._prepare import State
 
 FORMAT = 1
+_MOST_TOKENS = 1 << 28
+_PREPARE: Schema = AnyOf(
+    Null(),
+    Table({"kind": OneOf(("features", "standardised", "pixels"))}),
+    Table(
+        {
+            "kind": OneOf(("words",)),
+            "size": Whole(2, _MOST_TOKENS),
+            "length": Whole(1, 1 << 31),
+            "ngrams": Whole(1, 32),  # of which each makes a token of every word
+            "buckets": Whole(0, _MOST_TOKENS),
+        }
+    ),
+)
+_LEARNER: Schema = Table(
+    {
+        "classes": Whole(1, 100_000),
+        "offers": MapOf(Plain(), key=Text(form=r"[^\W\d]\w*"), most=100),
+        "prepare": _PREPARE,
+        "dropout": Number(0, 1),
+        "passes": Whole(1, 10_000),
+        "noise": Whole(0, 2**64),
+    }
+)
 _KEY = "dynsnap"  # one entry, because the order of several would be random
 
 
@@ -35,10 +73,10 @@ def unpack(content: bytes, *, what: str) -> tuple[dict[str, State], dict[str, An
     """
     try:
         size = int.from_bytes(content[:8], "little")
-        header = json.loads(json.loads(content[8 : 8 + size])["__metadata__"][_KEY])
+        header = parse_json(parse_json(content[8 : 8 + size])["__metadata__"][_KEY].encode())
         version = header.pop("format")
         flat = safetensors.torch.load(content)
-    except (ValueError, KeyError, TypeError, safetensors.SafetensorError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, safetensors.SafetensorError) as error:
         raise FileError(
             f"{what} cannot be read: its bytes are damaged, or were not written by `dynsnap.train`."
         ) from error
@@ -91,16 +129,15 @@ class Learner:
     @classmethod
     def from_bytes(cls, content: bytes) -> "Learner":
         groups, header = unpack(content, what="A stored learner")
-        try:
-            offers = {
-                name: tuple(value) if isinstance(value, list) else value
-                for name, value in header.pop("offers").items()
-            }
-            return cls(
-                weights=groups.get("model", {}),
-                prepared=groups.get("prepare", {}),
-                offers=offers,
-                **header,
-            )
-        except (KeyError, TypeError, AttributeError) as error:
-            raise FileError("A stored learner has a header that cannot be read.") from error
+        if (problem := mismatch(_LEARNER, header)) is not None:
+            raise FileError(f"A stored learner has a header that cannot be read: {problem}.")
+        offers = {
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in header.pop("offers").items()
+        }
+        return cls(
+            weights=groups.get("model", {}),
+            prepared=groups.get("prepare", {}),
+            offers=offers,
+            **header,
+        )

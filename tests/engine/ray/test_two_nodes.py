@@ -12,7 +12,8 @@ import pytest
 import dynsnap as package
 from dynsnap.engine import RayEngine, Rules
 from dynsnap.errors import TrainingError
-from tests.cli.studies import LONG, contents, dynsnap, started, wait_until
+from tests.cli.met import Met
+from tests.cli.studies import LONG, contents, dynsnap
 from tests.engine.faults import Faults, until_error
 from tests.engine.made import FaultyTrainer, PairedTrainer, assert_as_serial, specs, trained
 
@@ -147,10 +148,7 @@ def test_a_driver_that_is_killed_goes_on_where_it_was(cluster, tmp_path, monkeyp
     monkeypatch.chdir(tmp_path)
     assert dynsnap("run", "long.toml", "--out", "serial", "-q").exit_code == 0
     command = ("run", "long.toml", "--engine", "ray", "--address", cluster.address, "--out", "run")
-    process = started(*command, cwd=tmp_path)
-    wait_until(lambda: list((tmp_path / "run/rounds").glob("[!.]*.npz")), process, seconds=300)
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
+    Met(*command, cwd=tmp_path, files="rounds/[!.]*.npz").kill()
     kept = len(list((tmp_path / "run/rounds").glob("[!.]*.npz")))
     ended = dynsnap(*command)
     assert ended.exit_code == 0, ended.stderr

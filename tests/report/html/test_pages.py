@@ -2,7 +2,7 @@ import re
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dynsnap.comparison import compare, compare_blocks
@@ -175,7 +175,6 @@ def test_a_page_that_would_be_too_large_has_shorter_tables():
 names = st.one_of(st.sampled_from(HOSTILE), st.text(min_size=1, max_size=20))
 
 
-@settings(max_examples=40)
 @given(
     classes=st.lists(names, min_size=2, max_size=4, unique=True),
     ids=st.lists(names, min_size=6, max_size=6, unique=True),

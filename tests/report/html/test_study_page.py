@@ -421,7 +421,17 @@ def test_there_are_shipped_results():
     assert SHIPPED
 
 
-@pytest.mark.parametrize("folder", SHIPPED, ids=lambda folder: folder.name)
+# Of each kind one every day: small, with a stream, and with a hundred classes.
+DAILY = ("digits", "20news-stream", "cifar10-balanced", "cifar100-rolling")
+
+
+@pytest.mark.parametrize(
+    "folder",
+    [
+        pytest.param(one, id=one.name, marks=[] if one.name in DAILY else pytest.mark.slow)
+        for one in SHIPPED
+    ],
+)
 def test_shipped_results_become_a_page(folder, tmp_path):
     ran = dynsnap("report", folder, "--html", tmp_path / "page.html")
     assert ran.exit_code == 0, ran.output

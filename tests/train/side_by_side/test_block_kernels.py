@@ -23,9 +23,9 @@ ROUNDS = 3
 
 # channels, images of a round, their height and width
 SHAPES = {
-    "in pairs": (16, 3, (4, 6)),
+    "in pairs": (16, 2, (2, 6)),
     "an odd width": (16, 2, (4, 3)),
-    "tap by tap": (32, 3, (4, 3)),
+    "tap by tap": (32, 2, (4, 3)),
     "64 channels": (64, 2, (3, 4)),
 }
 
@@ -130,6 +130,7 @@ def test_a_block_with_other_shapes_or_layers_is_left_to_its_layers(monkeypatch):
         assert few(images[:, :8]).shape == (ROUNDS * 2, 8, 4, 4)
 
 
+@pytest.mark.slow
 def test_kernels_can_be_compiled_for_a_gpu(tmp_path):
     done = subprocess.run(
         [sys.executable, "benchmarks/compile_kernels.py", "--quick"],

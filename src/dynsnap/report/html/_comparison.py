@@ -70,7 +70,7 @@ def sections(
         yield classes(comparison, pair, groups, rows, learned_from or {})
     yield answers(comparison, pair, rows)
     if groups := [group for group in pair.groups if group.kind == "slice"]:
-        yield slices(comparison, groups, rows)
+        yield slices(comparison, pair, groups, rows)
     yield flipped(comparison, pair, rows, looks)
     if comparison.notes:
         yield Section(name="notes", title="Notes", body=[_bullets(comparison.notes)])

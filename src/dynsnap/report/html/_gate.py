@@ -6,7 +6,7 @@ from dynsnap.comparison import Comparison
 from dynsnap.gate import RuleOutcome, Verdict
 from dynsnap.report._blocks import count, interval, number
 from dynsnap.report._element import Child, Markup, clipped, element
-from dynsnap.report._gate import sentence, worst_first
+from dynsnap.report._gate import sentence, verification, worst_first
 from dynsnap.report.figures import rules
 from dynsnap.report.figures._rules import asked
 from dynsnap.report.html._comparison import sections, setting, signature, warning
@@ -48,14 +48,14 @@ def gate_page(
         >>> old = dynsnap.Predictions(ids=[1, 2], classes=["a", "b"], labels=[0, 1], truth=[0, 1])
         >>> new = dynsnap.Predictions(ids=[1, 2], classes=["a", "b"], labels=[0, 0])
         >>> found = dynsnap.compare(old, new)
-        >>> verdict = judge(found, [Rule(metric="lost", at_most=0.1)])
+        >>> verdict = judge(found, [Rule(metric="lost", at_most=0.1)], min_count=2)
         >>> "FAIL" in gate_page(verdict, found).html
         True
     """
     return bounded(
         lambda rows: page(
             title=f"{clipped(verdict.old, 60)} → {clipped(verdict.new, 60)}",
-            about=setting(comparison),
+            about=f"{setting(comparison)} {_verified(verdict)}".rstrip(),
             banner=[_banner(verdict), warning(comparison)],
             sections=(
                 _verdict(verdict, comparison, rows),
@@ -64,6 +64,10 @@ def gate_page(
             footer=signature(comparison),
         )
     )
+
+
+def _verified(verdict: Verdict) -> str:
+    return clipped(verification(verdict), 600) if verdict.verification else ""
 
 
 def _banner(verdict: Verdict) -> Markup:

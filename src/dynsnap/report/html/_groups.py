@@ -12,7 +12,7 @@ from dynsnap.report.html._parts import INTERVAL, Entry, Head, Listing, Section, 
 
 _CORRECTED = (
     "p: McNemar's exact test of lost against gained within the group, corrected by Holm's method "
-    "for the number of groups tested here."
+    "for all classes and slices of this report together."
 )
 _CLASSES = 200  # of which all are shown
 _ROOM = 60  # unless long tables have fewer rows than these, on a page that is nearly full
@@ -48,8 +48,10 @@ def classes(
     return Section(name="classes", title="Classes", lead=lead, body=body, figures=drawn)
 
 
-def slices(comparison: Comparison, groups: Sequence[GroupResult], rows: int) -> Section:
-    """The slices, those that got worse first."""
+def slices(
+    comparison: Comparison, pair: PairResult, groups: Sequence[GroupResult], rows: int
+) -> Section:
+    """The slices of a pair, those that got worse first."""
     ranked = worst_first(groups)
     if not comparison.has_truth:
         return Section(
@@ -68,8 +70,8 @@ def slices(comparison: Comparison, groups: Sequence[GroupResult], rows: int) -> 
     return Section(
         name="slices",
         title="Slices that got worse",
-        lead=f"{found} At the level {level:.2g}, corrected by Holm's method for {len(ranked)} "
-        "comparisons.",
+        lead=f"{found} At the level {level:.2g}, corrected by Holm's method for all "
+        f"{len(pair.groups)} classes and slices together.",
         body=_by_column("largest share lost first", ranked, comparison, rows),
     )
 

@@ -138,6 +138,7 @@ class ScoringEnsemble:
             scores=self.scores(pool.inputs),
             truth=np.asarray(pool.labels),
             slices=pool.slices,
+            positions=True,
         )
 
     @property

@@ -3,7 +3,7 @@
 from dynsnap.train.models._convolutional import cnn
 from dynsnap.train.models._dense import mlp
 from dynsnap.train.models._fasttext import FastText, fasttext
-from dynsnap.train.models._registry import NAMES, by_name, with_settings
+from dynsnap.train.models._registry import NAMES, by_name, is_built_in, with_settings
 from dynsnap.train.models._residual import DEPTHS, resnet
 
 __all__ = [
@@ -13,6 +13,7 @@ __all__ = [
     "by_name",
     "cnn",
     "fasttext",
+    "is_built_in",
     "mlp",
     "resnet",
     "with_settings",

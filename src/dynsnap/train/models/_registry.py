@@ -23,6 +23,18 @@ _FACTORIES: dict[str, Callable[..., nn.Module]] = {
 NAMES = tuple(_FACTORIES)
 
 
+def is_built_in(factory: Callable[..., Any]) -> bool:
+    """Whether a factory is one of these models, with or without settings.
+
+    Example:
+        >>> is_built_in(by_name("resnet20")), is_built_in(nn.Linear)
+        (True, False)
+    """
+    while isinstance(factory, functools.partial):
+        factory = factory.func
+    return factory in (mlp, cnn, fasttext, resnet)
+
+
 def by_name(name: str, **settings: Any) -> Callable[..., nn.Module]:
     """A factory for one of `NAMES`, with some of its settings fixed.
 

@@ -1,0 +1,113 @@
+"""A file aside: where a file is written until it is whole, hidden beside its place.
+
+Its writer holds a lock on it. The kernel drops the lock when the process ends, however it ends, so
+an unlocked file aside is a leftover, and the next writer in that folder removes it. A process id
+in the name would not tell: ids are reused, and each container and host has its own.
+"""
+
+import atexit
+import contextlib
+import os
+import re
+import secrets
+from pathlib import Path
+
+try:
+    import fcntl
+except ImportError:  # Windows: leftovers stay until somebody removes them
+    fcntl = None  # type: ignore[assignment]
+
+_NAME = re.compile(r"\..*\.[0-9a-f]{16}\.dynsnap(\.[^.]*)?", re.DOTALL)
+_LONGEST = 255  # bytes of a file name
+_live: set["Aside"] = set()
+
+
+class Aside:
+    """A new, empty file beside `target`, locked by this process.
+
+    Args:
+        target: The place that the file is meant for. The suffix is the same: some writers choose
+            their format by it.
+
+    Attributes:
+        path: The file.
+    """
+
+    def __init__(self, target: Path) -> None:
+        sweep(target.parent)
+        while True:
+            self.path = target.with_name(_name(target))
+            handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
+            self._handle: int | None = handle
+            self._owner = os.getpid()
+            if _locked(handle):
+                break
+            os.close(handle)  # another process has just taken the file for a leftover
+        if fcntl is None:  # an open file cannot be renamed there
+            self._release()
+        _live.add(self)
+
+    def move(self, target: Path) -> None:
+        """Put the file in its place."""
+        self.path.replace(target)
+        self._release()
+        _live.discard(self)
+
+    def discard(self) -> None:
+        """Remove the file, where it is still there."""
+        if self._owner == os.getpid():  # else this is a copy in a forked process
+            with contextlib.suppress(OSError):
+                self.path.unlink(missing_ok=True)
+        self._release()
+        _live.discard(self)
+
+    def _release(self) -> None:
+        if self._handle is not None:
+            os.close(self._handle)
+            self._handle = None
+
+
+def sweep(folder: Path) -> None:
+    """Remove the files aside in a folder whose writers are gone."""
+    if fcntl is None:
+        return
+    try:
+        with os.scandir(folder) as entries:
+            names = [entry.name for entry in entries if _NAME.fullmatch(entry.name)]
+    except OSError:
+        return  # whoever writes there next says what is wrong with it
+    for name in names:
+        path = os.path.join(folder, name)  # noqa: PTH118 (a hot path)
+        with contextlib.suppress(OSError):
+            handle = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)  # raises while it is held
+                os.unlink(path)  # noqa: PTH108
+            finally:
+                os.close(handle)
+
+
+@atexit.register
+def discard_all() -> None:
+    """Remove what this process has aside: it will not be finished."""
+    for aside in list(_live):
+        aside.discard()
+
+
+def _name(target: Path) -> str:
+    end = f".{secrets.token_hex(8)}.dynsnap{target.suffix}"
+    stem = os.fsencode(target.stem)[: max(0, _LONGEST - 1 - len(os.fsencode(end)))]
+    return f".{stem.decode(errors='ignore')}{end}"
+
+
+def _locked(handle: int) -> bool:
+    """Take the lock. False where the file was removed in the moment before."""
+    if fcntl is None:
+        return True
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True  # a file system without locks, where nobody can take it for a leftover
+    return os.fstat(handle).st_nlink > 0

@@ -1,0 +1,66 @@
+"""The files in a skops archive, none of them larger than it says or than the archive warrants."""
+
+import functools
+import io
+from typing import Any
+
+import numpy as np
+
+from dynsnap import _untrusted
+from dynsnap._types import AnyArray
+from dynsnap.boost._structure import invalid, shown
+
+_SCHEMA = "schema.json"
+_FIRST = 10  # bytes before the text of an array's header, the last two of them its length
+# Trees of one size have the same header, and it takes longer to read than their nodes.
+_header = functools.lru_cache(maxsize=4096)(_untrusted.array_header)
+
+
+class Archive:
+    """A skops archive in memory."""
+
+    def __init__(self, content: bytes) -> None:
+        self._most = _untrusted.allowance(len(content))
+        self._archive = _untrusted.Archive(io.BytesIO(content), len(content), deflated=True)
+        total = sum(entry.file_size for entry in self._archive.entries.values())
+        if total > self._most:
+            raise invalid(
+                f"its {_untrusted.megabytes(len(content))} would take "
+                f"{_untrusted.megabytes(total)} in memory"
+            )
+
+    def schema(self) -> Any:
+        """The description of the object that the archive holds."""
+        return _untrusted.parse_json(self._read(_SCHEMA), most=self._most)
+
+    def array(self, name: Any) -> AnyArray:
+        """An array of numbers or texts."""
+        return array(self._read(name))
+
+    def _read(self, name: Any) -> bytes:
+        entry = self._archive.entries.get(name) if isinstance(name, str) else None
+        if entry is None:
+            raise invalid(f"it has no file {shown(name)}")
+        with self._archive.open(entry.filename) as file:
+            # So many and no more are unpacked; beyond them lies the end, where the sum is checked.
+            content = file.read(entry.file_size)
+            if len(content) != entry.file_size or file.read(1):
+                raise invalid(f"its file {shown(name)} does not have the size that it says")
+        return content
+
+
+def array(content: bytes) -> AnyArray:
+    """An array in numpy's format, if the bytes are as many as its shape needs.
+
+    Example:
+        >>> file = io.BytesIO()
+        >>> np.save(file, np.arange(3))
+        >>> array(file.getvalue())
+        array([0, 1, 2])
+    """
+    header = _header(content[: _FIRST + int.from_bytes(content[8:_FIRST], "little")], len(content))
+    found: AnyArray = np.frombuffer(
+        content, header.dtype, int(np.prod(header.shape)), header.start
+    ).copy()
+    # Fortran's order is the other way round.
+    return found.reshape(header.shape[::-1]).T if header.fortran else found.reshape(header.shape)

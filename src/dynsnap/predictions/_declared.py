@@ -1,0 +1,198 @@
+"""What a Parquet or an Arrow file says of its own size, checked before it is believed.
+
+A few bytes can stand for any number of rows: repeated values, counted ids, compressed zeros.
+"""
+
+import struct
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from dynsnap._untrusted import allowance, megabytes
+from dynsnap.errors import InputError
+
+_ROWS_PER_BYTE = 64
+_ROWS = 1 << 22  # that any file may have
+_RATIO = 512  # bytes in memory for each byte of a file that is read as a whole
+_FLOOR = 1 << 30
+_NUMBER = 8  # bytes of a value in memory
+_MAGIC = b"ARROW1"
+_BLOCK = struct.Struct("<qi4xq")  # of a footer: where a message is, and how long its two parts are
+
+
+def check_rows(rows: int, size: int) -> None:
+    """Raise if a file of this size claims more rows than honest predictions have."""
+    if rows > max(_ROWS, _ROWS_PER_BYTE * size):
+        raise InputError(
+            f"It claims {rows:,} rows in {megabytes(size)}, which no predictions fit into. "
+            "It is damaged, or was made to fill the memory."
+        )
+
+
+def check_whole(values: int, size: int) -> None:
+    """Raise if a file of this size claims more values than may be in memory at once."""
+    if values * _NUMBER > max(_FLOOR, _RATIO * size):
+        raise InputError(
+            f"It claims {values:,} values in {megabytes(size)}: as a whole it would take "
+            f"{megabytes(values * _NUMBER)} of memory. Compare it with `dynsnap compare`, which "
+            "reads it in parts, or write labels instead of scores."
+        )
+
+
+def lists_of(about: Any) -> dict[str, int]:
+    """The values in columns of lists, by their paths in a Parquet file's metadata."""
+    found: dict[str, int] = {}
+    for place in range(about.num_columns):
+        leaf = about.schema.column(place)
+        if leaf.max_repetition_level:
+            groups = range(about.num_row_groups)
+            found[leaf.path] = sum(about.row_group(i).column(place).num_values for i in groups)
+    return found
+
+
+def values_in(lists: Mapping[str, int], columns: list[str], *, rows: int) -> int:
+    """How many values some columns have."""
+    total = 0
+    for name in columns:
+        leaves = [values for path, values in lists.items() if path.startswith(f"{name}.")]
+        total += sum(leaves) if leaves else rows
+    return total
+
+
+def width(about: Any, lists: Mapping[str, int]) -> int:
+    """Bytes in memory of a row with all columns."""
+    rows: int = max(1, about.num_rows)
+    flat: int = about.num_columns - len(lists)
+    return _NUMBER * (flat + -(-sum(lists.values()) // rows))
+
+
+def check_declared(path: Path) -> None:
+    """Raise if a Parquet file claims far more than it can hold, to be read as a whole."""
+    import pyarrow.parquet as pq
+
+    about, size = pq.read_metadata(path), path.stat().st_size
+    lists = lists_of(about)
+    check_rows(about.num_rows, size)
+    check_whole((about.num_columns - len(lists)) * about.num_rows + sum(lists.values()), size)
+
+
+def check_views(batch: pa.RecordBatch) -> None:
+    """Raise if texts that share their bytes would take far more as texts of their own."""
+    for column in batch.columns:
+        if pa.types.is_string_view(column.type) and len(column):
+            views = np.frombuffer(column.buffers()[1], np.int32)[::4]
+            own = int(views[column.offset : column.offset + len(column)].sum(dtype=np.int64))
+            if own > allowance(batch.nbytes):
+                raise InputError(
+                    f"Its texts would take {megabytes(own)} as texts of their own. Write them as "
+                    "plain text, not as views."
+                )
+
+
+# --- Arrow files ----------------------------------------------------------------------------
+
+
+def check_arrow(content: memoryview) -> None:
+    """Raise if the compressed buffers of an Arrow file or stream claim far more than its size."""
+    try:
+        claimed = sum(_claimed(*message) for message in _messages(content))
+    except (struct.error, IndexError, ValueError, OverflowError):
+        return  # damaged: pyarrow says how
+    if claimed > allowance(len(content)):
+        raise InputError(
+            f"It claims to unpack to {megabytes(claimed)}, far more than its "
+            f"{megabytes(len(content))}. Write it without compression, or as Parquet."
+        )
+
+
+def _messages(content: memoryview) -> Iterator[tuple[memoryview, memoryview]]:
+    """The metadata and the body of every message."""
+    if bytes(content[: len(_MAGIC)]) != _MAGIC:
+        place = 0
+        while place + 8 <= len(content):
+            metadata, start = _metadata(content, place)
+            if not len(metadata):
+                return
+            end = start + _Table.root(metadata).number(3, "<q")
+            yield metadata, content[start:end]
+            place = end
+        return
+    (size,) = struct.unpack_from("<i", content, len(content) - 10)
+    footer = _Table.root(content[len(content) - 10 - size : len(content) - 10])
+    for field in (2, 3):  # dictionaries and batches of rows
+        for offset, head, body in footer.structs(field, _BLOCK):
+            metadata, _ = _metadata(content, offset)
+            yield metadata, content[offset + head : offset + head + body]
+
+
+def _metadata(content: memoryview, place: int) -> tuple[memoryview, int]:
+    """The metadata of the message at a place, and where it ends."""
+    start, size = place + 4, struct.unpack_from("<I", content, place)[0]
+    if size == 0xFFFFFFFF:  # the newer of two ways to begin
+        start, size = place + 8, struct.unpack_from("<I", content, place + 4)[0]
+    return content[start : start + size], start + size
+
+
+def _claimed(metadata: memoryview, body: memoryview) -> int:
+    """Bytes that the compressed buffers of a message claim to unpack to."""
+    message = _Table.root(metadata)
+    kind = message.number(1, "<B")
+    if kind not in (2, 3):
+        return 0
+    rows = message.table(2)
+    rows = rows.table(1) if kind == 2 and rows is not None else rows  # a dictionary's values
+    if rows is None or rows.table(3) is None:  # not compressed
+        return 0
+    sizes = (
+        struct.unpack_from("<q", body, offset)[0]
+        for offset, length in rows.structs(2, struct.Struct("<qq"))
+        if length > 0
+    )
+    return sum(size for size in sizes if size > 0)
+
+
+class _Table:
+    """A table of FlatBuffers, the format of Arrow's metadata: as much of it as is needed here."""
+
+    def __init__(self, content: memoryview, place: int) -> None:
+        self._content, self._place = content, place
+        self._fields = place - self._unpack("<i", place)
+
+    @classmethod
+    def root(cls, content: memoryview) -> "_Table":
+        return cls(content, struct.unpack_from("<I", content, 0)[0])
+
+    def number(self, field: int, kind: str) -> int:
+        at = self._at(field)
+        return 0 if at is None else self._unpack(kind, at)
+
+    def table(self, field: int) -> "_Table | None":
+        at = self._at(field)
+        return None if at is None else _Table(self._content, at + self._unpack("<I", at))
+
+    def structs(self, field: int, kind: struct.Struct) -> Iterator[tuple[Any, ...]]:
+        at = self._at(field)
+        if at is None:
+            return
+        start = at + self._unpack("<I", at)
+        count = self._unpack("<I", start)
+        if count * kind.size > len(self._content):
+            raise ValueError("a list is longer than what it is in")
+        for place in range(count):
+            yield kind.unpack_from(self._content, start + 4 + place * kind.size)
+
+    def _at(self, field: int) -> int | None:
+        entry = 4 + 2 * field
+        if entry + 2 > self._unpack("<H", self._fields):
+            return None
+        offset = self._unpack("<H", self._fields + entry)
+        return self._place + offset if offset else None
+
+    def _unpack(self, kind: str, at: int) -> int:
+        if at < 0:  # which Python would count from the end
+            raise ValueError("a place before the beginning")
+        found: int = struct.unpack_from(kind, self._content, at)[0]
+        return found
