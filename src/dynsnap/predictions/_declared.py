@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from dynsnap._untrusted import allowance, megabytes
 from dynsnap.errors import InputError
+from dynsnap.predictions._pages import check_pages
 
 _ROWS_PER_BYTE = 64
 _ROWS = 1 << 22  # that any file may have
@@ -94,6 +95,7 @@ def check_declared(path: Path) -> None:
     lists = lists_of(about)
     check_columns(about.num_columns)
     check_rows(about.num_rows, size)
+    check_pages(path, about)
     check_whole((about.num_columns - len(lists)) * about.num_rows + sum(lists.values()), size)
 
 

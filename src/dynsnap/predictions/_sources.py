@@ -24,6 +24,7 @@ from dynsnap.predictions._declared import (
     width,
 )
 from dynsnap.predictions._digest import NO_DIGEST, Verification, verify
+from dynsnap.predictions._pages import check_pages
 from dynsnap.predictions._schema import ColumnNames
 from dynsnap.predictions._text import on_one_line, shown
 from dynsnap.predictions._vocabulary import Batches
@@ -156,6 +157,7 @@ class ParquetBatches:
         stored = Path(path).stat().st_size if filesystem is None else None
         if stored is not None:
             check_rows(about.num_rows, stored)
+            check_pages(Path(path), about)
         return cls(
             path=path,
             filesystem=filesystem,
