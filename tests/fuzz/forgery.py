@@ -83,6 +83,10 @@ class Ubjson:
         """The places of all values; of many trees, those of the first and the last."""
         return list(_places(_decode(self._payload, 0)[0]))
 
+    def find(self, name: str) -> int:
+        """The number of the first leaf of this name."""
+        return next(at for at, place in enumerate(self.leaves()) if name in place)
+
     def is_array(self, place: int) -> bool:
         """Whether the leaf of this number is an array, and not what it is made of."""
         found, _ = _decode(self._payload, 0)
@@ -209,6 +213,10 @@ class Text:
     def leaves(self) -> list[int]:
         return [at for at, line in enumerate(self._lines[: self._end]) if "=" in line]
 
+    def find(self, name: str) -> int:
+        named = (self._lines[line].startswith(f"{name}=") for line in self.leaves())
+        return next(at for at, right in enumerate(named) if right)
+
     def is_array(self, place: int) -> bool:
         leaves = self.leaves()
         return " " in self._lines[leaves[place % len(leaves)]]
@@ -267,6 +275,19 @@ class Archive:
         seen: set[Any] = set()
         found += [("node", *path) for path in _nodes(self._schema, seen)]
         return found
+
+    def find(self, name: str) -> int:
+        """An array of this name, an array's field, or a setting."""
+        leaves = self.leaves()
+        for at, place in enumerate(leaves):
+            if place[0] == "array" and place[2] == name:
+                return at
+            if place[0] == "node" and place[-1] == name:
+                node = self._schema
+                for key in place[1:]:
+                    node = node[key]
+                return leaves.index(("array", node["file"], "")) if "file" in node else at
+        raise KeyError(name)
 
     def is_array(self, place: int) -> bool:
         leaves = self.leaves()
