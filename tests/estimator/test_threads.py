@@ -218,19 +218,19 @@ def two_threads():
     torch.set_num_threads(1)
 
 
-@pytest.mark.parametrize(
-    "kind", ["dense stack", "dense stack, dropout", "batch norm", "dropout", "text", "distilled"]
-)
-def test_predicting_leaves_what_is_global_in_torch_as_it_was(kind, two_threads):
+@pytest.mark.parametrize("kind", KINDS)
+def test_predicting_leaves_what_is_global_as_it_was(kind, two_threads):
     estimator, pool = made(kind)
-    before = torch.get_rng_state()
+    before, limits, state = torch.get_rng_state(), _blas_threads(), np.random.get_state()[1]
     with torch.enable_grad():
         estimator.predict_proba(pool.inputs)
         copy.deepcopy(estimator).predict_proba(pool.inputs)
         assert torch.is_grad_enabled()
         assert not torch.is_inference_mode_enabled()
     assert torch.equal(torch.get_rng_state(), before)
+    assert (np.random.get_state()[1] == state).all()
     assert torch.get_num_threads() == 2
+    assert _blas_threads() == limits
 
 
 @dataclass(frozen=True)
