@@ -27,7 +27,7 @@ def generations(*labels, truth, **parts):
 def passes(comparison, **rule):
     """Whether the gate passes; it may also refuse to judge, which is not to pass."""
     try:
-        return judge(comparison, [Rule(on="bound", **rule)]).passed
+        return judge(comparison, [Rule(on="bound", min_count=1, **rule)]).passed
     except ComparisonError:
         return False
 
