@@ -1,6 +1,7 @@
 """Numbers in stored learners that are sound one by one or in sum, but not both."""
 
 import io
+import itertools
 import json
 import zipfile
 
@@ -47,7 +48,7 @@ def test_bounds_of_categories_that_overflow_upwards_are_refused():
     end = values(sound, "cat_boundaries")[-1]
     # Each step is upwards in 64 bits: over the largest number to the smallest, and up again.
     bounds = [0, 2**62 + 2**30, -(2**63) + 2**32, -1, end]
-    assert all((b - a) % 2**64 in range(1, 2**63) for a, b in zip(bounds, bounds[1:], strict=False))
+    assert all((b - a) % 2**64 in range(1, 2**63) for a, b in itertools.pairwise(bounds))
     changes = {"num_cat": 4, "cat_boundaries": " ".join(map(str, bounds))}
     _check_lightgbm.check(sound, 3)
     with pytest.raises(FileError, match="not where it says"):
