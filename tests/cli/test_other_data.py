@@ -109,7 +109,8 @@ def test_a_whole_results_folder_is_not_a_generation(tmp_path, inner):
     (study / "predictions").mkdir(parents=True)
     (study / "table.csv").write_text("method\n")
     made = labelled(study / "predictions/a-g1.parquet", truth=TEN, labels=TEN)
-    said = refused_by_both(study / inner, study / inner, code=2)
+    other = labelled(tmp_path / "other.parquet", truth=TEN, labels=TEN)
+    said = refused_by_both(study / inner, other, code=2)
     assert f"such as {made}" in said
     assert f"dynsnap report {study}" in said
 
