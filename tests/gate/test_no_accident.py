@@ -121,3 +121,19 @@ def test_relative_flips_of_more_than_chance_are_an_odd_rule():
             Rule(metric="relative_nfr", at_most=threshold)
         Rule(metric="relative_nfr", at_most=threshold, allow_odd=True)
     Rule(metric="relative_nfr", at_most=1)
+
+
+@pytest.mark.parametrize("label", ["polar-bear", "Polar\u2010Bear", "polarbear"])
+def test_a_label_that_differs_by_a_hyphen_is_not_judged(label):
+    truth = ["polar bear"] * 3 + TRUTH[3:]
+    old, new = (
+        dynsnap.Predictions(
+            ids=range(60),
+            classes=sorted({*truth, label}),
+            labels=[first] * 3 + TRUTH[3:],
+            truth=truth,
+        )
+        for first in (label, "cat")
+    )
+    with pytest.raises(ComparisonError, match="rename"):
+        judge(dynsnap.compare(old, new), [LOST])
