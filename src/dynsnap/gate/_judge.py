@@ -5,7 +5,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from dynsnap.comparison import Comparison, Estimate, Estimates, GroupKey, GroupResult
+from dynsnap.comparison import (
+    Comparison,
+    Estimate,
+    Estimates,
+    GroupKey,
+    GroupResult,
+    TransitionCounts,
+)
 from dynsnap.errors import ComparisonError, PlanError, did_you_mean
 from dynsnap.gate._rule import EVERY, MIN_COUNT, ROUNDING, Rule, check_min_count, top_k
 from dynsnap.metrics import metric
@@ -189,6 +196,13 @@ class _Part:
     counting: int  # those that have a weight above 0
     metrics: Estimates
     noise_floor: Estimates | None = None
+    transitions: TransitionCounts | None = None
+
+    @property
+    def can_lose(self) -> bool:
+        """Whether any input was right before, as far as that is known."""
+        cases = self.transitions
+        return cases is None or cases.kept + cases.lost > 0
 
 
 def _outcomes(comparison: Comparison, rule: Rule, min_count: int) -> list[RuleOutcome]:
@@ -216,6 +230,9 @@ def _outcome(comparison: Comparison, rule: Rule, part: _Part, fewest: int) -> Ru
     if part.counting < fewest:
         return _unjudged(rule, part, _few(part, fewest), lenient)
     _refuse_all_classes(comparison, rule)
+    if rule.metric == "lost" and not (rule.allow_odd or part.can_lose):
+        why = f"{comparison.pairs[0].old} is right on none of these inputs, so none can be lost"
+        return _unjudged(rule, part, why, lenient)
     estimate = _estimate(comparison, rule, part)
     judged = estimate.value if rule.on == "value" else _bound(rule, part, estimate)
     if math.isnan(judged):
@@ -315,7 +332,7 @@ def _parts(comparison: Comparison, rule: Rule) -> Iterator[_Part]:
         new = comparison.generations[-1]
         found = {"generation": new.metrics, "pair": pair.metrics, "many": comparison.agreement}
         whole = comparison.inputs, _counting(comparison)
-        yield _Part("all inputs", *whole, found[scope], pair.noise_floor)
+        yield _Part("all inputs", *whole, found[scope], pair.noise_floor, pair.transitions)
 
 
 def _classes(comparison: Comparison, rule: Rule, wanted: str) -> Iterator[_Part]:
@@ -359,7 +376,9 @@ def _group(words: str, group: GroupResult | None) -> _Part:
     # A class of the file's that no input has is a part of no inputs, not a part left out.
     if group is None:
         return _Part(words, 0, 0, {})
-    return _Part(words, group.inputs, _counting(group), group.metrics)
+    return _Part(
+        words, group.inputs, _counting(group), group.metrics, transitions=group.transitions
+    )
 
 
 def _refuse_other_predictions(levels: Sequence[Comparison]) -> None:
