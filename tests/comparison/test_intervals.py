@@ -9,7 +9,7 @@ from dynsnap import metrics
 from dynsnap.comparison import compare, compare_at_levels
 from dynsnap.comparison.intervals import BayesianBootstrap, PairStatistic, clopper_pearson
 from dynsnap.comparison.intervals._bayesian_bootstrap import _draws
-from dynsnap.predictions import Predictions
+from dynsnap.predictions import Predictions, write
 from dynsnap.predictions._id_keys import id_keys
 from tests import strategies
 from tests.comparison import made
@@ -182,6 +182,18 @@ def test_no_bound_depends_on_the_order_of_many_rows_or_in_a_few_blocks(rows, cla
     assert one.pairs[0].metrics["cohen_kappa"].low > 0.5
 
 
+def test_no_bound_depends_on_the_order_of_the_rows_of_files(tmp_path):
+    parts = made.generations(rows=2500, weights=np.random.default_rng(1).lognormal(size=2500))
+    order = np.random.default_rng(2).permutation(2500)
+    found = []
+    for name, rows in (("as it was", slice(None)), ("shuffled", order)):
+        files = [tmp_path / f"{name} {place}.parquet" for place in (1, 2)]
+        write(parts[0].take(np.arange(2500)[rows]), files[0])
+        write(parts[1], files[1])  # joined on disk where the orders differ
+        found.append(compare(*files, names=["old", "new"], resamples=60))
+    close(*found)
+
+
 @settings(max_examples=15)
 @given(strategies.generations(), st.sampled_from([1e-9, 0.5, 3.0, 1e12]))
 def test_no_bound_depends_on_the_scale_of_the_weights(generations, scale):
@@ -234,8 +246,9 @@ def test_several_levels_come_from_one_pass():
 
 def test_too_few_resamples_for_a_level_give_no_interval_and_say_how_many_it_takes():
     parts = made.generations(rows=60)
-    few = compare(*parts, confidence=0.9, resamples=18).pairs[0].metrics
-    enough = compare(*parts, confidence=0.9, resamples=19).pairs[0].metrics
+    short, full = (compare(*parts, confidence=0.9, resamples=number) for number in (18, 19))
+    assert [sum("18 resamples" in note for note in each.notes) for each in (short, full)] == [1, 0]
+    few, enough = (each.pairs[0].metrics for each in (short, full))
     assert few["composite"].value == enough["composite"].value
     assert (few["composite"].low, few["composite"].high) == (None, None)
     assert "18 resamples" in few["composite"].reason

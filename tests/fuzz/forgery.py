@@ -89,11 +89,15 @@ class Ubjson:
 
     def is_array(self, place: int) -> bool:
         """Whether the leaf of this number is an array, and not what it is made of."""
-        found, _ = _decode(self._payload, 0)
         leaves = self.leaves()
-        for key in leaves[place % len(leaves)]:
+        return isinstance(self.value(leaves[place % len(leaves)]), np.ndarray)
+
+    def value(self, place: tuple[Any, ...]) -> Any:
+        """What is at a place."""
+        found, _ = _decode(self._payload, 0)
+        for key in place:
             found = found[key]
-        return isinstance(found, np.ndarray)
+        return found
 
     def forged(self, place: tuple[Any, ...], change: Change, at: int) -> bytes:
         root, _ = _decode(self._payload, 0)

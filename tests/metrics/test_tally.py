@@ -209,6 +209,26 @@ def test_two_tallies_of_different_rows_add_up_to_the_tally_of_all(generations, c
     assert first.rows == whole.rows == rows
 
 
+@given(generations(), st.integers(1, 29))
+def test_two_tallies_know_the_heaviest_row_of_each_group_of_both(generations, cut):
+    whole = tallied(generations)
+    rows = len(generations[0])
+    parts = [Tally(whole.layout, compiled=False) for _ in range(2)]
+    cut = min(cut, rows)
+    parts[0].add([each.slice(0, cut) for each in generations], start=0)
+    parts[1].add([each.slice(cut, rows) for each in generations], start=cut)
+    parts[0].merge(parts[1])
+    one = generations[0]
+    for grouping in whole.layout.groupings:
+        found = parts[0].heaviest_of(grouping)
+        assert found.tolist() == whole.heaviest_of(grouping).tolist()
+        if one.weights is None:
+            assert set(found.tolist()) == {1.0}
+        elif grouping.name == "truth":
+            for place, weight in enumerate(found.tolist()):
+                assert weight == one.weights[one.truth == place].max(initial=0)
+
+
 def test_rows_beyond_a_chunk_and_many_classes_are_counted_once():
     many = random_generations(rows=70_000, classes=3, weights=np.tile([1.0, 3.0], 35_000))
     tally = tallied(many)

@@ -283,7 +283,10 @@ def _check_categories(lines: dict[str, bytes], count: int) -> None:
     bounds, sets = _integers([lines["cat_boundaries"]]), _integers([lines["cat_threshold"]])
     if len(bounds) != count + 1 or bounds[0] != 0 or bounds[-1] != len(sets):
         raise invalid("the categories are not as many as it says")
-    if (np.diff(bounds) < 1).any() or ((sets < 0) | (sets >= 2**32)).any():
+    # One by one before they are subtracted: large ones could overflow to a step upwards.
+    if ((bounds < 0) | (bounds > len(sets))).any() or (np.diff(bounds) < 1).any():
+        raise invalid("the categories of a node are not where it says")
+    if ((sets < 0) | (sets >= 2**32)).any():
         raise invalid("the categories of a node are not where it says")
     decision = _integers([lines["decision_type"]])
     places = np.array(_floats([lines["threshold"]], "threshold"))
@@ -299,7 +302,8 @@ def _check_linear(lines: dict[str, bytes], leaves: int, features: int) -> None:
     weights = _floats([b" ".join(lines["leaf_coeff"].split())], "leaf_coeff")
     if not len(counts) == len(constants) == leaves or (counts < 0).any():
         raise invalid("a leaf has no number of features, or no constant")
-    if not counts.sum() == len(chosen) == len(weights):
+    # One by one before they are added up: large ones could overflow to the right sum.
+    if (counts > len(chosen)).any() or not counts.sum() == len(chosen) == len(weights):
         raise invalid("the features of leaves are not as many as it says")
     if ((chosen < 0) | (chosen >= features)).any():
         raise invalid(f"a leaf takes a feature that is not one of {features}")

@@ -78,9 +78,18 @@ def _sentences(counted: Counted, measured: Mapping[str, Mapping[str, Estimate]])
                 undefined.setdefault(name, []).append(what)
     for name, where in undefined.items():
         yield f"{name} is undefined (0/0) for {_some(where)}."
+    for reason in _without_interval(measured.values()):
+        yield f"Metrics other than plain shares have no interval: {reason}."
     if any(not flows.complete for flows in counted.tally.flows):
         yield "There are too many kinds of change to keep all: counts of rare ones may be low."
     yield from counted.notes
+
+
+def _without_interval(measured: Iterable[Mapping[str, Estimate]]) -> list[str]:
+    """Why metrics that have a value have no interval, each reason once."""
+    every = (estimate for metrics in measured for estimate in metrics.values())
+    reasons = (each.reason for each in every if each.reason and not math.isnan(each.value))
+    return list(dict.fromkeys(reasons))
 
 
 def _needing(need: str) -> str:

@@ -15,18 +15,14 @@ from dynsnap.metrics._tally_layout import CASES, CASES_WITHOUT_TRUTH
 
 
 class Cases(NamedTuple):
-    """How much is of each case, in the order of `CASES`."""
+    """How much there is in all, and of each case, in the order of `CASES`."""
 
+    all: Floats
     kept: Floats
     gained: Floats
     lost: Floats
     wrong_same: Floats
     wrong_other: Floats
-
-    @property
-    def all(self) -> Floats:
-        """Everything."""
-        return self.kept + self.gained + self.lost + self.wrong_same + self.wrong_other
 
     @property
     def never(self) -> Floats:
@@ -87,13 +83,13 @@ def pair_metrics(
     """
     count = len(CASES if truth else CASES_WITHOUT_TRUTH)
     each = [sums[..., place] for place in range(count)]
+    weight = sums[..., :count].sum(axis=-1)
     wanted = label_metrics(truth=truth) if names is None else names
     if truth:
-        cases = Cases(*each)
+        cases = Cases(weight, *each)
         found = {name: of(cases) for name, of in _OF_LABELS.items() if name in wanted}
     else:
         found = {name: of(*each) for name, of in _WITHOUT_TRUTH.items() if name in wanted}
-    weight = sums[..., :count].sum(axis=-1)
     for place, name in enumerate(columns, count):
         found[name] = ratio(sums[..., place], weight)
     return found

@@ -5,7 +5,6 @@ A new kind of metric joins here as one more `Statistic`.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
 from typing import TypeAlias
 
 import numpy as np
@@ -53,14 +52,15 @@ class PairStatistic:
         count = len(CASES if self.truth else CASES_WITHOUT_TRUTH)
         cases, columns = sums[..., :count], sums[..., count:]
         wanted = self._names - self.exact
+        low: dict[str, Floats] = {}
+        high: dict[str, Floats] = {}
         more = cases.copy()
-        found = []
         for case in range(count):
             more[..., case] += extra
-            found.append(pair_metrics(more, (), truth=self.truth, names=wanted))
+            for name, each in pair_metrics(more, (), truth=self.truth, names=wanted).items():
+                low[name] = np.minimum(low[name], each) if case else each
+                high[name] = np.maximum(high[name], each) if case else each
             more[..., case] = cases[..., case]
-        low = {name: reduce(np.minimum, (each[name] for each in found)) for name in wanted}
-        high = {name: reduce(np.maximum, (each[name] for each in found)) for name in wanted}
         means = _means(self.columns, columns, cases.sum(axis=-1), extra, exact=self.exact)
         return Ends({**low, **means.low}, {**high, **means.high})
 
@@ -89,10 +89,11 @@ class GenerationStatistic:
         """Each column at either end of its range; the calibration error as a norm of its gaps.
 
         The expected calibration error is a sum of absolute means. In a sample it is too large, and
-        in draws from the sample it is larger still. But it is at least the sum of the means with
-        any fixed signs. With the signs that were seen, that is the mean of numbers between −1 and
-        1, and its high end serves the error as well. And by the triangle inequality the error
-        that was seen exceeds the true one by no more than the sum of what each mean is off.
+        in draws from the sample it is larger still. With the true signs instead of absolute values
+        it is the mean of numbers between −1 and 1. In the sample that mean is at most the error
+        that was seen, and it spreads alike: so the high end of the mean with the signs that were
+        seen serves the error. And by the triangle inequality the error that was seen exceeds the
+        true one by no more than the sum of what each mean is off, which gives the low end.
         """
         means, gaps = drawn
         weight = means[..., 0]
