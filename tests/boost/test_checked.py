@@ -4,7 +4,9 @@ import hashlib
 import io
 import json
 import logging
+import re
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,6 +23,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 from xgboost import XGBClassifier
 
+from dynsnap import DynSnapClassifier
 from dynsnap.boost import (
     BoostTrainer,
     _check_lightgbm,
@@ -31,9 +34,10 @@ from dynsnap.boost import (
     opened,
     score,
 )
+from dynsnap.boost.rebuilt._kinds import checks
 from dynsnap.ensemble import Recipe, RoundSpec, Schedule
-from dynsnap.errors import FileError, InputError
-from dynsnap.testing import assert_same_round
+from dynsnap.errors import FileError, InputError, Interrupted
+from dynsnap.testing import Notebook, assert_same_round
 from tests.boost.streams import digits
 from tests.fuzz import forgery, learners
 from tests.fuzz.learners import BY_CATEGORY, INPUTS, LABELS
@@ -128,6 +132,27 @@ def test_a_classifier_that_cannot_be_checked_loads_with_trust_alone(model):
         opened([learner.packed()], classes=3)
     found = score([learner.packed()], INPUTS, classes=3, trust=True)
     assert (found[0] == model.predict_proba(INPUTS).astype(np.float32)).all()
+
+
+def test_an_ensemble_that_cannot_be_checked_is_fitted_and_saved_but_loaded_with_trust_alone(
+    tmp_path,
+):
+    settings = {"method": "extbagging", "members": 2, "snapshots": 1, "epochs": 1}
+    ensemble = DynSnapClassifier(GaussianProcessClassifier(), random_state=0, **settings)
+    expected = ensemble.fit(INPUTS, LABELS).predict_proba(INPUTS)
+    ensemble.save(tmp_path / "own.ensemble")
+    with pytest.raises(FileError, match=r"GaussianProcessClassifier.*trust=True"):
+        DynSnapClassifier.load(tmp_path / "own.ensemble")
+    loaded = DynSnapClassifier.load(tmp_path / "own.ensemble", trust=True)
+    assert (loaded.predict_proba(INPUTS) == expected).all()
+
+
+def test_the_page_on_security_names_every_classifier_and_step_that_is_checked():
+    page = (Path(__file__).parents[2] / "docs" / "security.md").read_text()
+    named = set(re.findall(r"`([A-Z]\w+)`", page))
+    inner = {"DecisionTreeRegressor", "IsotonicRegression", "TreePredictor"}
+    checked = {kind.__name__ for kind in checks() if not kind.__name__.startswith("_")}
+    assert checked - inner <= named
 
 
 @pytest.mark.parametrize("booster", ["dart", "gblinear"])
@@ -348,9 +373,6 @@ class Forger(dict):
 
 @pytest.mark.parametrize("name", CHECKPOINTS)
 def test_a_forged_checkpoint_is_left_alone_and_its_round_starts_over(name, caplog):
-    from dynsnap.errors import Interrupted
-    from dynsnap.testing import Notebook
-
     model, part, value, change = CHECKPOINTS[name]
     recipe = Recipe(schedule=Schedule("step"), epochs=3, snapshots=2)
     spec = RoundSpec(recipe=recipe, generation=1, index=0, seed=5)

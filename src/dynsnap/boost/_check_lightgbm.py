@@ -120,7 +120,11 @@ class _Trees:
         self.categories = self._column("num_cat", 2)
         # Two lines more, where there are categories.
         after = _FIRST + len(_PLAIN) + len(_CATEGORIES) * (self.categories > 0)
-        self.linear = self._column("is_linear", after) == 1
+        linear = self._column("is_linear", after)
+        # Others are true to LightGBM, too.
+        if ((linear != 0) & (linear != 1)).any() or (self.categories < 0).any():
+            raise invalid("`is_linear` is neither 0 nor 1, or `num_cat` is negative")
+        self.linear = linear == 1
         after = after + 1 + len(_LINEAR) * self.linear
         if not all(re.fullmatch(_NUMBER, value) for value in {*self._values("shrinkage", after)}):
             raise invalid("`shrinkage` is not a number")
