@@ -63,7 +63,7 @@ def predictions(draw, max_inputs=8, classes=None, ids=None):
     if draw(st.booleans()):
         width = draw(st.sampled_from([np.float32, np.float64]))
         scores = draw(score_rows(inputs=inputs, classes=len(classes))).astype(width)
-    taken = {"id", "truth", "label", "scores", "weight", "classes"}
+    taken = {"id", "truth", "label", "scores", "weight", "classes", "positions"}
     column = names().filter(lambda name: name not in taken)
     value = names() | st.none()
     values = st.lists(value, min_size=inputs, max_size=inputs).filter(any)
@@ -75,6 +75,7 @@ def predictions(draw, max_inputs=8, classes=None, ids=None):
         truth=draw(st.none() | positions),
         slices=draw(st.dictionaries(column, values, max_size=2)),
         weights=draw(st.none() | input_weights(inputs)),
+        positions=True,
     )
 
 

@@ -32,8 +32,8 @@ def test_the_same_classifier_is_the_same_bytes_and_predicts_alike():
     make = lambda: make_pipeline(StandardScaler(), LogisticRegression()).fit(INPUTS, LABELS)  # noqa: E731
     first, second = make(), make()
     assert _skops.dump(first) == _skops.dump(second)
-    loaded = _skops.load(_skops.dump(first))
-    assert (loaded.predict_proba(INPUTS) == first.predict_proba(INPUTS)).all()
+    for loaded in (_skops.load(_skops.dump(first)), _skops.load_checked(_skops.dump(first))[0]):
+        assert (loaded.predict_proba(INPUTS) == first.predict_proba(INPUTS)).all()
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_the_same_classifier_is_the_same_bytes_and_predicts_alike():
         GaussianProcessClassifier(),
     ],
 )
-def test_what_scikit_learn_is_made_of_is_trusted(model):
+def test_what_scikit_learn_is_made_of_can_be_trusted(model):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(INPUTS, LABELS)
@@ -74,9 +74,10 @@ def test_a_classifier_that_would_not_be_trusted_is_not_stored():
     ],
 )
 def test_a_file_that_names_another_type_is_not_loaded(module, name):
-    content = _skops.dump(GaussianNB().fit(INPUTS, LABELS))
-    with pytest.raises(FileError, match=r"types that are not trusted: .*It was not loaded"):
-        _skops.load(forged(content, module, name))
+    content = forged(_skops.dump(GaussianNB().fit(INPUTS, LABELS)), module, name)
+    for load in (_skops.load, _skops.load_checked):
+        with pytest.raises(FileError, match=r"types that are not trusted: .*It was not loaded"):
+            load(content)
 
 
 def forged(content, module, name):
@@ -96,8 +97,9 @@ def forged(content, module, name):
 def test_damage_is_named():
     content = _skops.dump(GaussianNB().fit(INPUTS, LABELS))
     for damaged in (b"", b"PK", content[:100], content[:-30]):
-        with pytest.raises(FileError, match="cannot be read"):
-            _skops.load(damaged)
+        for load in (_skops.load, _skops.load_checked):
+            with pytest.raises(FileError, match="cannot be read"):
+                load(damaged)
 
 
 def test_equal_numbers_are_the_same_bytes_whether_they_are_one_object_or_two():
@@ -107,3 +109,4 @@ def test_equal_numbers_are_the_same_bytes_whether_they_are_one_object_or_two():
     model.fit(inputs, labels)
     content = _skops.dump(model)
     assert _skops.dump(_skops.load(content)) == content
+    assert _skops.dump(_skops.load_checked(content)[0]) == content

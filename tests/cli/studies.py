@@ -1,8 +1,6 @@
 """Small studies for the tests of the commands, and ways to run the command line."""
 
-import subprocess
 import sys
-import time
 
 from click.testing import CliRunner
 
@@ -43,25 +41,6 @@ COMMAND = [sys.executable, "-c", "from dynsnap.cli import main; main()"]
 def dynsnap(*arguments):
     """Run a command in this process."""
     return CliRunner().invoke(cli, [str(argument) for argument in arguments])
-
-
-def started(*arguments, cwd):
-    """Start the real command line, as a process of its own."""
-    return subprocess.Popen(
-        [*COMMAND, *map(str, arguments)],
-        cwd=cwd,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
-def wait_until(happens, process):
-    """Wait for something that a process does, however long it takes; fail if it ends before."""
-    while not happens():
-        # It may have happened just before the end.
-        assert process.poll() is None or happens(), process.communicate()
-        time.sleep(0.01)
 
 
 def contents(folder):

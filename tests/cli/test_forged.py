@@ -322,7 +322,7 @@ def test_a_forged_ensemble_is_refused_within_little_memory(place, dropping, tmp_
     assert file.stat().st_size < 10**6
 
     def limit():
-        resource.setrlimit(resource.RLIMIT_DATA, (3 << 30, 3 << 30))
+        resource.setrlimit(resource.RLIMIT_DATA, (4 << 30, 4 << 30))
 
     ended = subprocess.run(
         [*COMMAND, "predict", file, place / "new.npz", "-o", tmp_path / "x.parquet"],

@@ -258,3 +258,18 @@ def test_equal_labels_in_two_files_pass_with_a_note(tmp_path):
     new = told(tmp_path / "new.csv", lucky("cow"))
     result = dynsnap("gate", files[0], new, "--at-most", "lost=0.9", "--noise-floor", twin)
     assert "old and its twin" in result.stdout
+
+
+def test_where_nothing_was_right_nothing_can_be_lost(tmp_path):
+    swapped = {"cat": "dog", "dog": "cow", "cow": "cat"}
+    old = told(tmp_path / "old.csv", [swapped[name] for name in TRUTH])
+    new = told(tmp_path / "new.csv", TRUTH)
+    assert "old" in refused("gate", old, new, "--at-most", "lost=0.1", code=3)
+    rules = tmp_path / "gate.toml"
+    rules.write_text('[[rule]]\nmetric = "lost"\nat_most = 0.5\nclass = "*"\n')
+    assert "nowhere" in refused("gate", old, new, "--rules", rules, code=3)
+    # A class that the old model did not know is left out, and named.
+    old = told(tmp_path / "old.csv", ["cow" if name == "cat" else name for name in TRUTH])
+    found = json.loads(dynsnap("gate", old, new, "--rules", rules, "--json", "-").stdout)
+    statuses = {outcome["part"]: outcome["status"] for outcome in found["outcomes"]}
+    assert statuses == {"class cat": "not judged", "class cow": "passed", "class dog": "passed"}

@@ -15,7 +15,7 @@ torch.set_num_threads(1)
 @pytest.mark.parametrize("size", IN_SMALL)
 def test_the_examples_of_the_estimator_s_page_run(size, capsys):
     examples = blocks(PAGE, "python")
-    assert len(examples) == 6
+    assert len(examples) == 7
     if size == "in small":
         examples[0] = smaller(examples[0], {"epochs=40": "epochs=10", "[1400:]": "[1600:]"})
         examples[1] = smaller(examples[1], {"epochs=12": "epochs=6"})

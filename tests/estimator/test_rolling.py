@@ -135,7 +135,7 @@ def test_no_generation_trains_on_the_untouched_rows(monkeypatch):
 
 def test_bad_input_gets_one_clear_line(tmp_path):
     inputs, labels = blobs(classes=3, rows=300)
-    for carry, message in [(2, "between 0 and 1"), (0.01, "keeps nobody")]:
+    for carry, message in [(2, "between 0 and 1"), (0.01, "carry")]:
         with pytest.raises(PlanError, match=message):
             a_rolling_one("trees", carry=carry).fit(inputs, labels)
     with pytest.raises(InputError, match=r"20 rows are too few|rows are too few for that"):

@@ -13,6 +13,7 @@ from dynsnap import DynSnapClassifier
 from dynsnap.ensemble import METHODS, ROLLING
 from dynsnap.errors import Interrupted, PlanError
 from dynsnap.train.models import mlp
+from tests.cli.studies import dynsnap
 from tests.estimator.data import blobs
 
 OF_TORCH = {
@@ -40,6 +41,20 @@ def test_settings_of_torch_are_refused_around_other_models(model, setting):
     estimator = DynSnapClassifier(model, **one, **{setting: OF_TORCH[setting]})
     with pytest.raises(PlanError, match=f"`{setting}=.*{type(model).__name__}"):
         estimator.fit(*blobs(2, 60))
+
+
+def test_settings_of_torch_are_refused_when_another_model_is_loaded(tmp_path):
+    fitted = DynSnapClassifier(LogisticRegression(), method="extbagging", epochs=1, members=1)
+    fitted.fit(*blobs(2, 60)).save(tmp_path / "linear.dynsnap")
+    with pytest.raises(PlanError, match="`device='cuda'`"):
+        DynSnapClassifier.load(tmp_path / "linear.dynsnap", device="cuda")
+    DynSnapClassifier.load(tmp_path / "linear.dynsnap", device="auto", combination="majority")
+    np.savez(tmp_path / "inputs.npz", inputs=blobs(2, 60)[0])
+    files = (tmp_path / "linear.dynsnap", tmp_path / "inputs.npz", "-o", tmp_path / "out.csv")
+    ended = dynsnap("predict", *files, "--device", "cuda")
+    assert ended.exit_code == 2
+    assert "'cuda'" in ended.stderr
+    assert dynsnap("predict", *files).exit_code == 0
 
 
 def test_usual_values_are_no_reason_to_refuse():

@@ -1,6 +1,7 @@
 """A server asks one estimator from many threads: each gets the answer that it would get alone."""
 
 import copy
+import dataclasses
 import subprocess
 import sys
 import textwrap
@@ -9,6 +10,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import ClassVar
 
+import numpy as np
 import pytest
 import torch
 from lightgbm import LGBMClassifier
@@ -20,7 +22,8 @@ from torch import nn
 from xgboost import XGBClassifier
 
 from dynsnap import DynSnapClassifier
-from dynsnap.train import Standardised
+from dynsnap.train import Predictor, Standardised
+from dynsnap.train._weights import Learner
 from dynsnap.train.models import cnn, fasttext, mlp
 from tests.train.made import blobs, pictures, sentences
 
@@ -148,6 +151,18 @@ def test_threads_may_open_an_estimator_at_the_same_time(kind):
     assert torch.equal(torch.get_rng_state(), before)
 
 
+def test_learners_with_and_without_noise_do_not_share_a_module():
+    estimator, pool = made("dropout")
+    noisy = Learner.from_bytes(estimator._fitted.learners[0])
+    quiet = dataclasses.replace(noisy, passes=1)
+    weights = [one.to_bytes() for one in (quiet, noisy)]
+    apart = [Predictor([one], model=normed, device="cpu")(pool.inputs) for one in weights]
+    expected, found = np.concatenate(apart).tobytes(), []
+    both = Predictor(weights, model=normed, device="cpu")
+    together(*[lambda: found.extend(both(pool.inputs).tobytes() for _ in range(5))] * 4)
+    assert found == [expected] * 20
+
+
 class Lock(nn.Module):
     """A part that cannot be copied."""
 
@@ -203,19 +218,19 @@ def two_threads():
     torch.set_num_threads(1)
 
 
-@pytest.mark.parametrize(
-    "kind", ["dense stack", "dense stack, dropout", "batch norm", "dropout", "text", "distilled"]
-)
-def test_predicting_leaves_what_is_global_in_torch_as_it_was(kind, two_threads):
+@pytest.mark.parametrize("kind", KINDS)
+def test_predicting_leaves_what_is_global_as_it_was(kind, two_threads):
     estimator, pool = made(kind)
-    before = torch.get_rng_state()
+    before, limits, state = torch.get_rng_state(), _blas_threads(), np.random.get_state()[1]
     with torch.enable_grad():
         estimator.predict_proba(pool.inputs)
         copy.deepcopy(estimator).predict_proba(pool.inputs)
         assert torch.is_grad_enabled()
         assert not torch.is_inference_mode_enabled()
     assert torch.equal(torch.get_rng_state(), before)
+    assert (np.random.get_state()[1] == state).all()
     assert torch.get_num_threads() == 2
+    assert _blas_threads() == limits
 
 
 @dataclass(frozen=True)

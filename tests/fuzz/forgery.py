@@ -64,6 +64,7 @@ CHANGES = (
     Change("missing", lambda v, at: None, lambda v: None),
 )
 STRUCTURAL = {"cut short", "one less", "one more", "empty", "of another type", "missing"}
+SHORTER = {"cut short", "one less", "empty"}
 MISSING = object()
 
 
@@ -81,6 +82,22 @@ class Ubjson:
     def leaves(self) -> list[tuple[Any, ...]]:
         """The places of all values; of many trees, those of the first and the last."""
         return list(_places(_decode(self._payload, 0)[0]))
+
+    def find(self, name: str) -> int:
+        """The number of the first leaf of this name."""
+        return next(at for at, place in enumerate(self.leaves()) if name in place)
+
+    def is_array(self, place: int) -> bool:
+        """Whether the leaf of this number is an array, and not what it is made of."""
+        leaves = self.leaves()
+        return isinstance(self.value(leaves[place % len(leaves)]), np.ndarray)
+
+    def value(self, place: tuple[Any, ...]) -> Any:
+        """What is at a place."""
+        found, _ = _decode(self._payload, 0)
+        for key in place:
+            found = found[key]
+        return found
 
     def forged(self, place: tuple[Any, ...], change: Change, at: int) -> bytes:
         root, _ = _decode(self._payload, 0)
@@ -200,6 +217,14 @@ class Text:
     def leaves(self) -> list[int]:
         return [at for at, line in enumerate(self._lines[: self._end]) if "=" in line]
 
+    def find(self, name: str) -> int:
+        named = (self._lines[line].startswith(f"{name}=") for line in self.leaves())
+        return next(at for at, right in enumerate(named) if right)
+
+    def is_array(self, place: int) -> bool:
+        leaves = self.leaves()
+        return " " in self._lines[leaves[place % len(leaves)]]
+
     def forged(self, place: int, change: Change, at: int) -> bytes:
         lines = list(self._lines)
         name, _, value = lines[place].partition("=")
@@ -254,6 +279,23 @@ class Archive:
         seen: set[Any] = set()
         found += [("node", *path) for path in _nodes(self._schema, seen)]
         return found
+
+    def find(self, name: str) -> int:
+        """An array of this name, an array's field, or a setting."""
+        leaves = self.leaves()
+        for at, place in enumerate(leaves):
+            if place[0] == "array" and place[2] == name:
+                return at
+            if place[0] == "node" and place[-1] == name:
+                node = self._schema
+                for key in place[1:]:
+                    node = node[key]
+                return leaves.index(("array", node["file"], "")) if "file" in node else at
+        raise KeyError(name)
+
+    def is_array(self, place: int) -> bool:
+        leaves = self.leaves()
+        return bool(leaves[place % len(leaves)][0] == "array")
 
     def forged(self, place: tuple[Any, ...], change: Change, at: int) -> bytes:
         files, schema = dict(self._files), json.loads(self._files["schema.json"])

@@ -43,15 +43,18 @@ class Outcome:
         return self.result in ("crashed", "blocked", "escaped")
 
 
-def run(function: str, cases: Sequence[Any]) -> Iterator[Outcome]:
+def run(function: str, cases: Sequence[Any], *, seconds: int = SECONDS) -> Iterator[Outcome]:
     """Outcomes of a function, `package.module:name`, that takes a case and gives its result.
 
-    The function may return a text, or a result and a detail.
+    Args:
+        function: It may return a text, or a result and a detail.
+        cases: What it is called with, as JSON holds it.
+        seconds: Of the processor's time for one case.
     """
     left = list(cases)
     while left:
         done = 0
-        with _child(function, left) as child:
+        with _child(function, left, seconds) as child:
             begun = None
             for line in child.stdout:
                 said = json.loads(line)
@@ -72,10 +75,10 @@ def run(function: str, cases: Sequence[Any]) -> Iterator[Outcome]:
 
 
 @contextlib.contextmanager
-def _child(function: str, cases: Sequence[Any]) -> Iterator[Any]:
+def _child(function: str, cases: Sequence[Any], seconds: int) -> Iterator[Any]:
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONFAULTHANDLER": ""}
     child = subprocess.Popen(
-        [sys.executable, "-m", "tests.fuzz.isolation", function],
+        [sys.executable, "-m", "tests.fuzz.isolation", function, str(seconds)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -94,7 +97,7 @@ def _child(function: str, cases: Sequence[Any]) -> Iterator[Any]:
         child.stdout.close()
 
 
-def _serve(function: str) -> None:
+def _serve(function: str, seconds: int) -> None:
     """What the child does."""
     cases = json.loads(sys.stdin.read())
     talk = os.fdopen(os.dup(1), "w", buffering=1)
@@ -107,7 +110,7 @@ def _serve(function: str) -> None:
     for number, case in enumerate(cases):
         print(json.dumps({"begin": number}), file=talk)
         used = resource.getrusage(resource.RUSAGE_SELF)
-        limit = int(used.ru_utime + used.ru_stime) + SECONDS
+        limit = int(used.ru_utime + used.ru_stime) + seconds
         resource.setrlimit(resource.RLIMIT_CPU, (limit, resource.RLIM_INFINITY))
         try:
             found = attempt(case)
@@ -118,4 +121,4 @@ def _serve(function: str) -> None:
 
 
 if __name__ == "__main__":
-    _serve(sys.argv[1])
+    _serve(sys.argv[1], int(sys.argv[2]))

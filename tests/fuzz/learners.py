@@ -16,9 +16,9 @@ ROWS = 90
 LABELS = np.arange(ROWS) % 3
 INPUTS = np.round(RNG.normal(size=(ROWS, 5)) + LABELS[:, None], 2)
 INPUTS[:, 4] = (np.arange(ROWS) * 7) % 11  # a feature of categories
-TEXTS = np.array(
-    [f"{['one', 'two', 'three'][label]} word{at % 4}" for at, label in enumerate(LABELS)]
-)
+BY_CATEGORY = INPUTS[:, 4].astype(int) * 5 % 11 % 3  # labels that trees split it for
+WORDS = ("one", "two", "three")
+TEXTS = np.array([f"{WORDS[label]} word{at % 4}" for at, label in enumerate(LABELS)])
 SOME = slice(0, 7)
 
 
@@ -58,6 +58,7 @@ def _xgboost(binary: bool = False, **params: Any) -> Learner:
 
     labels = np.minimum(LABELS, 1) if binary else LABELS
     categories = ["q"] * 4 + ["c"] if params.pop("categories", False) else None
+    labels = BY_CATEGORY if categories else labels
     settings = (
         {"objective": "binary:logistic"}
         if binary
@@ -77,7 +78,7 @@ def _xgboost(binary: bool = False, **params: Any) -> Learner:
 def _lightgbm(binary: bool = False, categories: bool = False, **params: Any) -> Learner:
     import lightgbm
 
-    labels = np.minimum(LABELS, 1) if binary else LABELS
+    labels = BY_CATEGORY if categories else np.minimum(LABELS, 1) if binary else LABELS
     settings = {"objective": "binary"} if binary else {"objective": "multiclass", "num_class": 3}
     free = {"min_data_in_leaf": 3, "min_data_per_group": 3, "cat_smooth": 0, "cat_l2": 0}
     data = lightgbm.Dataset(

@@ -39,6 +39,7 @@ def sound() -> dict[str, bytes]:
                 truth=truth,
                 slices={"hour": [str(number % 4) for number in range(size)]},
                 weights=rng.random(size) + 0.1,
+                positions=True,
                 **said,
             )
             for suffix in SUFFIXES:

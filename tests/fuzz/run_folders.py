@@ -27,7 +27,7 @@ def sound() -> dict[str, bytes]:
         folder = Path(place)
         file = folder / "run" / "study.toml"
         file.parent.mkdir()
-        file.write_text(TINY.replace("[methods]", SWEEP + "[methods]"))
+        file.write_text((DATA + TINY).replace("[methods]", SWEEP + "[methods]"))
         plan = study.read_study(file)
         stream, _ = study.open_stream(plan.data)
         with RunFolder(folder / "run", weights=False, training_epochs=plan.epochs) as store:
@@ -62,6 +62,11 @@ def sound() -> dict[str, bytes]:
         }
 
 
+DATA = """
+[data]
+source = "digits"
+subsample = 0.3
+"""
 SWEEP = """
 [[sweep]]
 over = "members"

@@ -68,7 +68,9 @@ def test_much_good_evidence_passes_every_bound():
         if metric.direction == "lower":
             assert passes(good, metric=name, at_most=LENIENT.get(name, 0.2)), name
         else:
-            assert passes(good, metric=name, at_least=LENIENT.get(name, 0.75)), name
+            # Of three classes, two sets of two always have one in common.
+            odd = name == "top_2_consistency"
+            assert passes(good, metric=name, at_least=LENIENT.get(name, 0.75), allow_odd=odd), name
 
 
 def test_one_gained_and_none_lost_is_no_proof_of_two_gained_for_each_lost():

@@ -94,7 +94,7 @@ def is_a_tie(said, label):
 @given(generations())
 def test_classes_are_the_union_with_those_of_the_first_in_front(given_generations):
     bare = [
-        Predictions(ids=range(len(each)), classes=each.classes, labels=each.labels)
+        Predictions(ids=range(len(each)), classes=each.classes, labels=each.labels, positions=True)
         for each in given_generations
     ]
     aligned = align(*bare)
@@ -118,7 +118,11 @@ def test_the_order_of_rows_does_not_matter(made, random):
 @given(predictions())
 def test_predictions_that_agree_already_are_not_copied(made):
     again = Predictions(
-        ids=made.ids.copy(), classes=made.classes, scores=made.scores, labels=made.labels
+        ids=made.ids.copy(),
+        classes=made.classes,
+        scores=made.scores,
+        labels=made.labels,
+        positions=True,
     )
     aligned = align(made, again)
     assert aligned.report.same_order

@@ -88,7 +88,7 @@ def test_values_are_the_same_however_they_are_packed(way, values, cut):
     assert is_plain(packed.type)
     assert not pa.types.is_dictionary(bare(packed.type))
     unpacked(packed).validate(full=True)
-    whole = [value for value in plain.to_pylist() if value is not None]
+    whole = [value for value in dict.fromkeys(plain.to_pylist()) if value is not None]
     if whole:
         ids = as_id_column(PACKED[way](pa.array(whole, pa.string())))
         assert ids.to_pylist() == whole

@@ -39,13 +39,29 @@ def test_own_noise_is_what_torch_draws_with_the_same_seed(draw, mode):
         torch.manual_seed(7)
         expected = [DRAWS[draw](value) for _ in range(2)]
     before = torch.get_rng_state()
-    with mode(), OwnRandom(torch.Generator().manual_seed(7)):
+    with mode(), OwnRandom(7):
         found = [DRAWS[draw](value) for _ in range(2)]
     assert torch.equal(torch.get_rng_state(), before)
     assert all(torch.equal(a, b) for a, b in zip(expected, found, strict=True))
 
 
 def test_a_generator_that_was_asked_for_is_used():
-    with OwnRandom(torch.Generator().manual_seed(1)):
+    with OwnRandom(1):
         found = torch.rand(3, generator=torch.Generator().manual_seed(2))
     assert torch.equal(found, torch.rand(3, generator=torch.Generator().manual_seed(2)))
+
+
+@pytest.mark.parametrize("train", [True, False])
+def test_the_dropout_of_a_gpu_draws_from_our_generator_too(train):
+    value = torch.ones(400)
+    before = torch.get_rng_state()
+    with torch.inference_mode():
+        found = []
+        for _ in range(2):
+            with OwnRandom(3):
+                found.append(torch.ops.aten.native_dropout(value, 0.25, train))
+    (kept, mask), again = found
+    assert torch.equal(torch.get_rng_state(), before)
+    assert torch.equal(kept, again[0])
+    assert torch.equal(kept, value * mask / (0.75 if train else 1))
+    assert mask.float().mean().item() == pytest.approx(0.75 if train else 1, abs=0.1)

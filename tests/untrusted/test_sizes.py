@@ -229,7 +229,7 @@ def test_lists_of_two_thousand_million_scores_are_no_classes(tmp_path):
     pq.write_table(table, tmp_path / "x.parquet")
     (tmp_path / "x.arrow").write_bytes(written(table))
     for name in ("x.parquet", "x.arrow"):
-        with memory_below(20), pytest.raises(FileError, match="2,147,483,647 scores"):
+        with memory_below(20), pytest.raises(FileError, match="25,000 classes"):
             dynsnap.read(tmp_path / name)
 
 
@@ -265,3 +265,23 @@ def test_texts_that_share_their_bytes_are_not_written_out(tmp_path):
     (tmp_path / "x.arrow").write_bytes(written(table, compression=None))
     with memory_below(50), pytest.raises(FileError, match="as texts of their own"):
         dynsnap.read(tmp_path / "x.arrow")
+
+
+# --- wide tables ----------------------------------------------------------------------------
+
+
+def test_a_table_of_hundreds_of_thousands_of_columns_is_refused_by_its_first_line(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("id,label" + ",c" * 300_000 + "\n1,a" + "," * 300_000 + "\n")
+    for read in (dynsnap.read, data.read_inputs):
+        with memory_below(20), pytest.raises(DynSnapError, match="300,002 columns"):
+            read(path)
+
+
+def test_columns_beyond_a_thousand_are_no_slices(tmp_path):
+    names = [f"c{place}" for place in range(1_200)]
+    text = ",".join(["id", "label", *names]) + "\n" + ",".join(["1", "a", *["x"] * 1_200]) + "\n"
+    (tmp_path / "x.csv").write_text(text)
+    found = dynsnap.read(tmp_path / "x.csv")
+    assert list(found.slices) == names[:1_000]
+    assert any("200" in note or '"c1000"' in note for note in found.notes)

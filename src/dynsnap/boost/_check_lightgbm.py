@@ -1,7 +1,8 @@
 """Whether a stored LightGBM model is sound: the library follows its indices without looking.
 
 The text is taken line by line in the one order in which LightGBM writes it, so that it has one
-reading.
+reading. LightGBM ends the process over a number that is none, so it gets no line that was not
+looked at.
 """
 
 import re
@@ -39,18 +40,24 @@ _VALUES = ("internal_value", "internal_weight", "internal_count")
 _CATEGORIES = ("cat_boundaries", "cat_threshold")
 _LINEAR = ("leaf_const", "num_features", "leaf_features", "leaf_coeff")
 _PLAIN = (*_INNER, *_LEAVES, *_VALUES)
+_FIRST = 3  # lines before them: the number of the tree, of its leaves, of its categories
+_NUMBERS = ("threshold", "leaf_value")
+# What the leaves of a tree weigh, and what its inner nodes would say, is for training on.
+_FOR_TRAINING = ("split_gain", "leaf_weight", "leaf_count", *_VALUES)
 _CATEGORICAL, _DECISIONS = 1, 15  # bits of `decision_type`: that of categories, and all of them
 
 
-def check(payload: bytes, columns: int) -> tuple[bytes, int]:
+def check(payload: bytes, columns: int, *, whole: bool = False) -> tuple[bytes, int]:
     """Raise FileError unless LightGBM can safely load and use the model.
 
     Args:
         payload: The model, as LightGBM's text.
         columns: How many classes it must have.
+        whole: Whether it will be trained on.
 
     Returns:
-        The part of the text that predicts, and how many features it takes.
+        The part of the text that predicts, or all that training on needs, and how many features
+        it takes.
     """
     header = _HEADER.match(payload)
     if header is None:
@@ -72,13 +79,18 @@ def check(payload: bytes, columns: int) -> tuple[bytes, int]:
     if end < 0:
         raise invalid("it is cut short: its trees have no end")
     sizes = _integers([header["sizes"]])
-    if not len(sizes) or len(sizes) % each:
+    if len(sizes) % each:
         raise invalid(f"{len(sizes)} trees are not so many for each of {each} classes")
-    trees = payload[header.end() : end + 1]
-    if sizes.sum() != len(trees):
-        raise invalid(f"its trees take {len(trees)} bytes, but it says {sizes.sum()}")
-    _check_trees(_Trees(trees, sizes), features)
-    return payload[: end + len(_END)] + _CLOSING, features
+    trees = _Trees(payload[header.end() : end + 1], sizes)
+    _check_trees(trees, features)
+    if whole:
+        for name in _FOR_TRAINING:
+            trees.check_numbers(name, finite=False)
+        return payload[: end + len(_END)] + _CLOSING, features
+    parts, lengths = trees.predicting()
+    start = header.start("sizes")
+    text = b" ".join(b"%d" % length for length in lengths)
+    return b"".join([payload[:start], text, b"\n\n", *parts, _END[1:], _CLOSING]), features
 
 
 class _Trees:
@@ -107,7 +119,7 @@ class _Trees:
         self.leaves = self._column("num_leaves", 1)
         self.categories = self._column("num_cat", 2)
         # Two lines more, where there are categories.
-        after = 3 + len(_PLAIN) + len(_CATEGORIES) * (self.categories > 0)
+        after = _FIRST + len(_PLAIN) + len(_CATEGORIES) * (self.categories > 0)
         self.linear = self._column("is_linear", after) == 1
         after = after + 1 + len(_LINEAR) * self.linear
         if not all(re.fullmatch(_NUMBER, value) for value in {*self._values("shrinkage", after)}):
@@ -165,8 +177,8 @@ class _Trees:
     def check_counts(self) -> None:
         """Raise FileError unless there is a value for each node and each leaf."""
         for place, name in enumerate(_PLAIN):
-            begins, ends = self._lines(name, 3 + place)
-            found = np.where(begins == ends, 0, self._spaces[self._begins + 3 + place] + 1)
+            begins, ends = self._lines(name, _FIRST + place)
+            found = np.where(begins == ends, 0, self._spaces[self._begins + _FIRST + place] + 1)
             wrong = found != (self.leaves if name in _LEAVES else self.leaves - 1)
             if name != "leaf_value":  # a tree that is a single leaf leaves out the others
                 wrong &= (self.leaves > 1) | (found > 0)
@@ -175,7 +187,40 @@ class _Trees:
 
     def integers(self, name: str) -> Positions:
         """The whole numbers of this name, of all trees."""
-        return _integers(self._values(name, 3 + _PLAIN.index(name)))
+        return _integers(self._values(name, _FIRST + _PLAIN.index(name)))
+
+    def check_numbers(self, name: str, *, finite: bool = True) -> None:
+        """Raise FileError unless all that this name has are numbers."""
+        _floats(self._values(name, _FIRST + _PLAIN.index(name)), name, finite=finite)
+
+    def predicting(self) -> tuple[list[bytes], list[int]]:
+        """The trees without what is for training on, in parts, and how long each is."""
+        # All lines up to the gain, from the threshold to the leaves, and after the inner nodes.
+        first, second, third = (
+            _FIRST + _PLAIN.index(name) for name in ("split_gain", "leaf_weight", "internal_count")
+        )
+        last = np.append(self._begins[1:], len(self._ends)) - 1
+        begins = np.stack(
+            [
+                self._starts[self._begins],
+                self._starts[self._begins + first + 1],
+                self._starts[self._begins + third + 1],
+            ],
+            axis=1,
+        )
+        ends = np.stack(
+            [
+                self._starts[self._begins + first],
+                self._starts[self._begins + second],
+                self._ends[last] + 1,
+            ],
+            axis=1,
+        )
+        parts = [
+            self._content[begin:end]
+            for begin, end in zip(begins.ravel().tolist(), ends.ravel().tolist(), strict=True)
+        ]
+        return parts, (ends - begins).sum(axis=1).tolist()
 
     def tree(self, number: int) -> dict[str, bytes]:
         """The values of one tree."""
@@ -186,7 +231,7 @@ class _Trees:
             "is_linear",
             *(_LINEAR if self.linear[number] else ()),
         ]
-        lines = self._content[self._starts[begin] : self._ends[end - 1]].split(b"\n")[3:]
+        lines = self._content[self._starts[begin] : self._ends[end - 1]].split(b"\n")[_FIRST:]
         found = {}
         for name, line in zip((*_PLAIN, *names), lines, strict=False):
             if not line.startswith(name.encode() + b"="):
@@ -197,6 +242,8 @@ class _Trees:
 
 def _check_trees(trees: _Trees, features: int) -> None:
     trees.check_counts()
+    for name in _NUMBERS:
+        trees.check_numbers(name)
     inner = trees.leaves - 1
     split, decision = trees.integers("split_feature"), trees.integers("decision_type")
     if ((split < 0) | (split >= features)).any():
@@ -236,10 +283,13 @@ def _check_categories(lines: dict[str, bytes], count: int) -> None:
     bounds, sets = _integers([lines["cat_boundaries"]]), _integers([lines["cat_threshold"]])
     if len(bounds) != count + 1 or bounds[0] != 0 or bounds[-1] != len(sets):
         raise invalid("the categories are not as many as it says")
-    if (np.diff(bounds) < 1).any() or ((sets < 0) | (sets >= 2**32)).any():
+    # One by one before they are subtracted: large ones could overflow to a step upwards.
+    if ((bounds < 0) | (bounds > len(sets))).any() or (np.diff(bounds) < 1).any():
+        raise invalid("the categories of a node are not where it says")
+    if ((sets < 0) | (sets >= 2**32)).any():
         raise invalid("the categories of a node are not where it says")
     decision = _integers([lines["decision_type"]])
-    places = np.array(lines["threshold"].split(), np.float64)
+    places = np.array(_floats([lines["threshold"]], "threshold"))
     if not np.isin(places[decision & _CATEGORICAL > 0], np.arange(count)).all():
         raise invalid("a node has categories that are not there")
 
@@ -248,9 +298,12 @@ def _check_linear(lines: dict[str, bytes], leaves: int, features: int) -> None:
     counts = _integers([lines["num_features"]])
     # A list for each leaf, with more spaces between them.
     chosen = _integers([b" ".join(lines["leaf_features"].split())])
-    if not len(counts) == len(lines["leaf_const"].split()) == leaves or (counts < 0).any():
+    constants = _floats([lines["leaf_const"]], "leaf_const")
+    weights = _floats([b" ".join(lines["leaf_coeff"].split())], "leaf_coeff")
+    if not len(counts) == len(constants) == leaves or (counts < 0).any():
         raise invalid("a leaf has no number of features, or no constant")
-    if not counts.sum() == len(chosen) == len(lines["leaf_coeff"].split()):
+    # One by one before they are added up: large ones could overflow to the right sum.
+    if (counts > len(chosen)).any() or not counts.sum() == len(chosen) == len(weights):
         raise invalid("the features of leaves are not as many as it says")
     if ((chosen < 0) | (chosen >= features)).any():
         raise invalid(f"a leaf takes a feature that is not one of {features}")
@@ -272,3 +325,16 @@ def _integers(lines: list[bytes]) -> Positions:
     ):
         raise invalid("a number is not a whole one")
     return np.fromstring(joined, dtype=np.int64, sep=" ")
+
+
+def _floats(lines: list[bytes], name: str, *, finite: bool = True) -> list[float]:
+    """Numbers, each with a space between; a line may be empty."""
+    joined = b" ".join(filter(None, lines))
+    # Python reads more as numbers than LightGBM does.
+    signs = b"0123456789.+-e " if finite else b"0123456789.+-e infa"
+    if joined.translate(None, signs) or b"  " in joined:
+        raise invalid(f"`{name}` holds what is not a number")
+    try:
+        return list(map(float, joined.split()))
+    except ValueError as error:
+        raise invalid(f"`{name}` holds what is not a number") from error

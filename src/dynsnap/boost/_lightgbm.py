@@ -103,7 +103,7 @@ class LightGBMLearner:
     def open(self, state: State, task: Task, *, trust: bool) -> Any:
         text = state["booster"]
         if not trust:
-            text, features = _check_lightgbm.check(text, len(task.classes))
+            text, features = _check_lightgbm.check(text, len(task.classes), whole=True)
             task.check_fits(features)
         booster = self._module.Booster(model_str=text.decode())
         return booster, [int(length) for length in json.loads(state["lengths"])]

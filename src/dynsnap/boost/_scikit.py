@@ -173,7 +173,15 @@ def load(payload: bytes, columns: int, *, trust: bool) -> Loaded:
         width = facts.inputs
 
     def predict(inputs: AnyArray) -> Scores:
-        return np.asarray(model.predict_proba(inputs))
+        # A step with `copy=False` writes to what it is given, which others are asked about, too.
+        kept = inputs.view()
+        kept.flags.writeable = False
+        try:
+            return np.asarray(model.predict_proba(kept))
+        except ValueError as error:
+            if "read-only" not in str(error):
+                raise
+            return np.asarray(model.predict_proba(inputs.copy()))
 
     return predict, width
 

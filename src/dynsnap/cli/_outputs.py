@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -72,11 +73,15 @@ class Delivery:
         """Make a file of each figure, in the folders that were asked for."""
         for folder in filter(None, (svg_to, png_to)):
             _files.make_folder(folder)
+        taken: Counter[str] = Counter()
         for figure in made:
+            taken[figure.name] += 1  # two names of a study may be one to a file system
+            number = taken[figure.name]
+            name = figure.name if number == 1 else f"{figure.name}-{number}"
             if svg_to is not None:
-                _files.write_text(svg_to / f"{figure.name}.svg", report.figures.svg(figure))
+                _files.write_text(svg_to / f"{name}.svg", report.figures.svg(figure))
             if png_to is not None:
-                _files.write_bytes(png_to / f"{figure.name}.png", report.figures.png(figure))
+                _files.write_bytes(png_to / f"{name}.png", report.figures.png(figure))
 
 
 @contextlib.contextmanager

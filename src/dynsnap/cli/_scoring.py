@@ -21,6 +21,11 @@ def make_scorer(
         trust: Whether to open members that cannot be checked before their library reads them.
     """
     if is_boosted(ensemble.model):
+        if device not in ("auto", "cpu"):
+            raise PlanError(
+                f"The members are no torch modules and are scored on the CPU, but --device is "
+                f"{device!r}. Leave it out."
+            )
         return _of_boosted(ensemble, factory=factory, trust=trust)
     settings = dict(ensemble.model)
     settings.pop("backend", None)

@@ -71,6 +71,7 @@ class _Assembly:
         measured["all generations"] = agreement
         if floor is not None:
             measured[f"{counted.names[0]} and its twin"] = floor
+        counting = counted.tally.counting_of(layout.groupings[0])
         return Comparison(
             inputs=layout.rows,
             classes=counted.classes,
@@ -90,6 +91,7 @@ class _Assembly:
             unknown_labels=counted.unknown_labels,
             restless=counted.gallery.restless,
             ambiguity_so_far=counted.gallery.ambiguity,
+            counting=None if counting is None else int(counting.sum()),
         )
 
     def _generation(self, generation: int) -> Sampled:

@@ -22,6 +22,7 @@ class _Parts:
         sums: Of each, (parts, blocks, columns).
         cases: How many inputs of each are of each case, (parts, cases).
         heaviest: The largest weight of an input of each, (parts,).
+        counting: How many inputs of each have a weight above 0, (parts,); None where all count.
         classes: The classes that make up each, for those that are made of several.
     """
 
@@ -31,6 +32,7 @@ class _Parts:
     sums: Floats
     cases: AnyArray
     heaviest: Floats
+    counting: AnyArray | None
     classes: Sequence[tuple[str, ...]] = ()
 
 
@@ -63,6 +65,7 @@ def _all_parts(counted: Counted, place: int, minority_share: float) -> Iterator[
             sums=tally.group_sums(place, grouping),
             cases=tally.case_counts(place, grouping),
             heaviest=tally.heaviest_of(grouping),
+            counting=tally.counting_of(grouping),
         )
         yield parts
         if by_class:
@@ -72,6 +75,7 @@ def _all_parts(counted: Counted, place: int, minority_share: float) -> Iterator[
 def _by_frequency(classes: _Parts, minority_share: float) -> Iterator[_Parts]:
     """Majority classes, which cover that share of the inputs, most frequent first, and the rest."""
     sums, cases, heaviest = classes.sums, classes.cases, classes.heaviest
+    counting = classes.counting
     inputs = cases.sum(axis=1)
     majority = majority_classes(inputs, share=minority_share)
     parts = {
@@ -86,6 +90,9 @@ def _by_frequency(classes: _Parts, minority_share: float) -> Iterator[_Parts]:
             sums=np.stack([sums[part].sum(axis=0) for part in parts.values()]),
             cases=np.stack([cases[part].sum(axis=0) for part in parts.values()]),
             heaviest=np.stack([heaviest[part].max() for part in parts.values()]),
+            counting=None
+            if counting is None
+            else np.stack([counting[part].sum() for part in parts.values()]),
             classes=[tuple(classes.names[c] for c in part.tolist()) for part in parts.values()],
         )
 
@@ -119,6 +126,7 @@ def _results(
                 name=parts.names[group],
                 inputs=int(cases[group].sum()),
                 weight=weight,
+                counting=None if parts.counting is None else int(parts.counting[group]),
                 metrics=metrics,
                 changed=mcnemar(cases[group]),
                 classes=parts.classes[group] if parts.classes else (),

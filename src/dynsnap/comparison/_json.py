@@ -62,8 +62,6 @@ def to_json(comparison: Comparison) -> dict[str, Any]:
             "missing": list(report.missing),
             "examples": [list(each) for each in report.examples],
             "same_order": report.same_order,
-            "verified": [each.verified for each in report.verified.values()],
-            "verification": [str(each) for each in report.verified.values()],
         },
         "notes": list(comparison.notes),
     }

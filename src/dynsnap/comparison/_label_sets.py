@@ -13,7 +13,10 @@ from dynsnap.errors import ComparisonError
 from dynsnap.predictions._text import listed, shown
 
 _FEW = 20  # so few inputs may be labelled wrongly, or otherwise, by chance
-_GAPS = re.compile(r"[\s_]+")
+# Spaces, underscores, and hyphens beside a letter: those of numbers (-1, 10-19) mean something.
+_GAPS = re.compile(
+    r"[\s_]+|(?<=[^\W\d_])[-\u2010-\u2015]+(?=\w)|(?<=\w)[-\u2010-\u2015]+(?=[^\W\d_])"
+)
 _NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]*)?")
 
 
@@ -98,6 +101,8 @@ def plain(name: str) -> str:
     Example:
         >>> plain(" Polar_Bear") == plain("polar bear"), plain("1.0") == plain("01"), plain("-1")
         (True, True, '-1')
+        >>> plain("polar-bear") == plain("polar bear"), plain("10-19") == plain("1019")
+        (True, False)
     """
     text = _GAPS.sub("", unicodedata.normalize("NFKC", name)).casefold()
     if not _NUMBER.fullmatch(text):

@@ -141,7 +141,7 @@ def _arrow(path: Path, words: Sequence[str]) -> Any:
     import pyarrow as pa
     from pyarrow import csv, parquet
 
-    from dynsnap.predictions._declared import check_declared
+    from dynsnap.predictions._declared import check_declared, check_first_line
 
     if not path.name.endswith(_SUFFIXES):
         raise DataError(f"{path} must end in one of {', '.join(_SUFFIXES)}.")
@@ -155,6 +155,8 @@ def _arrow(path: Path, words: Sequence[str]) -> Any:
             # Labels and ids stay as they are written: 007 is not 7.
             as_text = csv.ConvertOptions(column_types={name: pa.string() for name in words})
             multiline = csv.ParseOptions(newlines_in_values=True)
+            with opened(path) as file:
+                check_first_line(file.read(1 << 20))
             with opened(path) as file:
                 table = csv.read_csv(file, convert_options=as_text, parse_options=multiline)
         table.validate(full=True)  # among others, that text is UTF-8

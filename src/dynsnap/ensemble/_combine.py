@@ -55,7 +55,7 @@ def combine(
         )
     shares = _shares(weights if how.startswith("weighted") else None, how, len(scores))
     patterns, pattern_of = _patterns(known, scores.shape)
-    said = np.zeros((len(patterns), *scores.shape[1:]))
+    sums = np.zeros((len(patterns), *scores.shape[1:]))
     # Member by member: the whole array in float64 would take four times the memory of float16.
     for position, share in enumerate(shares):
         rows = scores[position].astype(float)
@@ -63,11 +63,11 @@ def combine(
         if not patterns[pattern_of[position]].all():
             _leave_out(rows, patterns[pattern_of[position]])
         if how.endswith("majority"):
-            said[pattern_of[position], np.arange(len(rows)), rows.argmax(axis=1)] += share
+            sums[pattern_of[position], np.arange(len(rows)), rows.argmax(axis=1)] += share
         else:
             rows *= share
-            said[pattern_of[position]] += rows
-    combined: Scores = said[0] if len(said) == 1 else _pooled(said, patterns)
+            sums[pattern_of[position]] += rows
+    combined: Scores = sums[0] if len(sums) == 1 else _pooled(sums, patterns)
     combined /= combined.sum(axis=1, keepdims=True)
     return combined
 
@@ -99,14 +99,14 @@ def _leave_out(rows: Scores, known: Flags) -> None:
     rows /= rows.sum(axis=1, keepdims=True)
 
 
-def _pooled(said: Floats, patterns: Flags) -> Scores:
+def _pooled(sums: Floats, patterns: Flags) -> Scores:
     """The sum over all members; classes that some lack are filled in by those that know them."""
-    weights = said.sum(axis=2, keepdims=True)
+    weights = sums.sum(axis=2, keepdims=True)
     knows = patterns[:, None, :]
     asked = (weights * knows).sum(axis=0)
-    likely = (said * knows).sum(axis=0) / np.where(asked > 0, asked, 1)
-    combined = np.zeros(said.shape[1:])
-    for rows, known, weight in zip(said, patterns, weights, strict=True):
+    likely = (sums * knows).sum(axis=0) / np.where(asked > 0, asked, 1)
+    combined = np.zeros(sums.shape[1:])
+    for rows, known, weight in zip(sums, patterns, weights, strict=True):
         unknown = np.where(known, 0, likely)
         # Shares of several classes, each from other members, may add up to more than one.
         unknown /= np.maximum(1, unknown.sum(axis=1, keepdims=True))

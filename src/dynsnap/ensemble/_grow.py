@@ -245,11 +245,11 @@ def _wanted_automatically(plan: EnsemblePlan, rounds: Sequence[Round]) -> int:
         return FEWEST - len(rounds)
     if len(rounds) >= (plan.most_rounds or MOST_ROUNDS):
         return 0
-    gain = expected_gain([_said(plan, done) for done in rounds])
+    gain = expected_gain([_summed_scores(plan, done) for done in rounds])
     return int(gain >= (plan.tolerance or TOLERANCE))
 
 
-def _said(plan: EnsemblePlan, done: Round) -> Scores:
+def _summed_scores(plan: EnsemblePlan, done: Round) -> Scores:
     """The summed scores of a round's members on the inputs that growth is decided by."""
     known = [name for name in ("untouched", "test") if name in done.scores]
     if not known:

@@ -67,7 +67,7 @@ class Rolling:
             count = min(count, size - 1)
         if not count:
             raise PlanError(
-                f"`carry` = {self.carry:g} of {size} members keeps nobody. Raise it; an ensemble "
+                f"`carry` = {self.carry:g} of {size} members keeps none. Raise it; an ensemble "
                 "that is all new is what dynsnap-cyc makes."
             )
         return count
@@ -151,12 +151,12 @@ def judged(
         >>> accuracy
         array([1.])
     """
-    said = scores.argmax(axis=2)
+    labels = scores.argmax(axis=2)
     together = combine(scores, how="average", known=known).argmax(axis=1)
-    asked = np.ones(said.shape, bool) if known is None else known[:, truth]
+    asked = np.ones(labels.shape, bool) if known is None else known[:, truth]
     count = np.maximum(asked.sum(axis=1), 1)
-    accuracy = ((said == truth) & asked).sum(axis=1) / count
-    agreement = ((said == together) & asked).sum(axis=1) / count
+    accuracy = ((labels == truth) & asked).sum(axis=1) / count
+    agreement = ((labels == together) & asked).sum(axis=1) / count
     if new is None or not len(new):
         return accuracy, agreement, None
     right = new.argmax(axis=2) == truth

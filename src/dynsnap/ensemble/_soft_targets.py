@@ -63,8 +63,8 @@ class SoftTargets:
     def fingerprint(self) -> str:
         """Text that differs for other teachers, weights or temperatures."""
         scores = np.ascontiguousarray(self.scores, np.float32).tobytes()
-        said = self.name or hashlib.sha256(scores).hexdigest()
-        return f"{said} {self.weight!r} {self.temperature!r}"
+        source = self.name or hashlib.sha256(scores).hexdigest()
+        return f"{source} {self.weight!r} {self.temperature!r}"
 
 
 def with_second(first: Scores, second: Scores, *, share: float, heard: Flags) -> Scores:

@@ -40,17 +40,22 @@ def check_settings(settings: Mapping[str, Any], usual: Mapping[str, Any]) -> Non
     """
     model = settings["model"]
     if backend_of(model) == "boost":
-        for name in TORCH_SETTINGS:
-            if _differs(settings[name], usual[name]):
-                raise PlanError(
-                    f"`{name}={settings[name]!r}` is for torch modules, and would have no effect "
-                    f"on {type(model).__name__}, which has parameters of its own. Leave it out."
-                )
+        refuse_torch_settings(settings, usual, type(model).__name__)
     for name, methods in _OF_METHODS.items():
         if settings["method"] not in methods and _differs(settings[name], usual[name]):
             raise PlanError(
                 f"`{name}={settings[name]!r}` is for {', '.join(methods)}, and would have no "
                 f"effect on {settings['method']}. Leave it out."
+            )
+
+
+def refuse_torch_settings(given: Mapping[str, Any], usual: Mapping[str, Any], model: str) -> None:
+    """Raise PlanError if one of torch's settings is given for another kind of model."""
+    for name in TORCH_SETTINGS:
+        if name in given and _differs(given[name], usual[name]):
+            raise PlanError(
+                f"`{name}={given[name]!r}` is for torch modules, and would have no effect on "
+                f"{model}, which has parameters of its own. Leave it out."
             )
 
 

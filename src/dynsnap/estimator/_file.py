@@ -9,7 +9,7 @@ import numpy as np
 
 from dynsnap._untrusted import mismatch
 from dynsnap.errors import DynSnapError, FileError, InputError, PlanError, did_you_mean
-from dynsnap.estimator._backends import backend_of
+from dynsnap.estimator._backends import backend_of, refuse_torch_settings
 from dynsnap.estimator._configured import ConfiguredEnsemble, Estimator
 from dynsnap.estimator._fitted import Fitted, Member
 from dynsnap.estimator._manifest import ESTIMATOR, class_labels
@@ -93,6 +93,8 @@ def read(
             f"{path} was made with a model of another kind ({made.backend}) than `model`. "
             "Pass what it was made with."
         )
+    if made.backend != "torch":
+        refuse_torch_settings(settings, names, "what this file holds")
     try:
         return estimator._become(made, classes, data=None, trust=trust)
     except DynSnapError as error:

@@ -1,13 +1,20 @@
 """May this retrain ship? A comparison held against rules."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from dynsnap.comparison import Comparison, Estimate, Estimates, GroupKey, GroupResult
+from dynsnap.comparison import (
+    Comparison,
+    Estimate,
+    Estimates,
+    GroupKey,
+    GroupResult,
+    TransitionCounts,
+)
 from dynsnap.errors import ComparisonError, PlanError, did_you_mean
-from dynsnap.gate._rule import EVERY, MIN_COUNT, ROUNDING, Rule, top_k
+from dynsnap.gate._rule import EVERY, MIN_COUNT, ROUNDING, Rule, check_min_count, top_k
 from dynsnap.metrics import metric
 from dynsnap.predictions import Verification
 from dynsnap.predictions._text import listed, shown
@@ -69,7 +76,7 @@ class Verdict:
 
 def judge(
     comparison: Comparison | Sequence[Comparison],
-    rules: Sequence[Rule],
+    rules: Iterable[Rule],
     *,
     allow_missing: float = 0.0,
     allow_unknown_labels: float | None = None,
@@ -108,6 +115,7 @@ def judge(
         >>> verdict.passed, verdict.outcomes[0].judged
         (False, 0.25)
     """
+    rules = tuple(rules)
     if not rules:
         raise PlanError("There is no rule to judge by. Give at least one.")
     if not 0 <= allow_missing <= 1:
@@ -116,17 +124,18 @@ def judge(
         raise PlanError(
             f"`allow_unknown_labels` must be a share between 0 and 1, got {allow_unknown_labels:g}."
         )
-    if min_count < 1:
-        raise PlanError(f"`min_count` must be at least 1, got {min_count}.")
+    check_min_count(min_count)
     levels = [comparison] if isinstance(comparison, Comparison) else list(comparison)
     if not levels:
         raise PlanError("There is nothing to judge. Give a comparison of two generations.")
+    for each in levels:
+        if len(each.pairs) != 1:
+            raise ComparisonError(
+                f"A gate judges two generations, old and new; this comparison has "
+                f"{len(each.generations)}. Compare two."
+            )
     first = levels[0]
-    if len(first.pairs) != 1:
-        raise ComparisonError(
-            f"A gate judges two generations, old and new; this comparison has "
-            f"{len(first.generations)}. Compare two."
-        )
+    _refuse_other_predictions(levels)
     _refuse_missing_ids(first, allow_missing)
     _refuse_unknown_labels(first, allow_unknown_labels)
     outcomes = [
@@ -184,16 +193,25 @@ class _Part:
 
     words: str
     inputs: int
+    counting: int  # those that have a weight above 0
     metrics: Estimates
     noise_floor: Estimates | None = None
+    transitions: TransitionCounts | None = None
+
+    @property
+    def can_lose(self) -> bool:
+        """Whether any input was right before, as far as that is known."""
+        cases = self.transitions
+        return cases is None or cases.kept + cases.lost > 0
 
 
 def _outcomes(comparison: Comparison, rule: Rule, min_count: int) -> list[RuleOutcome]:
     parts = list(_parts(comparison, rule))
     if rule.for_every and rule.min_count is None:
         # To leave out small parts would let a lost class pass; the inputs must suffice as a whole.
-        if comparison.inputs < min_count:
-            _unjudged(rule, _Part("all inputs", comparison.inputs, {}), _few(comparison, min_count))
+        whole = _Part("all inputs", comparison.inputs, _counting(comparison), {})
+        if whole.counting < min_count:
+            _unjudged(rule, whole, _few(whole, min_count))
         fewest = 1
     else:
         fewest = min_count if rule.min_count is None else rule.min_count
@@ -209,8 +227,12 @@ def _outcomes(comparison: Comparison, rule: Rule, min_count: int) -> list[RuleOu
 
 def _outcome(comparison: Comparison, rule: Rule, part: _Part, fewest: int) -> RuleOutcome:
     lenient = rule.for_every
-    if part.inputs < fewest:
+    if part.counting < fewest:
         return _unjudged(rule, part, _few(part, fewest), lenient)
+    _refuse_all_classes(comparison, rule)
+    if rule.metric == "lost" and not (rule.allow_odd or part.can_lose):
+        why = f"{comparison.pairs[0].old} is right on none of these inputs, so none can be lost"
+        return _unjudged(rule, part, why, lenient)
     estimate = _estimate(comparison, rule, part)
     judged = estimate.value if rule.on == "value" else _bound(rule, part, estimate)
     if math.isnan(judged):
@@ -249,8 +271,14 @@ def _bound(rule: Rule, part: _Part, estimate: Estimate) -> float:
     return bound
 
 
-def _few(part: "_Part | Comparison", fewest: int) -> str:
-    return f"{part.inputs} inputs, fewer than {fewest} (min_count)"
+def _few(part: _Part, fewest: int) -> str:
+    weighing = " that have a weight above 0" if part.counting < part.inputs else ""
+    return f"{part.counting} inputs{weighing}, fewer than {fewest} (min_count)"
+
+
+def _counting(found: Comparison | GroupResult) -> int:
+    """The inputs that a metric rests on: one without weight is no evidence."""
+    return found.inputs if found.counting is None else found.counting
 
 
 def _unjudged(rule: Rule, part: _Part, reason: str, lenient: bool = False) -> RuleOutcome:
@@ -262,6 +290,20 @@ def _unjudged(rule: Rule, part: _Part, reason: str, lenient: bool = False) -> Ru
     return RuleOutcome(
         rule=rule, part=part.words, inputs=part.inputs, status="not judged", reason=reason
     )
+
+
+def _refuse_all_classes(comparison: Comparison, rule: Rule) -> None:
+    """Raise where the k highest scores are so many of the classes that nothing can fail."""
+    classes = len(comparison.classes)
+    alone = metric(rule.metric).scope == "generation"
+    for k in top_k([rule]):
+        # The truth is among all classes; two sets of more than half of them have one in common.
+        if not rule.allow_odd and (k == classes if alone else classes < 2 * k <= 2 * classes):
+            raise ComparisonError(
+                f"Nothing can fail rule {rule.title!r}: with {classes} classes, {rule.metric} is "
+                "always 1. Take a smaller k, or say that it is meant so with allow_odd = true "
+                "(--allow-odd-rules)."
+            )
 
 
 def _estimate(comparison: Comparison, rule: Rule, part: _Part) -> Estimate:
@@ -289,7 +331,8 @@ def _parts(comparison: Comparison, rule: Rule) -> Iterator[_Part]:
         scope = metric(rule.metric).scope
         new = comparison.generations[-1]
         found = {"generation": new.metrics, "pair": pair.metrics, "many": comparison.agreement}
-        yield _Part("all inputs", comparison.inputs, found[scope], pair.noise_floor)
+        whole = comparison.inputs, _counting(comparison)
+        yield _Part("all inputs", *whole, found[scope], pair.noise_floor, pair.transitions)
 
 
 def _classes(comparison: Comparison, rule: Rule, wanted: str) -> Iterator[_Part]:
@@ -331,7 +374,29 @@ def _slices(comparison: Comparison, rule: Rule, column: str, wanted: str) -> Ite
 
 def _group(words: str, group: GroupResult | None) -> _Part:
     # A class of the file's that no input has is a part of no inputs, not a part left out.
-    return _Part(words, group.inputs, group.metrics) if group else _Part(words, 0, {})
+    if group is None:
+        return _Part(words, 0, 0, {})
+    return _Part(
+        words, group.inputs, _counting(group), group.metrics, transitions=group.transitions
+    )
+
+
+def _refuse_other_predictions(levels: Sequence[Comparison]) -> None:
+    """Raise unless the comparisons differ in nothing but the level of their intervals."""
+    first = levels[0]
+    for other in levels[1:]:
+        if _measured(other) != _measured(first) or other.unknown_labels != first.unknown_labels:
+            raise ComparisonError(
+                f"The comparisons at {first.confidence:g} and {other.confidence:g} confidence are "
+                "not of the same predictions. Compare the same two generations at each level."
+            )
+
+
+def _measured(comparison: Comparison) -> tuple[object, ...]:
+    pair = comparison.pairs[0]
+    # As text, NaN equals itself.
+    values = {name: repr(estimate.value) for name, estimate in pair.metrics.items()}
+    return pair.old, pair.new, comparison.alignment, comparison.classes, values
 
 
 def _refuse_missing_ids(comparison: Comparison, allowed: float) -> None:

@@ -4,6 +4,7 @@ import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Literal, TypeAlias
 
 from dynsnap.errors import PlanError
@@ -93,6 +94,8 @@ class Rule:
                 f"The threshold of a rule on {self.metric} must be {_words(low, high)}, "
                 f"got {self.threshold:g}.{hint}"
             )
+        if not isinstance(self.allow_odd, bool):  # any text is true, "false" too
+            raise PlanError(f"`allow_odd` must be True or False, got {self.allow_odd!r}.")
         if not self.allow_odd:
             self._refuse_odd(entry.direction, low, high)
         if self.on not in ("value", "bound"):
@@ -105,12 +108,14 @@ class Rule:
             raise PlanError(
                 f"A rule on {self.metric} names a class and a slice. Write a rule for each."
             )
+        if self.slice is not None and (not isinstance(self.slice, tuple) or len(self.slice) != 2):
+            raise PlanError(f"`slice` must be a column and a value, got {self.slice!r}.")
         if self.partial and entry.scope == "many":
             raise PlanError(
                 f"{self.metric} is about all inputs at once: a rule on it takes no class or slice."
             )
-        if self.min_count is not None and self.min_count < 1:
-            raise PlanError(f"`min_count` must be at least 1, got {self.min_count}.")
+        if self.min_count is not None:
+            check_min_count(self.min_count)
 
     def _refuse_odd(self, better: Direction, low: float, high: float) -> None:
         """Raise for a rule that asks for a worse value, or that nothing can fail."""
@@ -121,6 +126,16 @@ class Rule:
             raise PlanError(
                 f"{self.metric} is better when it is {better}, so {asked} fails the better model. "
                 f"Write {wanted} = {self.threshold:g}, {_ON_PURPOSE}."
+            )
+        if (
+            self.metric == "relative_negative_flip_rate"
+            and side == "at_most"
+            and self.threshold > 1
+        ):
+            # An old model that is right on most inputs hardly ever comes above 1: 85 is a slip.
+            raise PlanError(
+                f"{self.metric} is 1 where two unrelated models lose as much, so {asked} lets a "
+                f"model pass that is worse than an unrelated one. Take at most 1, {_ON_PURPOSE}."
             )
         room = self.threshold - low if side == "at_least" else high - self.threshold
         if room <= ROUNDING:
@@ -163,6 +178,12 @@ class Rule:
             column, value = self.slice
             return f" for every {column}" if value == EVERY else f" where {column} = {value}"
         return ""
+
+
+def check_min_count(value: int) -> None:
+    """Raise unless this is a whole number from 1 up: nothing is fewer than NaN."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
+        raise PlanError(f"`min_count` must be a whole number and at least 1, got {value!r}.")
 
 
 def top_k(rules: Iterable[Rule]) -> tuple[int, ...]:

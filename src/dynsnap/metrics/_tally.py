@@ -57,6 +57,8 @@ class Tally:
         keys: (rows,) the keys of the ids while each row is its own block; empty afterwards.
         heaviest: (groups,) the largest weight of a row in each group, the groupings one after the
             other. Without weights it is 1: None.
+        counting: (groups,) how many rows of each group have a weight above 0, likewise; None
+            without weights, where all do.
     """
 
     def __init__(self, layout: Layout, *, compiled: bool | None = None) -> None:
@@ -71,6 +73,7 @@ class Tally:
         self.ambiguous = np.zeros(layout.blocks)
         self.keys = np.zeros(layout.rows if layout.exact else 0, np.uint64)
         self.heaviest = np.zeros(groups) if layout.weighted else None
+        self.counting = np.zeros(groups, np.int64) if layout.weighted else None
         self._jobs = _jobs(layout)
         scores = layout.rows * sum(layout.classes if scored else 1 for scored in layout.scored)
         self._kernel = _kernel(
@@ -155,6 +158,10 @@ class Tally:
             return np.ones(grouping.groups)
         return self.heaviest[self._groups(grouping)]
 
+    def counting_of(self, grouping: Grouping) -> AnyArray | None:
+        """How many rows of each group have a weight above 0, (groups,); None without weights."""
+        return None if self.counting is None else self.counting[self._groups(grouping)]
+
     def _generation(self, generation: int) -> GenerationSums:
         layout = self.layout
         columns = padded(1 + len(layout.generation_columns(generation)))
@@ -192,6 +199,11 @@ class Tally:
         if self.heaviest is not None and chunk.weights is not None:
             for grouping, codes in zip(self.layout.groupings, chunk.codes, strict=True):
                 np.maximum.at(self.heaviest[self._groups(grouping)], codes, chunk.weights)
+        if self.counting is not None and chunk.weights is not None:
+            some = chunk.weights > 0
+            for grouping, codes in zip(self.layout.groupings, chunk.codes, strict=True):
+                found = np.bincount(codes[some], minlength=grouping.groups)
+                self.counting[self._groups(grouping)] += found
 
     def _groups(self, grouping: Grouping) -> slice:
         """Where the groups of a grouping are among those of all, one after the other."""
@@ -202,6 +214,8 @@ class Tally:
     def _arrays(self) -> list[AnyArray]:
         arrays: list[AnyArray] = [self.ambiguous, self.keys, *(self.counts or [])]
         arrays += [sums.cells for sums in self.pairs]
+        if self.counting is not None:
+            arrays.append(self.counting)
         for sums in self.generations:
             arrays += [sums.means, sums.gaps, sums.labels]
         return arrays

@@ -13,9 +13,11 @@ import pyarrow as pa
 
 from dynsnap._untrusted import allowance, megabytes
 from dynsnap.errors import InputError
+from dynsnap.predictions._pages import check_pages
 
 _ROWS_PER_BYTE = 64
 _ROWS = 1 << 22  # that any file may have
+_COLUMNS = 50_000
 _RATIO = 512  # bytes in memory for each byte of a file that is read as a whole
 _FLOOR = 1 << 30
 _NUMBER = 8  # bytes of a value in memory
@@ -30,6 +32,22 @@ def check_rows(rows: int, size: int) -> None:
             f"It claims {rows:,} rows in {megabytes(size)}, which no predictions fit into. "
             "It is damaged, or was made to fill the memory."
         )
+
+
+def check_columns(columns: int) -> None:
+    """Raise for a table of more columns than can be looked at: each takes some kilobytes."""
+    if columns > _COLUMNS:
+        raise InputError(
+            f"There are {columns:,} columns; {_COLUMNS:,} are the most. Leave out what is not "
+            "needed; scores of many classes fit into one column of lists, in a Parquet file."
+        )
+
+
+def check_first_line(start: bytes) -> None:
+    """Raise if the first line of a CSV file names too many columns."""
+    line = start.partition(b"\n")[0]
+    if line.count(b",") > _COLUMNS:  # fewer columns, where names hold commas
+        check_columns(1 + line.count(b","))
 
 
 def check_whole(values: int, size: int) -> None:
@@ -75,7 +93,9 @@ def check_declared(path: Path) -> None:
 
     about, size = pq.read_metadata(path), path.stat().st_size
     lists = lists_of(about)
+    check_columns(about.num_columns)
     check_rows(about.num_rows, size)
+    check_pages(path, about)
     check_whole((about.num_columns - len(lists)) * about.num_rows + sum(lists.values()), size)
 
 

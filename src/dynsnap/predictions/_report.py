@@ -1,6 +1,6 @@
 """How well the ids of several predictions cover each other."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from dynsnap.predictions._digest import IN_MEMORY, Verification
 from dynsnap.predictions._text import listed
@@ -35,7 +35,7 @@ class AlignmentReport:
     missing: tuple[int, ...]
     examples: tuple[tuple[str, ...], ...]
     same_order: bool
-    verification: tuple[Verification, ...] = ()
+    verification: tuple[Verification, ...] = field(default=(), compare=False, repr=False)
 
     @property
     def total(self) -> int:

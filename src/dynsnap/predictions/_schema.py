@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 import pyarrow as pa
 
 from dynsnap.errors import InputError, PlanError
+from dynsnap.predictions._declared import check_columns
 from dynsnap.predictions._kinds import is_list, is_number, is_plain
 from dynsnap.predictions._text import check_class_names, listed, shown
 
@@ -101,6 +102,7 @@ def interpret(schema: pa.Schema, columns: ColumnNames) -> Layout:
         (('cat',), ('hour',))
     """
     names = schema.names
+    check_columns(len(names))
     _check_presence(names, columns)
     prefix = columns.score_prefix
     score_columns = tuple(name for name in names if name.startswith(prefix) and name != prefix)
@@ -118,12 +120,12 @@ def interpret(schema: pa.Schema, columns: ColumnNames) -> Layout:
     )
     taken = {columns.id, truth, label, weight, score_list, *score_columns}
     rest = {name: count for name, count in Counter(names).items() if name not in taken}
-    others = [
+    others = dict.fromkeys(
         name
         for name, count in rest.items()
         # An index that pandas wrote down is a row number.
         if count == 1 and is_plain(schema.field(name).type) and not name.startswith(_INDEX)
-    ]
+    )
     layout = Layout(
         id=columns.id,
         truth=truth,

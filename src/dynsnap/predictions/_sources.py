@@ -15,6 +15,7 @@ from dynsnap._untrusted import Bounded, allowance
 from dynsnap.errors import FileError, InputError
 from dynsnap.predictions._declared import (
     check_arrow,
+    check_first_line,
     check_rows,
     check_views,
     check_whole,
@@ -23,6 +24,7 @@ from dynsnap.predictions._declared import (
     width,
 )
 from dynsnap.predictions._digest import NO_DIGEST, Verification, verify
+from dynsnap.predictions._pages import check_pages
 from dynsnap.predictions._schema import ColumnNames
 from dynsnap.predictions._text import on_one_line, shown
 from dynsnap.predictions._vocabulary import Batches
@@ -155,6 +157,7 @@ class ParquetBatches:
         stored = Path(path).stat().st_size if filesystem is None else None
         if stored is not None:
             check_rows(about.num_rows, stored)
+            check_pages(Path(path), about)
         return cls(
             path=path,
             filesystem=filesystem,
@@ -266,6 +269,8 @@ def _read_csv(path: Path, columns: ColumnNames) -> pa.Table:
 
     read_options = csv.ReadOptions(block_size=_CSV_BLOCK)
     parse_options = csv.ParseOptions(newlines_in_values=True)
+    with _unpacked(path) as stream:
+        check_first_line(stream.read(_CSV_BLOCK))
     with _unpacked(path) as stream:
         names = csv.open_csv(stream, read_options, parse_options).schema.names
     mark = next((mark for mark in _OTHER_MARKS if mark in names[0]), None)

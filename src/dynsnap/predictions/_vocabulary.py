@@ -28,6 +28,7 @@ from dynsnap.predictions._text import (
 
 MOST_SLICE_VALUES = 50
 _MOST_CLASSES = 100_000
+_MOST_SLICES = 1_000
 _GLANCE = 16_384  # rows: enough to see that a column has too many values
 
 
@@ -142,8 +143,9 @@ def _names_in(source: Batches, column: str | None) -> tuple[set[str], int, int]:
 
 def _slices_in(source: Batches, layout: Layout) -> tuple[dict[str, tuple[str, ...]], list[str]]:
     slices: dict[str, tuple[str, ...]] = {}
-    ignored = list(layout.unusable)
-    for column in layout.others:
+    # A column takes a moment, however few bytes it has.
+    ignored = [*layout.unusable, *layout.others[_MOST_SLICES:]]
+    for column in layout.others[:_MOST_SLICES]:
         try:
             check_name(column, kind="slice name")
             values = _values_in(source, column)

@@ -1,6 +1,8 @@
 """A round as parts of a container, and back."""
 
+import contextlib
 import dataclasses
+import functools
 import importlib.metadata
 import json
 import platform
@@ -95,12 +97,17 @@ def environment(device: str | None = None) -> dict[str, str]:
     found = {
         "python": platform.python_version(),
         "platform": f"{platform.system()} {platform.machine()}",
+        **_versions(),
     }
-    for library in _LIBRARIES:
-        try:
-            found[library] = importlib.metadata.version(library)
-        except importlib.metadata.PackageNotFoundError:
-            continue
     if device is not None:
         found["device"] = device
+    return found
+
+
+@functools.cache  # looked up once, and not again for every round that is stored
+def _versions() -> Mapping[str, str]:
+    found = {}
+    for library in _LIBRARIES:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            found[library] = importlib.metadata.version(library)
     return found

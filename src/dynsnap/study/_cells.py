@@ -16,6 +16,7 @@ _NUMBER = re.compile(r"[-+]?\d+(\.\d*)?([eE][-+]?\d+)?")
 _SHARE = re.compile(
     r"(late_)?accuracy(_\d+)?|(correct_)?consistency|(kept|gained|lost|never)(_\d+_\d+)?"
 )
+_LONG_NUMBER = re.compile(r"\d{7}")  # of a generation, or of k in a top-k metric
 _MOST_COST = 1e9  # trainings; and seconds of one are far fewer than the next
 _MOST_SECONDS = 1e15
 _SLACK = 1e-6  # sums of weights end up on either side of one
@@ -107,6 +108,7 @@ def needed(cells: dict[str, str], name: str) -> float:
 def words(cells: dict[str, str]) -> tuple[str, str, str]:
     """What a row is about: a method, a combination and a metric."""
     method, combination, metric = (cells[name] for name in ("method", "combination", "metric"))
-    if not method or not metric or combination not in COMBINATIONS:
+    sound = method and metric and not _LONG_NUMBER.search(metric)
+    if not sound or combination not in COMBINATIONS:
         raise ValueError(f"a row is about {method!r}, {combination!r}, {metric!r}")
     return method, combination, metric

@@ -94,7 +94,8 @@ class StudyPlan:
                 )
         if not 1 <= self.resamples <= _MOST_RESAMPLES:
             raise PlanError(
-                f"`resamples` must be from 1 to {_MOST_RESAMPLES:,}, got {self.resamples}."
+                f"`resamples` must be at least 1 and at most {_MOST_RESAMPLES:,}, got "
+                f"{self.resamples}."
             )
         if self.seed < 0:
             raise PlanError(f"`seed` must not be negative, got {self.seed}.")

@@ -63,23 +63,23 @@ def _predictions(source: Path, target: Path) -> Iterator[Path]:
         method, combination, generation, replicate = found.groups()
         _files.make_folder(target)
         kept = target / f"{method}-{combination}-g{generation}-r{replicate or 0}.parquet"
-        said = predictions.read(path)
+        read = predictions.read(path)
         if combination != SCORED:
-            said = _labels_of(said)
-        predictions.write(said, kept, compact=True)
+            read = _labels_of(read)
+        predictions.write(read, kept, compact=True)
         yield kept
 
 
-def _labels_of(said: Predictions) -> Predictions:
+def _labels_of(found: Predictions) -> Predictions:
     return Predictions(
-        ids=said.id_column,
-        classes=said.classes,
-        labels=said.labels,
-        truth=said.truth,
+        ids=found.id_column,
+        classes=found.classes,
+        labels=found.labels,
+        truth=found.truth,
         slices={
             name: [column.values[code] for code in column.codes]
-            for name, column in said.slices.items()
+            for name, column in found.slices.items()
         },
-        weights=said.weights,
+        weights=found.weights,
         positions=True,
     )

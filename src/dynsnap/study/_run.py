@@ -88,7 +88,9 @@ def run(
             the store are measured.
     """
     if len(stream.generations) < 2:
-        raise PlanError("A study compares generations, and this one has only one: let it grow.")
+        raise PlanError(
+            "A study compares generations, and its data has only one: set [data.growth]."
+        )
     series = series_of(plan, len(stream.generations))
     manager = RoundManager(trainer, store, monitor, stream, trained_as=trained_as(plan))
     missing: tuple[RoundSpec, ...] = ()

@@ -218,15 +218,15 @@ def _block(run: MethodRun, how: Combination, resamples: int) -> list[Row]:
 
 
 def _measured(
-    said: Sequence[Predictions], how: Combination, *, resamples: int, each: bool
+    generations: Sequence[Predictions], how: Combination, *, resamples: int, each: bool
 ) -> dict[str, Estimate]:
     """The averages over generations and pairs; with `each`, also the values of each of them.
 
     That is each generation's accuracy, and the transitions of each pair: of all pairs where there
     are few, else of each generation and the next.
     """
-    names = [f"{position}" for position in range(1, len(said) + 1)]
-    compared = compare(*said, names=names, resamples=resamples)
+    names = [f"{position}" for position in range(1, len(generations) + 1)]
+    compared = compare(*generations, names=names, resamples=resamples)
     found = dict(compared.averages)
     if how.endswith("majority"):
         found = {name: value for name, value in found.items() if name not in _NOT_OF_VOTES}
@@ -234,7 +234,7 @@ def _measured(
         for generation in compared.generations:
             found[f"accuracy_{generation.name}"] = generation.metrics["accuracy"]
         for pair in compared.pairs:
-            if len(said) <= _FEW or int(pair.new) == int(pair.old) + 1:
+            if len(generations) <= _FEW or int(pair.new) == int(pair.old) + 1:
                 for name in _TRANSITIONS:
                     found[f"{name}_{pair.old}_{pair.new}"] = pair.metrics[name]
     return found
@@ -242,8 +242,8 @@ def _measured(
 
 def _accuracy(path: Path, resamples: int) -> Estimate:
     """The accuracy in one file, with its interval."""
-    said = predictions.read(path)
-    compared = compare(said, said, names=["once", "again"], resamples=resamples)
+    found = predictions.read(path)
+    compared = compare(found, found, names=["once", "again"], resamples=resamples)
     return compared.generations[0].metrics["accuracy"]
 
 

@@ -8,6 +8,8 @@ import torch
 from torch import fx, nn
 from torch.nn import functional
 
+from dynsnap.train._tracing import Tracer
+
 Kind: TypeAlias = Literal["linear", "relu", "tanh", "dropout"]
 
 # Larger layers keep a processor busy on their own, and gain nothing from being stacked.
@@ -63,7 +65,7 @@ def chain(module: nn.Module) -> Chain | None:
     if any(value.dtype != torch.float32 or not value.requires_grad for value in parameters):
         return None
     try:
-        graph = fx.Tracer().trace(module)
+        graph = Tracer().trace(module)
     except Exception:  # a forward that cannot be traced is simply not a chain
         return None
     layers = _layers(graph, dict(module.named_modules()))

@@ -23,9 +23,10 @@ class Copies:
     """
 
     def __init__(self, module: nn.Module) -> None:
-        self._original = module
+        # The original is a copy as well, and never run: the caller may do what it likes with its.
+        self._original = _copy(module) or module
         self._returned = threading.Condition()
-        self._free = [_copy(module) or module]
+        self._free = [_copy(self._original) or self._original]
 
     @contextlib.contextmanager
     def lent(self) -> Iterator[nn.Module]:

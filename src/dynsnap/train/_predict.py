@@ -230,7 +230,7 @@ class _AloneGroup:
         """Where the dropout of a pass is drawn from."""
         if not self._noisy:
             return contextlib.nullcontext()
-        return OwnRandom(torch.Generator(self._device).manual_seed(_seed(one, index)))
+        return OwnRandom(_seed(one, index))
 
     def _member(self, module: nn.Module, encoded: Encoded, weights: State, bound: State) -> Tensor:
         if self._written:

@@ -32,21 +32,22 @@ def borrowed_random() -> Iterator[None]:
 
 
 class OwnRandom(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Operations of this thread draw from one generator in place of torch's own.
+    """Operations of this thread draw from generators of their own in place of torch's.
 
     On a CPU they draw what they would from torch's generator with the same seed.
 
     Example:
-        >>> with OwnRandom(torch.Generator().manual_seed(1)):
+        >>> with OwnRandom(seed=1):
         ...     one = torch.dropout(torch.ones(9), 0.5, True)
-        >>> with OwnRandom(torch.Generator().manual_seed(1)):
+        >>> with OwnRandom(seed=1):
         ...     bool((torch.dropout(torch.ones(9), 0.5, True) == one).all())
         True
     """
 
-    def __init__(self, generator: torch.Generator) -> None:
+    def __init__(self, seed: int) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self._generator = generator
+        self._seed = seed
+        self._generators: dict[torch.device, torch.Generator] = {}
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
@@ -54,31 +55,42 @@ class OwnRandom(TorchDispatchMode):  # type: ignore[no-untyped-call]
         named = dict(kwargs or {})
         if torch.Tag.nondeterministic_seeded not in func.tags:
             return func(*args, **named)
+        own = self._of(_device(args, named))
         if (drawing := _with_generator(func)) is not None:
             if not any(isinstance(value, torch.Generator) for value in args):
-                named["generator"] = named.get("generator") or self._generator
+                named["generator"] = named.get("generator") or own
             return drawing(*args, **named)
         if func is torch.ops.aten.native_dropout.default:  # a GPU's, which takes no generator
-            return self._dropout(*args, **named)
+            return _dropout(own, *args, **named)
         with self:
             parts = func.decompose(*args, **named)  # into operations that do take one
         if parts is not NotImplemented:
             return parts
-        return self._seeded(func, args, named)
-
-    def _dropout(self, value: Any, share: float, train: bool | None) -> Any:
-        if not train:
-            return value, torch.ones_like(value, dtype=torch.bool)
-        kept = torch.empty_like(value).bernoulli_(1 - share, generator=self._generator)
-        return value * kept.div(1 - share), kept.bool()
-
-    def _seeded(self, func: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        """What can draw from torch's own generators only, which start at a number of ours."""
-        device = self._generator.device
-        drawn = torch.randint(2**31, (), device=device, generator=self._generator)
+        # What can draw from torch's own generators only has them start at a number of ours.
+        drawn = torch.randint(2**31, (), device=own.device, generator=own)
         with borrowed_random():
             torch.manual_seed(int(drawn))
             return func(*args, **named)
+
+    def _of(self, device: torch.device) -> torch.Generator:
+        if device not in self._generators:
+            self._generators[device] = torch.Generator(device).manual_seed(self._seed)
+        return self._generators[device]
+
+
+def _device(args: tuple[Any, ...], named: dict[str, Any]) -> torch.device:
+    """Where an operation draws: where what it is given lies, or where it is told to."""
+    tensors = (value for value in args if isinstance(value, torch.Tensor))
+    if (tensor := next(tensors, None)) is not None:
+        return tensor.device
+    return torch.device(named.get("device") or "cpu")
+
+
+def _dropout(own: torch.Generator, value: Any, share: float, train: bool | None) -> Any:
+    if not train:
+        return value, torch.ones_like(value, dtype=torch.bool)
+    kept = torch.empty_like(value).bernoulli_(1 - share, generator=own)
+    return value * kept.div(1 - share), kept.bool()
 
 
 @functools.cache

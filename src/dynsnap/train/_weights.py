@@ -29,7 +29,7 @@ FORMAT = 1
 _MOST_TOKENS = 1 << 28
 _PREPARE: Schema = AnyOf(
     Null(),
-    Table({"kind": OneOf(("features", "standardised", "pixels"))}),
+    Table({"kind": OneOf(("features", "standardised", "pixels", "images"))}),
     Table(
         {
             "kind": OneOf(("words",)),

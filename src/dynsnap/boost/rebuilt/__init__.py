@@ -26,7 +26,9 @@ def rebuilt(content: bytes, refused: Callable[[str], Exception]) -> tuple[Any, F
     """
     reader = Reader(Archive(content), makers(), functions(), refused)
     found = reader.root()
-    facts = Checker(checks()).facts(found)
+    checker = Checker(checks())
+    facts = checker.facts(found)
+    checker.check_work(facts)
     if facts.role != "classifier":
         raise invalid(f"a {type(found).__name__} is no classifier")
     return found, facts

@@ -11,6 +11,7 @@ from dynsnap.boost._structure import invalid, shown, unchecked
 
 Role: TypeAlias = Literal["classifier", "regressor", "transformer", "part"]
 MOST_WORK = 10**6  # learners that one prediction may ask
+MOST_SHARED = 8  # times as many as the archive holds: scikit-learn itself shares none
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,13 @@ class Checker:
                 raise invalid(f"a {shown(type(part).__name__)} is where a learner should be")
             self._known[id(part)] = check(part, self)
         return self._known[id(part)]
+
+    def check_work(self, found: Facts) -> None:
+        """Raise FileError where few parts, shared again and again, stand for very many."""
+        if found.work > MOST_SHARED * len(self._known):
+            raise invalid(
+                f"one prediction would ask {found.work} learners, but it holds {len(self._known)}"
+            )
 
     def all(self, parts: Any, role: Role, *, inputs: int | None, outputs: int | None) -> int:
         """The work of several parts, which must be alike.

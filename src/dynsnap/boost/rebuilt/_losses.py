@@ -25,7 +25,12 @@ def makers() -> Mapping[str, Callable[[Any], Any]]:
 
     return {
         **{f"sklearn._loss.loss.{name}": loss(name) for name in _LOSSES},
-        **{f"sklearn._loss._loss.{name}": kernel(kernels, name) for name in _KERNELS},
+        # Before scikit-learn 1.7 the compiled module had no more than its own name.
+        **{
+            f"{module}.{name}": kernel(kernels, name)
+            for name in _KERNELS
+            for module in ("sklearn._loss._loss", "_loss")
+        },
         **{f"sklearn.linear_model._sgd_fast.{name}": kernel(_sgd_fast, name) for name in _OF_SGD},
         # They come with their loss.
         **{f"sklearn._loss.link.{name}": lambda _state: None for name in _LINKS},

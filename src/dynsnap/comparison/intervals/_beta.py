@@ -58,7 +58,7 @@ def _solved(level: float, a: Floats, b: Floats, start: Floats) -> Floats:
         high[left] = np.where(below < level, high[left], here)
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
             step = here - (below - level) / np.exp(log_density)
-        inside = (step > low[left]) & (step < high[left])
+        inside = (step >= low[left]) & (step <= high[left])
         x[left] = np.where(inside, step, (low[left] + high[left]) / 2)
         left[left] = np.abs(x[left] - here) > _DIGITS * here
         if not left.any():

@@ -1,6 +1,5 @@
 """A study in pictures: what consistency costs, sweeps, and rounds of training."""
 
-import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -107,8 +106,9 @@ def sweeps(points: Sequence[SweepRow], windows: Mapping[str, str]) -> Section:
     """Every sweep as a picture and a table, with what is said of its windows."""
     drawn: list[Figure] = []
     body: list[Markup] = []
-    for name, group in itertools.groupby(points, key=lambda point: point.sweep):
-        some = list(group)
+    shown = [point for point in points if point.row.metric in HEADLINE]
+    for name in dict.fromkeys(point.sweep for point in shown):
+        some = [point for point in shown if point.sweep == name]
         figure = _sweep(name, some, windows.get(name, ""))
         drawn.append(figure)
         both = [picture(figure), _sweep_table(name, some)]

@@ -163,7 +163,7 @@ def distill(
     paths = PredictionPaths(folder / "predictions", max(map(plan.replicates_of, plan.methods)))
     students: list[TrainedEnsemble] = []
     files: list[Path] = []
-    said: list[list[LearnerPredictions]] = []
+    measured: list[list[LearnerPredictions]] = []
     for replicate in range(count):
         pairs = list(runner.taught(replicate, asked))
         teachers, line = [first for first, _ in pairs], [student for _, student in pairs]
@@ -177,15 +177,15 @@ def distill(
         # Where the single learner teaches, it is measured already.
         alone = how.method.name == plan.baseline.name
         single = None if alone else _single(plan, how, paths, asked, replicate)
-        said.append(here if single is None else [*here, single])
-    rows = table_of(said, how.combination, generations=asked, resamples=plan.resamples)
+        measured.append(here if single is None else [*here, single])
+    rows = table_of(measured, how.combination, generations=asked, resamples=plan.resamples)
     return Distilled(
         how=how,
         generations=tuple(asked),
         replicates=count,
         students=tuple(students),
         rows=tuple(rows),
-        networks={one.name: one.networks for one in said[0]},
+        networks={one.name: one.networks for one in measured[0]},
         retained=tuple(
             retained_gains(
                 rows,
@@ -269,8 +269,8 @@ def table_of(
         [
             [
                 row
-                for said in learners
-                for row in rows_of(said, how, generations=generations, resamples=resamples)
+                for learner in learners
+                for row in rows_of(learner, how, generations=generations, resamples=resamples)
             ]
             for learners in replicates
         ]
@@ -278,7 +278,7 @@ def table_of(
 
 
 def rows_of(
-    said: LearnerPredictions, how: Combination, *, generations: Sequence[int], resamples: int
+    learner: LearnerPredictions, how: Combination, *, generations: Sequence[int], resamples: int
 ) -> list[Row]:
     """A learner's rows of the table, in one replicate.
 
@@ -287,36 +287,38 @@ def rows_of(
     inputs that a student labels as its teacher does.
     """
     found: dict[str, Estimate] = {}
-    several = len(said.test) > 1
+    several = len(learner.test) > 1
     names = [str(number) for number in (generations if several else [*generations, "again"])]
     compared = compare(
-        *(said.test if several else [*said.test, *said.test]), names=names, resamples=resamples
+        *(learner.test if several else [*learner.test, *learner.test]),
+        names=names,
+        resamples=resamples,
     )
     found["accuracy"] = compared.averages["accuracy"]
-    for generation in compared.generations[: len(said.test)]:
+    for generation in compared.generations[: len(learner.test)]:
         found[f"accuracy_{generation.name}"] = generation.metrics["accuracy"]
     if several:
         found |= {metric: compared.averages[metric] for metric in _PAIRS}
-    if said.late is not None:
-        late = compare(said.late, said.late, names=["once", "again"], resamples=resamples)
+    if learner.late is not None:
+        late = compare(learner.late, learner.late, names=["once", "again"], resamples=resamples)
         found["late_accuracy"] = late.generations[0].metrics["accuracy"]
-    if said.teacher:
+    if learner.teacher:
         alike = [
             np.mean(own.labels == other.labels)
-            for own, other in zip(said.test, said.teacher, strict=True)
+            for own, other in zip(learner.test, learner.teacher, strict=True)
         ]
         found["fidelity"] = Estimate(float(np.mean(alike)))
-    if said.seconds is not None:
-        found["seconds"] = Estimate(said.seconds)
+    if learner.seconds is not None:
+        found["seconds"] = Estimate(learner.seconds)
     return [
         Row(
-            method=said.name,
+            method=learner.name,
             combination=how,
             metric=metric,
             value=estimate.value,
             low=estimate.low,
             high=estimate.high,
-            cost=said.cost,
+            cost=learner.cost,
         )
         for metric, estimate in found.items()
     ]

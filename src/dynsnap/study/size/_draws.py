@@ -172,30 +172,30 @@ class _DrawnEnsembles:
 
     def labels(self, rows: slice) -> Labels:
         """The labels of some inputs in each order at each cut, as (orders, cuts, inputs)."""
-        said = self._said(rows)
-        within = np.empty_like(said)  # sums over a part, up to each member of it
+        added = self._added(rows)
+        within = np.empty_like(added)  # sums over a part, up to each member of it
         for part in self._parts:
-            within[part] = np.cumsum(said[part], axis=0)
+            within[part] = np.cumsum(added[part], axis=0)
         totals = within[[part[-1] for part in self._parts]]
         sums = np.zeros((len(totals) + 1, *totals.shape[1:]))
-        labels = np.empty((len(self._orders), len(self._orders[0].sizes), said.shape[1]), np.intp)
+        labels = np.empty((len(self._orders), len(self._orders[0].sizes), added.shape[1]), np.intp)
         for position, order in enumerate(self._orders):
             for place, part in enumerate(order.parts.tolist()):  # `cumsum` is slow on columns
                 np.add(sums[place], totals[part], out=sums[place + 1])
             # Whatever the size, the largest sum is the largest mean.
             labels[position] = (sums[order.before] + within[order.last]).argmax(axis=2)
             # A sum in another order may round differently, and there is one ensemble of all.
-            labels[position, order.sizes == len(said)] = self._whole[rows]
+            labels[position, order.sizes == len(added)] = self._whole[rows]
         return labels
 
-    def _said(self, rows: slice) -> Floats:
+    def _added(self, rows: slice) -> Floats:
         """The scores or votes that each member adds, as (members, inputs, classes)."""
-        said = np.asarray(self._found.scores["test"][:, rows], float)
+        added = np.asarray(self._found.scores["test"][:, rows], float)
         if self._combination.endswith("majority"):
-            said = (said.argmax(axis=2)[..., None] == np.arange(said.shape[2])).astype(float)
+            added = (added.argmax(axis=2)[..., None] == np.arange(added.shape[2])).astype(float)
         if self._combination.startswith("weighted"):
-            said = said * self._found.accuracy[:, None, None]
-        return said
+            added = added * self._found.accuracy[:, None, None]
+        return added
 
 
 def twin_disagreement(

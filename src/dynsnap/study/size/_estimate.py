@@ -50,7 +50,7 @@ def stored_members(
             f"The labels of {method.name} depend on those of the generation before, not on its "
             "members alone. Choose the same method without a `margin`."
         )
-    everyone = replace(method.plan, size="auto", tolerance=None, most_rounds=None)
+    unlimited = replace(method.plan, size="auto", tolerance=None, most_rounds=None)
     found: list[list[Members]] = []
     for number in range(plan.replicates_of(method)):
         generations: list[Members] = []
@@ -58,7 +58,7 @@ def stored_members(
             (ensemble,) = generations_of(plan, method, generation, number)[-1:]
             if not (rounds := rounds_of(ensemble)):
                 break
-            generations.append(members(everyone, rounds))
+            generations.append(members(unlimited, rounds))
         found.append(generations)
     most = max(map(len, found))
     if not most:
@@ -109,18 +109,18 @@ def estimate_sizes(
     if not 0 < tolerance < 1:
         raise PlanError(f"`tolerance` must be above 0 and below 1, got {tolerance}.")
     most = _check_members(replicates, truth)
-    everyone = [found for generations in replicates for found in generations]
+    all_members = [found for generations in replicates for found in generations]
     if draw is None:
-        one_round = min(len(parts_of(found, "rounds")) for found in everyone) < 2
+        one_round = min(len(parts_of(found, "rounds")) for found in all_members) < 2
         draw = "members" if one_round else "rounds"
-    parts = [parts_of(found, draw) for found in everyone]
+    parts = [parts_of(found, draw) for found in all_members]
     rounds = min(map(len, parts))
     if rounds < 2:
         raise InputError(
             "The members of a generation come from one round, which leaves no rounds to choose "
             'from: draw "members".'
         )
-    per_round = sum(map(len, everyone)) / sum(map(len, parts))
+    per_round = sum(map(len, all_members)) / sum(map(len, parts))
     whole, sizes = whole_rounds(rounds), _sizes(at, most, extrapolate)
     each = [
         expected(
@@ -135,7 +135,7 @@ def estimate_sizes(
         )
         for number, generations in enumerate(replicates)
     ]
-    resample = _Resample(everyone[0].scores["test"].shape[1], resamples, seed)
+    resample = _Resample(all_members[0].scores["test"].shape[1], resamples, seed)
     axis = [(count, count * per_round) for count in whole.tolist()]
     axis += [(size / per_round, size) for size in sizes]
     curves = {
@@ -159,12 +159,12 @@ def estimate_sizes(
         members_per_round=per_round,
         tolerance=tolerance,
         curves=curves,
-        twins=_twins(everyone, whole[whole <= rounds // 2].tolist(), draw, draws, seed),
+        twins=_twins(all_members, whole[whole <= rounds // 2].tolist(), draw, draws, seed),
     )
 
 
 def _twins(
-    everyone: Sequence[Members], rounds: Sequence[int], draw: Draw, draws: int, seed: int
+    all_members: Sequence[Members], rounds: Sequence[int], draw: Draw, draws: int, seed: int
 ) -> Twins:
     each = [
         twin_disagreement(
@@ -174,7 +174,7 @@ def _twins(
             draws=draws,
             rng=seeds.generator(seed, "size", "twins", number),
         )
-        for number, found in enumerate(everyone)
+        for number, found in enumerate(all_members)
     ]
     apart = np.mean(each, axis=0)
     return Twins(
@@ -270,12 +270,12 @@ def _trials(rounds: Floats, values: Floats) -> Iterator[Trial]:
         return
     seen = rounds <= half
     for law in LAWS:
-        said = fit(law, rounds[seen], values[seen]).at(rounds[-1])
+        expectation = fit(law, rounds[seen], values[seen]).at(rounds[-1])
         yield Trial(
             law=law,
             fitted_to=int(half),
             tested_at=int(rounds[-1]),
-            error=said - float(values[-1]),
+            error=expectation - float(values[-1]),
         )
 
 
@@ -307,18 +307,17 @@ def _check_members(replicates: Sequence[Sequence[Members]], truth: Labels | None
         raise InputError(
             "Consistency is between generations, and there are fewer than two: train another one."
         )
-    everyone = [found for generations in replicates for found in generations]
-    inputs = {found.scores["test"].shape[1:] for found in everyone}
+    all_members = [found for generations in replicates for found in generations]
+    inputs = {found.scores["test"].shape[1:] for found in all_members}
     if len(inputs) > 1 or len({len(generations) for generations in replicates}) > 1:
         raise InputError(
             "Members must have scored the same test inputs and classes, in as many generations in "
             f"every replicate, but found (inputs, classes) of {sorted(inputs)}."
         )
-    if truth is not None and len(truth) != everyone[0].scores["test"].shape[1]:
-        raise InputError(
-            f"There are {len(truth)} true classes for {everyone[0].scores['test'].shape[1]} inputs."
-        )
-    most = min(map(len, everyone))
+    count = all_members[0].scores["test"].shape[1]
+    if truth is not None and len(truth) != count:
+        raise InputError(f"There are {len(truth)} true classes for {count} inputs.")
+    most = min(map(len, all_members))
     if most < 2:
         raise InputError(
             "There is a generation with one member only, which leaves nothing to choose from: "

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor, fx, nn
 
+from dynsnap.train._tracing import Tracer
 from dynsnap.train.models import FastText
 from dynsnap.train.models._residual import Block
 from dynsnap.train.side_by_side._block import GroupedBlock
@@ -88,7 +89,7 @@ def can_be_grouped(plain: nn.Module, batch: Tensor) -> bool:
     return True
 
 
-class _Tracer(fx.Tracer):
+class _Tracer(Tracer):
     """Stops at layers that are grouped as a whole, also where a caller has derived from them."""
 
     def is_leaf_module(self, module: nn.Module, name: str) -> bool:

@@ -1,0 +1,139 @@
+"""A gate does not pass where nothing, or next to nothing, was judged."""
+
+import pytest
+
+import dynsnap
+from dynsnap.errors import ComparisonError, PlanError
+from dynsnap.gate import Rule, judge
+
+TRUTH = ["cat", "dog"] * 30
+OTHER = {"cat": "dog", "dog": "cat"}
+LOST = Rule(metric="lost", at_most=0.02)
+
+
+def predictions(labels, *, rows=60, **more):
+    return dynsnap.Predictions(
+        ids=range(rows), classes=["cat", "dog"], labels=labels[:rows], truth=TRUTH[:rows], **more
+    )
+
+
+GOOD = predictions(TRUTH)
+HALF_LOST = predictions([OTHER[name] if row < 30 else name for row, name in enumerate(TRUTH)])
+
+
+def compared(new, *, weights=None, rows=60, **more):
+    return dynsnap.compare(predictions(TRUTH, rows=rows, weights=weights), new, **more)
+
+
+def test_inputs_without_weight_do_not_count_towards_the_fewest():
+    weights = [0.0] * 31 + [1.0] * 29
+    found = compared(HALF_LOST, weights=weights)
+    assert found.inputs == 60 and found.counting == 29
+    with pytest.raises(ComparisonError, match=r"29 inputs.*weight.*30"):
+        judge(found, [LOST])
+    with pytest.raises(ComparisonError, match=r"29 inputs.*weight.*30"):
+        judge(found, [Rule(metric="lost", at_most=0.02, class_name="*")])
+    assert judge(found, [LOST], min_count=29).passed
+    assert judge(compared(GOOD, weights=[0.0] * 30 + [1.0] * 30), [LOST]).passed
+
+
+def test_inputs_of_a_class_without_weight_do_not_count_towards_the_fewest():
+    weights = [0.0 if row % 2 == 0 and row > 8 else 1.0 for row in range(60)]  # 5 cats are left
+    found = compared(GOOD, weights=weights)
+    with pytest.raises(ComparisonError, match="class cat: 5 inputs"):
+        judge(found, [Rule(metric="lost", at_most=0.02, class_name="cat", min_count=6)])
+    rule = Rule(metric="lost", at_most=0.02, class_name="*", min_count=6)
+    status = {each.part: each.status for each in judge(found, [rule]).outcomes}
+    assert status == {"class cat": "not judged", "class dog": "passed"}
+
+
+def scored(right, classes):
+    names = [f"c{place}" for place in range(classes)]
+    truth = [row % classes for row in range(60)]
+    likeliest = [place if right else (place + 1) % classes for place in truth]
+    scores = [[float(place == best) for place in range(classes)] for best in likeliest]
+    return dynsnap.Predictions(
+        ids=range(60), classes=names, scores=scores, truth=[names[place] for place in truth]
+    )
+
+
+@pytest.mark.parametrize(
+    ("metric", "classes", "judged"),
+    [
+        ("top_2_accuracy", 2, False),
+        ("top_2_accuracy", 3, True),
+        ("top_2_consistency", 3, False),
+        ("top_2_consistency", 4, True),
+        ("top_1_consistency", 2, True),
+    ],
+)
+def test_k_that_takes_in_all_classes_is_not_judged(metric, classes, judged):
+    found = dynsnap.compare(scored(True, classes), scored(False, classes), top_k=[1, 2])
+    if judged:
+        judge(found, [Rule(metric=metric, at_least=0.9)])
+        return
+    with pytest.raises(ComparisonError, match=f"{classes} classes"):
+        judge(found, [Rule(metric=metric, at_least=0.9)])
+    assert judge(found, [Rule(metric=metric, at_least=0.9, allow_odd=True)]).passed
+
+
+def test_an_exhausted_iterator_of_rules_is_no_rule():
+    found = compared(HALF_LOST)
+    with pytest.raises(PlanError, match="no rule"):
+        judge(found, iter([]))
+    assert not judge(found, iter([LOST])).passed
+
+
+@pytest.mark.parametrize("count", [float("nan"), True, 0, 2.5, "30"])
+def test_the_fewest_inputs_are_a_whole_number(count):
+    with pytest.raises(PlanError, match="min_count"):
+        Rule(metric="lost", at_most=0.02, min_count=count)
+    with pytest.raises(PlanError, match="min_count"):
+        judge(compared(GOOD), [LOST], min_count=count)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"allow_odd": "false"}, {"slice": ("region",)}, {"slice": "ab"}], ids=str
+)
+def test_keys_of_a_rule_have_their_types(wrong):
+    with pytest.raises(PlanError, match=next(iter(wrong))):
+        Rule(metric="lost", at_most=0.02, **wrong)
+
+
+def test_levels_are_of_the_same_predictions():
+    rule = Rule(metric="lost", at_most=0.2, on="bound", confidence=0.5)
+    bad = compared(HALF_LOST)
+    for other in (
+        compared(GOOD, confidence=0.5),
+        compared(predictions(TRUTH, rows=40), confidence=0.5),
+    ):
+        with pytest.raises(ComparisonError, match="same predictions"):
+            judge([bad, other], [rule])
+    three = dynsnap.compare(GOOD, GOOD, HALF_LOST, confidence=0.5)
+    with pytest.raises(ComparisonError, match="two"):
+        judge([bad, three], [rule])
+    assert not judge([bad, compared(HALF_LOST, confidence=0.5)], [rule]).passed
+
+
+def test_relative_flips_of_more_than_chance_are_an_odd_rule():
+    for threshold in (1.5, 85, 1e300):
+        with pytest.raises(PlanError, match="unrelated"):
+            Rule(metric="relative_nfr", at_most=threshold)
+        Rule(metric="relative_nfr", at_most=threshold, allow_odd=True)
+    Rule(metric="relative_nfr", at_most=1)
+
+
+@pytest.mark.parametrize("label", ["polar-bear", "Polar\u2010Bear", "polarbear"])
+def test_a_label_that_differs_by_a_hyphen_is_not_judged(label):
+    truth = ["polar bear"] * 3 + TRUTH[3:]
+    old, new = (
+        dynsnap.Predictions(
+            ids=range(60),
+            classes=sorted({*truth, label}),
+            labels=[first] * 3 + TRUTH[3:],
+            truth=truth,
+        )
+        for first in (label, "cat")
+    )
+    with pytest.raises(ComparisonError, match="rename"):
+        judge(dynsnap.compare(old, new), [LOST])
