@@ -1,6 +1,6 @@
 """How often the interval of every metric holds the true value, and on which side it misses.
 
-    python benchmarks/coverage.py [--replications 1000] [--confidence 0.95] [--all]
+    python benchmarks/coverage.py [--replications 2000] [--resamples 400] [--all]
 
 A population of inputs is made, in which every metric has a known value. Samples are drawn from it,
 and each is measured as `dynsnap.compare` measures three generations: the sums of its inputs go
@@ -245,8 +245,8 @@ def _cases(values: Metrics, size: int) -> AnyArray:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--replications", type=int, default=1000, help="samples of each cell")
-    parser.add_argument("--resamples", type=int, default=1000)
+    parser.add_argument("--replications", type=int, default=2000, help="samples of each cell")
+    parser.add_argument("--resamples", type=int, default=400)
     parser.add_argument("--confidence", type=float, default=0.95)
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
     parser.add_argument("--weights", nargs="+", default=list(WEIGHTS), choices=list(WEIGHTS))

@@ -149,6 +149,15 @@ def test_the_compiled_kernel_counts_like_numpy(generations):
     agree(tallied(generations, compiled=True), tallied(generations))
 
 
+@pytest.mark.parametrize("rows", [900, 2000])
+def test_the_compiled_kernel_keeps_the_same_blocks_where_there_are_fewer_than_usual(rows):
+    many = random_generations(rows=rows, classes=600)
+    found = tallied(many, compiled=True)
+    assert found.layout.label_blocks < found.layout.blocks
+    assert found.layout.groupings[1].blocks < found.layout.blocks
+    agree(found, tallied(many))
+
+
 def test_the_compiled_kernel_counts_double_precision_and_mixed_scores_like_numpy():
     mixed = random_generations(rows=3000, classes=7, kinds=(np.float64, np.float32, np.float64))
     agree(tallied(mixed, compiled=True), tallied(mixed))

@@ -1,0 +1,36 @@
+"""The benchmark of coverage, in small, and what the page says that it found."""
+
+from pathlib import Path
+
+import pytest
+from benchmarks import coverage
+
+from dynsnap.comparison.intervals import BayesianBootstrap
+from dynsnap.metrics import catalogue
+
+PAGE = Path(__file__).parents[2] / "docs/benchmarks.md"
+
+
+@pytest.mark.parametrize("weights", ["none", "σ = 2, dependent"])
+def test_every_metric_holds_its_level_in_the_benchmark(weights, monkeypatch):
+    monkeypatch.setattr(coverage, "POPULATION", 8 * 1024)
+    rows = coverage.population(coverage.FLIPS["rare"], *coverage.WEIGHTS[weights])
+    bootstrap = BayesianBootstrap(resamples=80)
+    found = coverage.simulate(rows, 30, 150, bootstrap, weighted=weights != "none")
+    assert found.keys() == catalogue.keys()
+    for name, held in found.items():
+        assert held.judged, name
+        assert held.coverage >= 0.93, name
+
+
+def test_the_page_has_every_metric_at_93_percent_or_more():
+    part = PAGE.read_text().partition("## Intervals")[2].partition("\n## ")[0]
+    lines = [line.split("|") for line in part.splitlines() if line.startswith("| `")]
+    assert [line[1].strip(" `") for line in lines] == list(catalogue)
+    for line in lines:
+        cells = [cell.strip() for cell in line[2:-3]]
+        assert len(cells) == len(coverage.WEIGHTS)
+        for cell in cells:
+            found = [float(each) for each in cell.split(" · ")]
+            assert len(found) == len(coverage.SIZES)
+            assert min(found) >= 93, line[1]
