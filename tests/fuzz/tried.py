@@ -17,11 +17,11 @@ BEGIN, END = (f"<!-- tried: written by code, {end} -->" for end in ("begin", "en
 def table(counts: list[dict[str, Any]]) -> str:
     """The counts as a table."""
     lines = [
-        "| fuzzer | broken files | commands | how they ended | failures |",
+        "| fuzzer | broken files | commands | ended (with its exit code: how often) | failures |",
         "|---|---|---|---|---|",
     ]
     for found in counts:
-        ended = ", ".join(f"{how} {often:,}" for how, often in sorted(found["ended"].items()))
+        ended = ", ".join(f"{how}: {often:,}" for how, often in sorted(found["ended"].items()))
         commands = f"{found['commands']:,}" if "commands" in found else ""
         lines.append(
             f"| `tests.fuzz.{found['name']}` | {found['cases']:,} | {commands} | {ended} "
