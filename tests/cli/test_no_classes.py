@@ -8,7 +8,7 @@ import pytest
 from dynsnap.predictions._text import MOST_CLASSES
 from tests.cli.helpers import dynsnap, refused, table
 
-COMMANDS = [("compare",), ("gate", "--at-most", "lost=0.9", "--allow-unknown-labels", "1")]
+COMMANDS = [("compare",), ("gate", "--at-most", "churn=0.9", "--allow-unknown-labels", "1")]
 
 
 @pytest.fixture(params=COMMANDS, ids=["compare", "gate"])

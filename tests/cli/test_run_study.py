@@ -50,7 +50,7 @@ def test_training_rows_are_told_and_break_comparisons_and_gates_down(finished, t
     assert "Slices by training rows" in dynsnap("compare", old, new).stdout
     rules = tmp_path / "rules.toml"
     rules.write_text(
-        '[[rule]]\nmetric = "lost"\nat_most = 0.99\n'
+        '[[rule]]\nmetric = "lost"\nat_most = 0.99\nallow_odd = true\n'
         'slice = {column = "training rows", value = "minority"}\n'
     )
     page = tmp_path / "gate.html"
