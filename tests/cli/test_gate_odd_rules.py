@@ -19,6 +19,11 @@ VACUOUS = [
     ("--at-least", "win_loss_ratio=0"),
     ("--at-least", "cohen_kappa=-1"),
     ("--at-least", "composite=-1"),
+    ("--at-least", "composite=-0.2"),
+    ("--at-least", "krippendorff_alpha=-0.99999"),
+    ("--at-least", "cohen_kappa=-0.5"),
+    ("--at-least", "fleiss_kappa=-1e-9"),
+    ("--at-least", "pearson=-0.1"),
     ("--at-least", "top_3_accuracy=0"),
 ]
 BACKWARDS = [

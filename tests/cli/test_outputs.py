@@ -1,9 +1,13 @@
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from dynsnap.cli._outputs import claim_outputs, kept_in
 from dynsnap.errors import FileError, PlanError
+from tests.cli.helpers import NEW, OLD
 
 
 def test_an_output_never_overwrites_an_input(tmp_path):
@@ -40,3 +44,23 @@ def test_outputs_that_cannot_be_written_are_refused_before_any_work(tmp_path):
     if Path("/dev/null").exists():
         with pytest.raises(FileError, match="not a regular file"):
             claim_outputs([], {"--json": Path("/dev/null")})
+
+
+@pytest.mark.skipif(not Path("/dev/stdout").exists(), reason="there is no such device")
+@pytest.mark.parametrize("name", ["/dev/stdout", "/dev/fd/1", "printed.txt", "/dev/stderr"])
+def test_a_file_that_a_stream_writes_to_is_no_output(tmp_path, name):
+    run = [sys.executable, "-m", "dynsnap", "gate", OLD, NEW, "--at-most", "lost=0.5"]
+    with (tmp_path / "printed.txt").open("w") as out, (tmp_path / "told.txt").open("w") as err:
+        ended = subprocess.run(
+            [*run, "--json", name, "--html", "-"],
+            cwd=tmp_path,
+            stdout=out,
+            stderr=err,
+            check=False,
+            env=os.environ,
+        )
+    assert ended.returncode == 2
+    assert (tmp_path / "printed.txt").read_text() == ""
+    told = (tmp_path / "told.txt").read_text()
+    assert f"--json {name} is standard " in told
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["printed.txt", "told.txt"]

@@ -154,7 +154,7 @@ def test_rules_that_need_the_truth_say_so_without_it(rule):
 
 def test_missing_ids_are_refused_unless_allowed():
     comparison = made.comparison(missing=(0, 25))
-    rules = [Rule(metric="lost", at_most=0.9)]
+    rules = [Rule(metric="lost", at_most=0.5)]
     with pytest.raises(
         ComparisonError, match=r'new lacks 25 ids.*"7".*0\.2 of them.*at most 0 may'
     ):

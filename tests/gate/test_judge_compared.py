@@ -90,9 +90,12 @@ def test_each_part_is_judged_by_the_metric_of_its_rows(labels):
 )
 def test_what_cannot_be_judged_says_the_way_out(rule, way_out):
     scores = np.eye(2)[[0, 1, 0, 1]]
-    made = Predictions(ids=range(4), classes=["a", "b"], scores=scores, truth=[0] * 4)
+    old, new = (
+        Predictions(ids=range(4), classes=["a", "b"], scores=each, truth=[0] * 4)
+        for each in (scores, scores.copy())
+    )
     with pytest.raises(ComparisonError, match=way_out):
-        judge(compare(made, made, top_k=[1, 9]), [rule], **LENIENT)
+        judge(compare(old, new, top_k=[1, 9]), [rule], **LENIENT)
 
 
 def test_judging_no_comparison_at_all_is_refused():

@@ -1,10 +1,12 @@
 """A gate does not pass where nothing, or next to nothing, was judged."""
 
+import numpy as np
 import pytest
 
 import dynsnap
 from dynsnap.errors import ComparisonError, PlanError
 from dynsnap.gate import Rule, judge
+from dynsnap.predictions import write
 
 TRUTH = ["cat", "dog"] * 30
 OTHER = {"cat": "dog", "dog": "cat"}
@@ -13,7 +15,11 @@ LOST = Rule(metric="lost", at_most=0.02)
 
 def predictions(labels, *, rows=60, **more):
     return dynsnap.Predictions(
-        ids=range(rows), classes=["cat", "dog"], labels=labels[:rows], truth=TRUTH[:rows], **more
+        ids=range(rows),
+        classes=["cat", "dog"],
+        labels=labels and labels[:rows],
+        truth=TRUTH[:rows],
+        **more,
     )
 
 
@@ -137,3 +143,64 @@ def test_a_label_that_differs_by_a_hyphen_is_not_judged(label):
     )
     with pytest.raises(ComparisonError, match="rename"):
         judge(dynsnap.compare(old, new), [LOST])
+
+
+def test_predictions_that_are_held_against_themselves_are_wrong_use(tmp_path):
+    again = dynsnap.Predictions(
+        ids=range(60), classes=["cat", "dog"], labels=HALF_LOST.labels, truth=TRUTH
+    )
+    scores = [[1.0, 0.0], [0.0, 1.0]] * 30
+    scored = predictions(None, scores=scores)
+    for one in (HALF_LOST, scored):
+        with pytest.raises(PlanError, match="same predictions in memory"):
+            judge(dynsnap.compare(one, one), [LOST])
+        with pytest.raises(PlanError, match=r"noise floor.*same predictions in memory"):
+            judge(dynsnap.compare(one, GOOD, noise_floor=one), [LOST])
+    write(HALF_LOST, tmp_path / "a.parquet")
+    (tmp_path / "b.parquet").symlink_to(tmp_path / "a.parquet")
+    for other in ("a.parquet", "b.parquet"):
+        with pytest.raises(PlanError, match=r"same file: .*a\.parquet"):
+            judge(dynsnap.compare(tmp_path / "a.parquet", tmp_path / other), [LOST])
+    assert judge(dynsnap.compare(HALF_LOST, again), [LOST]).passed  # with a note, as two files
+
+
+def test_an_array_that_is_filled_again_leaves_predictions_as_they_were():
+    labels, weights = np.arange(60, dtype=np.int32) % 2, np.ones(60)
+    old = dynsnap.Predictions(
+        ids=range(60), classes=["cat", "dog"], labels=labels, truth=labels, weights=weights
+    )
+    labels[:40], weights[:40] = 1 - labels[:40], 0
+    new = dynsnap.Predictions(ids=range(60), classes=["cat", "dog"], labels=labels)
+    assert not judge(dynsnap.compare(old, new), [LOST]).passed
+
+
+@pytest.mark.parametrize(
+    ("metric", "threshold", "can_fail"),
+    [
+        ("lost", 0.5, False),
+        ("lost", 0.49, True),
+        ("never", 0.5, False),
+        ("never", 0.49, True),
+        ("neutral_churn", 0.6, False),
+        ("neutral_churn", 0.49, True),
+    ],
+)
+def test_a_rule_that_no_answers_of_new_could_fail_is_not_judged(metric, threshold, can_fail):
+    found = dynsnap.compare(HALF_LOST, GOOD)  # the old model is right on half
+    rule = {"metric": metric, "at_most": threshold}
+    if can_fail:
+        judge(found, [Rule(**rule)])
+        return
+    with pytest.raises(ComparisonError, match=r"right on 0\.5.*nothing can fail"):
+        judge(found, [Rule(**rule)])
+    with pytest.raises(ComparisonError, match="nowhere"):
+        judge(found, [Rule(**rule, class_name="*")])
+    assert judge(found, [Rule(**rule, allow_odd=True)]).passed
+    judge(found, [Rule(**rule, on="bound")])  # of more inputs, more may be lost
+
+
+def test_the_twin_has_a_name_of_its_own():
+    names = ["old", "noise floor"]
+    found = dynsnap.compare(GOOD, HALF_LOST, names=names, noise_floor=predictions(TRUTH))
+    verdict = judge(found, [Rule(metric="lost", at_most=0.6)])
+    assert list(verdict.verification)[:2] == names and len(verdict.verification) == 3

@@ -76,6 +76,13 @@ from dynsnap.errors import PlanError
     show_default=True,
     help="Fewest inputs for a rule without a min_count of its own.",
 )
+@click.option(
+    "--weights-from",
+    type=click.Choice(["old", "new"]),
+    default="old",
+    show_default=True,
+    help="Whose weights count: OLD's, which NEW may repeat, or those that NEW alone has.",
+)
 @options.rename_option
 @options.noise_floor_option
 @click.option(
@@ -110,6 +117,7 @@ def gate(
     allow_missing: float,
     allow_unknown_labels: float | None,
     min_count: int,
+    weights_from: gates.Side,
     renames: tuple[str, ...],
     noise_floor: Path | str | None,
     limit: int,
@@ -173,6 +181,7 @@ def gate(
         allow_missing=allow_missing,
         allow_unknown_labels=allow_unknown_labels,
         min_count=min_count,
+        weights_from=weights_from,
     )
     told = report.gate_report(verdict, limit=limit)
     with delivering() as out:

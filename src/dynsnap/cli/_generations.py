@@ -4,9 +4,11 @@ import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from dynsnap import comparison
 from dynsnap.errors import FileError, PlanError
 from dynsnap.predictions import AlignedStream, ColumnNames, names_of_files, stream
 from dynsnap.predictions._locate import locate
+from dynsnap.predictions._same import same_files
 
 
 def generation_names(files: Sequence[Path | str], names: str | None = None) -> tuple[str, ...]:
@@ -38,7 +40,7 @@ def lined_up(
     for place in files:
         refuse_run_folder(Path(place))
     if noise_floor is not None:
-        files, names = [*files, noise_floor], [*names, "noise floor"]
+        files, names = [*files, noise_floor], [*names, comparison.twin_name(names)]
     return stream(files, names=names, columns=columns, rename=rename)
 
 
@@ -72,27 +74,8 @@ def refuse_same_files(places: Mapping[str, Path | str | None]) -> None:
     Args:
         places: Where predictions are, by what the command line calls them.
     """
-    owners: dict[object, tuple[str, object]] = {}
-    for role, place in places.items():
-        if place is None:
-            continue
-        with contextlib.suppress(FileError, OSError):  # whoever reads it says so
-            found = locate(place)
-            files = [found] if isinstance(found, Path) else [file.place for file in found.files]
-            for file in files:
-                owner, name = owners.setdefault(_identity(file), (role, file))
-                if owner != role:
-                    raise PlanError(
-                        f"{role} and {owner} are the same file: {file}"
-                        + (f" is {name}" if str(file) != str(name) else "")
-                        + ". A model that is held against itself passes whatever it does. Name "
-                        "the predictions of two models."
-                    )
-
-
-def _identity(file: Path | str) -> object:
-    """What two paths have in common that lead to one file: links, hard or not, do not matter."""
-    if isinstance(file, str):
-        return file
-    about = file.stat()
-    return about.st_dev, about.st_ino
+    for same in same_files(places.keys(), places.values()):
+        raise PlanError(
+            f"{same.second} and {same.first} are {same.what}. A model that is held against itself "
+            "passes whatever it does. Name the predictions of two models."
+        )

@@ -47,11 +47,23 @@ def claim_outputs(inputs: Iterable[Path | str | None], outputs: Mapping[str, Pat
             raise FileError(
                 f"Cannot write {option} {path}: it is not a regular file. Use - to print."
             )
+        if (stream := _stream_at(path)) is not None:
+            # Renaming over the file that a stream writes to would lose what goes there.
+            raise PlanError(f"{option} {path} is {stream}. Use - to print, or name another file.")
         if not os.access(place.parent, os.W_OK):
             raise FileError(
                 f"Cannot write {option} {path}: its folder does not exist or is not writable. "
                 "Name a place that exists."
             )
+
+
+def _stream_at(path: Path) -> str | None:
+    """Which of the streams of this process writes to the file, by whatever name it goes."""
+    for stream, name in ((sys.stdout, "standard output"), (sys.stderr, "standard error")):
+        with contextlib.suppress(OSError, ValueError):  # no such file, or no file behind a stream
+            if os.path.samestat(path.stat(), os.fstat(stream.fileno())):
+                return name
+    return None
 
 
 class Delivery:

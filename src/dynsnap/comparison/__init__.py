@@ -1,7 +1,7 @@
 """Generations of a classifier side by side: every metric, with intervals and breakdowns."""
 
 from dynsnap.comparison._apart import measure_apart
-from dynsnap.comparison._compare import compare, compare_at_levels, compare_blocks
+from dynsnap.comparison._compare import compare, compare_at_levels, compare_blocks, twin_name
 from dynsnap.comparison._count import AlignedBlocks, Spread, default_top_k
 from dynsnap.comparison._flips import flips, write_flips
 from dynsnap.comparison._json import SCHEMA, to_json
@@ -46,6 +46,7 @@ __all__ = [
     "flips",
     "measure_apart",
     "to_json",
+    "twin_name",
     "worst_first",
     "write_flips",
 ]

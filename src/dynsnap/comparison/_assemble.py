@@ -11,7 +11,14 @@ from dynsnap.comparison._count import Counted
 from dynsnap.comparison._families import lost_between
 from dynsnap.comparison._groups import group_results
 from dynsnap.comparison._notes import notes
-from dynsnap.comparison._readings import estimates, exact_of, mcnemar, transitions, wholes_of
+from dynsnap.comparison._readings import (
+    effective_inputs,
+    estimates,
+    exact_of,
+    mcnemar,
+    transitions,
+    wholes_of,
+)
 from dynsnap.comparison._results import (
     Comparison,
     Estimate,
@@ -92,6 +99,7 @@ class _Assembly:
             restless=counted.gallery.restless,
             ambiguity_so_far=counted.gallery.ambiguity,
             counting=None if counting is None else int(counting.sum()),
+            effective=self._effective(),
         )
 
     def _generation(self, generation: int) -> Sampled:
@@ -176,6 +184,14 @@ class _Assembly:
             noise_floor=floor,
             flipped=counted.gallery.flipped(*tally.layout.pairs[place]),
         )
+
+    def _effective(self) -> float | None:
+        tally = self.counted.tally
+        squares = tally.squares_of(tally.layout.groupings[0])
+        if squares is None:
+            return None
+        weight = float(tally.generations[0].means[:, 0].sum())
+        return effective_inputs(weight, float(squares.sum()))
 
     def _cases(self, place: int) -> AnyArray:
         tally = self.counted.tally

@@ -13,7 +13,7 @@ from dynsnap.comparison.intervals import BayesianBootstrap
 from dynsnap.errors import InputError, PlanError
 from dynsnap.predictions import Predictions, align, names_of_files, read, stream
 
-TWIN = "noise floor"
+_TWIN = "noise floor"
 
 
 def compare(
@@ -82,7 +82,7 @@ def compare(
             )
     titles = _titles(generations, names)
     if noise_floor is not None:
-        titles = (*titles, TWIN)
+        titles = (*titles, twin_name(titles))
     files = [each for each in given if not isinstance(each, Predictions)]
     with contextlib.ExitStack() as until:
         blocks: AlignedBlocks
@@ -182,6 +182,19 @@ def compare_at_levels(
     ]
     counted = _count(blocks, twin=twin, top_k=top_k, spread=spread, families=families)
     return [assemble(counted, level, minority_share=minority_share) for level in levels]
+
+
+def twin_name(names: Sequence[str]) -> str:
+    """What to call the twin of the first generation: a name that no generation has.
+
+    Example:
+        >>> twin_name(["old", "new"]), twin_name(["old", "noise floor"])
+        ('noise floor', 'noise floor (twin)')
+    """
+    name = _TWIN
+    while name in names:
+        name += " (twin)"
+    return name
 
 
 def _count(

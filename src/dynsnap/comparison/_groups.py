@@ -7,7 +7,14 @@ import numpy as np
 
 from dynsnap._types import AnyArray, Floats
 from dynsnap.comparison._count import Counted
-from dynsnap.comparison._readings import estimates, exact_of, mcnemar, transitions, wholes_of
+from dynsnap.comparison._readings import (
+    effective_inputs,
+    estimates,
+    exact_of,
+    mcnemar,
+    transitions,
+    wholes_of,
+)
 from dynsnap.comparison._results import GroupKind, GroupResult
 from dynsnap.comparison.intervals import BayesianBootstrap, PairStatistic
 from dynsnap.metrics import majority_classes
@@ -23,6 +30,7 @@ class _Parts:
         cases: How many inputs of each are of each case, (parts, cases).
         heaviest: The largest weight of an input of each, (parts,).
         counting: How many inputs of each have a weight above 0, (parts,); None where all count.
+        squares: The sum of the squared weights of each, (parts,); None without weights.
         classes: The classes that make up each, for those that are made of several.
     """
 
@@ -33,6 +41,7 @@ class _Parts:
     cases: AnyArray
     heaviest: Floats
     counting: AnyArray | None
+    squares: Floats | None
     classes: Sequence[tuple[str, ...]] = ()
 
 
@@ -66,6 +75,7 @@ def _all_parts(counted: Counted, place: int, minority_share: float) -> Iterator[
             cases=tally.case_counts(place, grouping),
             heaviest=tally.heaviest_of(grouping),
             counting=tally.counting_of(grouping),
+            squares=tally.squares_of(grouping),
         )
         yield parts
         if by_class:
@@ -75,7 +85,7 @@ def _all_parts(counted: Counted, place: int, minority_share: float) -> Iterator[
 def _by_frequency(classes: _Parts, minority_share: float) -> Iterator[_Parts]:
     """Majority classes, which cover that share of the inputs, most frequent first, and the rest."""
     sums, cases, heaviest = classes.sums, classes.cases, classes.heaviest
-    counting = classes.counting
+    counting, squares = classes.counting, classes.squares
     inputs = cases.sum(axis=1)
     majority = majority_classes(inputs, share=minority_share)
     parts = {
@@ -93,6 +103,9 @@ def _by_frequency(classes: _Parts, minority_share: float) -> Iterator[_Parts]:
             counting=None
             if counting is None
             else np.stack([counting[part].sum() for part in parts.values()]),
+            squares=None
+            if squares is None
+            else np.stack([squares[part].sum() for part in parts.values()]),
             classes=[tuple(classes.names[c] for c in part.tolist()) for part in parts.values()],
         )
 
@@ -127,6 +140,9 @@ def _results(
                 inputs=int(cases[group].sum()),
                 weight=weight,
                 counting=None if parts.counting is None else int(parts.counting[group]),
+                effective=None
+                if parts.squares is None
+                else effective_inputs(weight, float(parts.squares[group])),
                 metrics=metrics,
                 changed=mcnemar(cases[group]),
                 classes=parts.classes[group] if parts.classes else (),

@@ -46,10 +46,14 @@ def _sentences(counted: Counted, measured: Mapping[str, Mapping[str, Estimate]])
             f"of {layout.rows:,} inputs. Those of the first that has the column are used."
         )
     if layout.weighted:
+        holders = counted.report.weights_of
+        whose = f" by {_some(holders)}" if holders else ""
         yield (
-            "Inputs are weighted. Numbers of inputs and McNemar's test count each input once; "
-            "everything else goes by weight."
+            f"Inputs are weighted{whose}. Numbers of inputs and McNemar's test count each input "
+            "once; everything else goes by weight."
         )
+    if layout.truth and len(counted.report.truth_of) == 1:
+        yield f"The true classes come from {counted.report.truth_of[0]} alone."
     for each in counted.unknown_labels:
         if each.share > 0:
             yield (

@@ -97,6 +97,20 @@ def wholes_of(values: Metrics, cases: AnyArray, *, weighted: bool) -> dict[str, 
     return wholes
 
 
+def effective_inputs(weight: float, squares: float) -> float:
+    """Kish's effective number of inputs: how many of equal weight would be as much evidence.
+
+    Args:
+        weight: The sum of the weights.
+        squares: The sum of their squares.
+
+    Example:
+        >>> effective_inputs(4.0, 4.0), effective_inputs(1e50 + 99, 1e100)
+        (4.0, 1.0)
+    """
+    return weight * (weight / squares) if squares > 0 else 0.0
+
+
 def transitions(cases: AnyArray) -> TransitionCounts | None:
     """The four cases of a pair from how many inputs are of each, None without truth."""
     if len(cases) < len(CASES):

@@ -50,6 +50,7 @@ class GroupResult:
         inputs: How many inputs fall into it.
         weight: Their total weight; equal to `inputs` when nothing is weighted.
         counting: How many of them have a weight above 0; None when nothing is weighted.
+        effective: Kish's effective number of them, (Σw)²/Σw²; None when nothing is weighted.
         metrics: Those of the pair, and the accuracy of the newer generation.
         changed: The p-value of McNemar's exact test within the group, None without truth.
         corrected: The same by Holm's method, for the number of all groups of the pair.
@@ -68,6 +69,7 @@ class GroupResult:
     classes: tuple[str, ...] = ()
     transitions: "TransitionCounts | None" = None
     counting: int | None = None
+    effective: float | None = None
 
     @property
     def key(self) -> GroupKey:
@@ -182,6 +184,8 @@ class Comparison:
     Attributes:
         inputs: Inputs that all generations share, and that everything here is computed on.
         counting: How many of them have a weight above 0; None when nothing is weighted.
+        effective: Kish's effective number of inputs, (Σw)²/Σw²: how many that weigh the same would
+            be as much evidence; None when nothing is weighted.
         averages: The paper's reported numbers: generation metrics averaged over generations, pair
             metrics over all pairs.
         agreement: Metrics of all generations at once (Fleiss' kappa, ambiguity, ...).
@@ -214,6 +218,7 @@ class Comparison:
     restless: tuple[RestlessInput, ...] = ()
     ambiguity_so_far: tuple[float, ...] = ()
     counting: int | None = None
+    effective: float | None = None
 
     def matrix(self, metric: str) -> Floats:
         """A pair metric for every two generations, as a symmetric N×N table.

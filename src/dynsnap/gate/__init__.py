@@ -1,7 +1,8 @@
 """May this retrain ship? Rules, and what holding two generations against them gives."""
 
+from dynsnap.gate._inputs import UNKNOWN_LABELS, Side
 from dynsnap.gate._json import to_json
-from dynsnap.gate._judge import UNKNOWN_LABELS, RuleOutcome, Status, Verdict, apart, judge
+from dynsnap.gate._judge import RuleOutcome, Status, Verdict, apart, judge
 from dynsnap.gate._read import inline_rule, read_rules
 from dynsnap.gate._rule import EVERY, MIN_COUNT, Rule, confidences, top_k
 
@@ -11,6 +12,7 @@ __all__ = [
     "UNKNOWN_LABELS",
     "Rule",
     "RuleOutcome",
+    "Side",
     "Status",
     "Verdict",
     "apart",

@@ -1,7 +1,7 @@
 """May this retrain ship? A comparison held against rules."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
@@ -14,12 +14,29 @@ from dynsnap.comparison import (
     TransitionCounts,
 )
 from dynsnap.errors import ComparisonError, PlanError, did_you_mean
+from dynsnap.gate._inputs import (
+    Side,
+    refuse_foreign_weights,
+    refuse_missing_ids,
+    refuse_one_source,
+    refuse_other_predictions,
+    refuse_own_truth,
+    refuse_unknown_labels,
+)
 from dynsnap.gate._rule import EVERY, MIN_COUNT, ROUNDING, Rule, check_min_count, top_k
 from dynsnap.metrics import metric
 from dynsnap.predictions import Verification
-from dynsnap.predictions._text import listed, shown
 
-UNKNOWN_LABELS = 0.1  # a model may know classes that these inputs lack, but seldom names them
+# A class or slice under "*" may be small, but of its inputs a quarter must count.
+_UNEVEN = 4
+
+# How bad a metric can become, from the share of inputs that OLD is right on.
+_REACH: Mapping[str, Callable[[float], float]] = {
+    "lost": lambda right: right,
+    "never": lambda right: 1 - right,
+    "neutral_churn": lambda right: 1 - right,
+    "composite": lambda right: -right,
+}
 
 Status: TypeAlias = Literal["passed", "failed", "not judged"]
 
@@ -81,6 +98,7 @@ def judge(
     allow_missing: float = 0.0,
     allow_unknown_labels: float | None = None,
     min_count: int = MIN_COUNT,
+    weights_from: Side = "old",
 ) -> Verdict:
     """Hold an old and a new generation against rules.
 
@@ -101,6 +119,9 @@ def judge(
             spaces or underscores.
         min_count: The fewest inputs that a rule may rest on that has no `min_count` of its own.
             Under "*" it is about all inputs together: of its parts, each that has any is judged.
+            A rule on a value needs as many effective inputs (Kish's, where inputs are weighted).
+        weights_from: Whose weights may count: those of the old generation, which the new one may
+            repeat; or, with "new", those that the new one alone has.
 
     Example:
         >>> import dynsnap
@@ -125,6 +146,8 @@ def judge(
             f"`allow_unknown_labels` must be a share between 0 and 1, got {allow_unknown_labels:g}."
         )
     check_min_count(min_count)
+    if weights_from not in ("old", "new"):
+        raise PlanError(f'`weights_from` must be "old" or "new", got {weights_from!r}.')
     levels = [comparison] if isinstance(comparison, Comparison) else list(comparison)
     if not levels:
         raise PlanError("There is nothing to judge. Give a comparison of two generations.")
@@ -135,9 +158,12 @@ def judge(
                 f"{len(each.generations)}. Compare two."
             )
     first = levels[0]
-    _refuse_other_predictions(levels)
-    _refuse_missing_ids(first, allow_missing)
-    _refuse_unknown_labels(first, allow_unknown_labels)
+    refuse_other_predictions(levels)
+    refuse_one_source(first)
+    refuse_missing_ids(first, allow_missing)
+    refuse_unknown_labels(first, allow_unknown_labels)
+    refuse_foreign_weights(first, weights_from)
+    refuse_own_truth(first)
     outcomes = [
         outcome for rule in rules for outcome in _outcomes(_level(levels, rule), rule, min_count)
     ]
@@ -194,6 +220,7 @@ class _Part:
     words: str
     inputs: int
     counting: int  # those that have a weight above 0
+    effective: float  # how many of equal weight would be as much evidence
     metrics: Estimates
     noise_floor: Estimates | None = None
     transitions: TransitionCounts | None = None
@@ -209,9 +236,12 @@ def _outcomes(comparison: Comparison, rule: Rule, min_count: int) -> list[RuleOu
     parts = list(_parts(comparison, rule))
     if rule.for_every and rule.min_count is None:
         # To leave out small parts would let a lost class pass; the inputs must suffice as a whole.
-        whole = _Part("all inputs", comparison.inputs, _counting(comparison), {})
+        whole = _Part("all inputs", *_sizes(comparison), {})
         if whole.counting < min_count:
             _unjudged(rule, whole, _few(whole, min_count))
+        _refuse_heavy(rule, whole, min_count)
+        for part in parts:
+            _refuse_heavy(rule, part, min(min_count, part.counting / _UNEVEN))
         fewest = 1
     else:
         fewest = min_count if rule.min_count is None else rule.min_count
@@ -229,9 +259,9 @@ def _outcome(comparison: Comparison, rule: Rule, part: _Part, fewest: int) -> Ru
     lenient = rule.for_every
     if part.counting < fewest:
         return _unjudged(rule, part, _few(part, fewest), lenient)
+    _refuse_heavy(rule, part, fewest)
     _refuse_all_classes(comparison, rule)
-    if rule.metric == "lost" and not (rule.allow_odd or part.can_lose):
-        why = f"{comparison.pairs[0].old} is right on none of these inputs, so none can be lost"
+    if not rule.allow_odd and (why := _cannot_fail(comparison, rule, part)):
         return _unjudged(rule, part, why, lenient)
     estimate = _estimate(comparison, rule, part)
     judged = estimate.value if rule.on == "value" else _bound(rule, part, estimate)
@@ -276,9 +306,47 @@ def _few(part: _Part, fewest: int) -> str:
     return f"{part.counting} inputs{weighing}, fewer than {fewest} (min_count)"
 
 
-def _counting(found: Comparison | GroupResult) -> int:
-    """The inputs that a metric rests on: one without weight is no evidence."""
-    return found.inputs if found.counting is None else found.counting
+def _refuse_heavy(rule: Rule, part: _Part, fewest: float) -> None:
+    """Raise where a few inputs carry so much of the weight that a value rests on them alone.
+
+    Under "*" too: what the light inputs lost is not seen, so the part may be the one that is bad.
+    Bounds allow for heavy inputs by themselves.
+    """
+    if rule.on == "value" and part.effective < fewest * (1 - ROUNDING):
+        raise ComparisonError(
+            f"Rule {rule.title!r} cannot be judged on {part.words}: a few of its {part.counting} "
+            f"inputs carry most of the weight, so that they are as much evidence as "
+            f"{part.effective:.3g} inputs, fewer than {fewest:.3g}. Judge the bound "
+            '(on = "bound"), correct the weights, or take a smaller min_count.'
+        )
+
+
+def _cannot_fail(comparison: Comparison, rule: Rule, part: _Part) -> str:
+    """Why no answers of NEW could fail a rule, given those of OLD; empty if some could."""
+    old = comparison.pairs[0].old
+    if rule.metric == "lost" and not part.can_lose:
+        return f"{old} is right on none of these inputs, so none can be lost"
+    shares = [part.metrics.get(name) for name in ("kept", "lost")]
+    if rule.on == "bound" or rule.metric not in _REACH:
+        return ""
+    right = sum(math.nan if share is None else share.value for share in shares)
+    worst = _REACH[rule.metric](right)
+    if rule.at_most is not None:
+        safe = worst <= rule.at_most + ROUNDING
+    else:
+        safe = worst >= rule.threshold - ROUNDING
+    if not safe:  # as NaN is, where the share is not known
+        return ""
+    return (
+        f"{old} is right on {right:.4g} of them, so {rule.metric} is {worst:.4g} at worst and "
+        "nothing can fail"
+    )
+
+
+def _sizes(found: Comparison | GroupResult) -> tuple[int, int, float]:
+    """How many inputs there are, how many count at all, and as how many they count together."""
+    counting = found.inputs if found.counting is None else found.counting
+    return found.inputs, counting, counting if found.effective is None else found.effective
 
 
 def _unjudged(rule: Rule, part: _Part, reason: str, lenient: bool = False) -> RuleOutcome:
@@ -331,8 +399,8 @@ def _parts(comparison: Comparison, rule: Rule) -> Iterator[_Part]:
         scope = metric(rule.metric).scope
         new = comparison.generations[-1]
         found = {"generation": new.metrics, "pair": pair.metrics, "many": comparison.agreement}
-        whole = comparison.inputs, _counting(comparison)
-        yield _Part("all inputs", *whole, found[scope], pair.noise_floor, pair.transitions)
+        sizes = _sizes(comparison)
+        yield _Part("all inputs", *sizes, found[scope], pair.noise_floor, pair.transitions)
 
 
 def _classes(comparison: Comparison, rule: Rule, wanted: str) -> Iterator[_Part]:
@@ -375,61 +443,5 @@ def _slices(comparison: Comparison, rule: Rule, column: str, wanted: str) -> Ite
 def _group(words: str, group: GroupResult | None) -> _Part:
     # A class of the file's that no input has is a part of no inputs, not a part left out.
     if group is None:
-        return _Part(words, 0, 0, {})
-    return _Part(
-        words, group.inputs, _counting(group), group.metrics, transitions=group.transitions
-    )
-
-
-def _refuse_other_predictions(levels: Sequence[Comparison]) -> None:
-    """Raise unless the comparisons differ in nothing but the level of their intervals."""
-    first = levels[0]
-    for other in levels[1:]:
-        if _measured(other) != _measured(first) or other.unknown_labels != first.unknown_labels:
-            raise ComparisonError(
-                f"The comparisons at {first.confidence:g} and {other.confidence:g} confidence are "
-                "not of the same predictions. Compare the same two generations at each level."
-            )
-
-
-def _measured(comparison: Comparison) -> tuple[object, ...]:
-    pair = comparison.pairs[0]
-    # As text, NaN equals itself.
-    values = {name: repr(estimate.value) for name, estimate in pair.metrics.items()}
-    return pair.old, pair.new, comparison.alignment, comparison.classes, values
-
-
-def _refuse_missing_ids(comparison: Comparison, allowed: float) -> None:
-    report = comparison.alignment
-    if report.missing_share > allowed:
-        raise ComparisonError(
-            f"{report.sentence()} That is {report.missing_share:.4g} of them, and at most "
-            f"{allowed:g} may be missing (--allow-missing). Predict the same inputs twice."
-        )
-
-
-def _refuse_unknown_labels(comparison: Comparison, allowed: float | None) -> None:
-    """Raise where a generation has answers that cannot be right, and so has less to lose."""
-    most = UNKNOWN_LABELS if allowed is None else allowed
-    for found in comparison.unknown_labels:
-        name = shown(found.name)
-        if found.alike and allowed is None:
-            label, other = found.alike[0]
-            more = f" ({len(found.alike) - 1} more like that)" if len(found.alike) > 1 else ""
-            raise ComparisonError(
-                f"{name} has the label {shown(label)} where others have the class {shown(other)}"
-                f"{more}. If they are one class, read it with --rename {label}={other}; if they "
-                f"are not, give --allow-unknown-labels {_above(found.share)}."
-            )
-        if found.share > most:
-            raise ComparisonError(
-                f"{found.share:.4g} of the labels of {name} are no true class of any input: "
-                f"{listed(found.labels, most=3)}. Such answers are never right, and cannot be "
-                f"lost; at most {most:g} may be so (--allow-unknown-labels). Are they of other "
-                "classes, or answers that failed?"
-            )
-
-
-def _above(share: float) -> str:
-    """A share of two digits that is not below this one."""
-    return f"{min(1.0, math.ceil(max(share, 0.01) * 100) / 100):g}"
+        return _Part(words, 0, 0, 0, {})
+    return _Part(words, *_sizes(group), group.metrics, transitions=group.transitions)

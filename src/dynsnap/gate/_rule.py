@@ -137,6 +137,15 @@ class Rule:
                 f"{self.metric} is 1 where two unrelated models lose as much, so {asked} lets a "
                 f"model pass that is worse than an unrelated one. Take at most 1, {_ON_PURPOSE}."
             )
+        if (low, high) == _SIGNED and side == "at_least" and self.threshold < 0:
+            # 0 is chance: what two models that know nothing of each other have.
+            worse = (
+                "more is lost than is right" if self.metric == "composite" else "worse than chance"
+            )
+            raise PlanError(
+                f"{self.metric} below 0 is {worse}, so hardly any model fails {asked}. Take at "
+                f"least 0, {_ON_PURPOSE}."
+            )
         room = self.threshold - low if side == "at_least" else high - self.threshold
         if room <= ROUNDING:
             tighter = f"above {low:g}" if side == "at_least" else f"below {high:g}"

@@ -59,6 +59,7 @@ class Tally:
             other. Without weights it is 1: None.
         counting: (groups,) how many rows of each group have a weight above 0, likewise; None
             without weights, where all do.
+        squares: (groups,) the sum of the squared weights of each group, likewise.
     """
 
     def __init__(self, layout: Layout, *, compiled: bool | None = None) -> None:
@@ -74,6 +75,7 @@ class Tally:
         self.keys = np.zeros(layout.rows if layout.exact else 0, np.uint64)
         self.heaviest = np.zeros(groups) if layout.weighted else None
         self.counting = np.zeros(groups, np.int64) if layout.weighted else None
+        self.squares = np.zeros(groups) if layout.weighted else None
         self._jobs = _jobs(layout)
         scores = layout.rows * sum(layout.classes if scored else 1 for scored in layout.scored)
         self._kernel = _kernel(
@@ -162,6 +164,10 @@ class Tally:
         """How many rows of each group have a weight above 0, (groups,); None without weights."""
         return None if self.counting is None else self.counting[self._groups(grouping)]
 
+    def squares_of(self, grouping: Grouping) -> Floats | None:
+        """The sum of the squared weights of each group, (groups,); None without weights."""
+        return None if self.squares is None else self.squares[self._groups(grouping)]
+
     def _generation(self, generation: int) -> GenerationSums:
         layout = self.layout
         columns = padded(1 + len(layout.generation_columns(generation)))
@@ -196,14 +202,16 @@ class Tally:
                 counts[self._groups(grouping)] += found.reshape(-1, width)
 
     def _weigh(self, chunk: Chunk) -> None:
-        if self.heaviest is not None and chunk.weights is not None:
-            for grouping, codes in zip(self.layout.groupings, chunk.codes, strict=True):
-                np.maximum.at(self.heaviest[self._groups(grouping)], codes, chunk.weights)
-        if self.counting is not None and chunk.weights is not None:
-            some = chunk.weights > 0
-            for grouping, codes in zip(self.layout.groupings, chunk.codes, strict=True):
-                found = np.bincount(codes[some], minlength=grouping.groups)
-                self.counting[self._groups(grouping)] += found
+        weights = chunk.weights
+        if weights is None:
+            return
+        assert self.heaviest is not None and self.counting is not None and self.squares is not None
+        some, squared = weights > 0, weights**2
+        for grouping, codes in zip(self.layout.groupings, chunk.codes, strict=True):
+            own, groups = self._groups(grouping), grouping.groups
+            np.maximum.at(self.heaviest[own], codes, weights)
+            self.counting[own] += np.bincount(codes[some], minlength=groups)
+            self.squares[own] += np.bincount(codes, squared, minlength=groups)
 
     def _groups(self, grouping: Grouping) -> slice:
         """Where the groups of a grouping are among those of all, one after the other."""
@@ -214,8 +222,8 @@ class Tally:
     def _arrays(self) -> list[AnyArray]:
         arrays: list[AnyArray] = [self.ambiguous, self.keys, *(self.counts or [])]
         arrays += [sums.cells for sums in self.pairs]
-        if self.counting is not None:
-            arrays.append(self.counting)
+        if self.counting is not None and self.squares is not None:
+            arrays += [self.counting, self.squares]
         for sums in self.generations:
             arrays += [sums.means, sums.gaps, sums.labels]
         return arrays

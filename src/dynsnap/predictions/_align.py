@@ -1,5 +1,6 @@
 """Several predictions side by side: the same inputs, in one order, over one list of classes."""
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,7 @@ from dynsnap.predictions._join import join
 from dynsnap.predictions._join_common import Common
 from dynsnap.predictions._predictions import Predictions
 from dynsnap.predictions._report import AlignmentReport
+from dynsnap.predictions._same import same_arrays
 from dynsnap.predictions._text import listed
 
 
@@ -76,6 +78,9 @@ def align(
         missing=found.missing,
         examples=tuple(tuple(lost.id for lost in some) for some in found.lacking),
         same_order=found.same_order,
+        weights_of=named(titles, [each.weights is not None for each in predictions]),
+        truth_of=named(titles, [each.truth is not None for each in predictions]),
+        same=tuple(same_arrays(titles, predictions)),
     )
     lined_up = [
         with_classes(
@@ -98,6 +103,16 @@ def titles_of(names: Sequence[str] | None, count: int) -> tuple[str, ...]:
     if len(titles) != count:
         raise InputError(f"There are {count} predictions, but {len(titles)} names.")
     return titles
+
+
+def named(titles: Sequence[str], chosen: Sequence[bool]) -> tuple[str, ...]:
+    """The names of some generations.
+
+    Example:
+        >>> named(["old", "new"], [False, True])
+        ('new',)
+    """
+    return tuple(itertools.compress(titles, chosen))
 
 
 def names_of_files(files: Sequence[Path]) -> tuple[str, ...]:

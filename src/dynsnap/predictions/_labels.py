@@ -158,7 +158,7 @@ def as_positions(
                 f"{len(classes)} classes, but {int(outside.sum()):,} are outside, such as "
                 f"{column[np.argmax(outside)]}. If they are class names, say so: positions=False."
             )
-        return column.astype(np.int32, copy=False)
+        return column.astype(np.int32)  # a copy: the caller may fill one array again and again
     if len(column) != rows:
         raise InputError(
             f"`{what}` must have one value for each of the {rows:,} ids, but has "

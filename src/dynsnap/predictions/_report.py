@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from dynsnap.predictions._digest import IN_MEMORY, Verification
+from dynsnap.predictions._same import Same
 from dynsnap.predictions._text import listed
 
 
@@ -19,6 +20,9 @@ class AlignmentReport:
         same_order: Whether the shared ids come in one order everywhere.
         verification: For each generation, whether it was read as it was written; empty where
             predictions were handed over in memory.
+        weights_of: The generations that have weights; those of the first are used.
+        truth_of: The generations that have the truth.
+        same: The generations that are one: the same file, or the same arrays in memory.
 
     Example:
         >>> report = AlignmentReport(names=("old", "new"), rows=(4, 3), shared=3, missing=(0, 1),
@@ -36,6 +40,9 @@ class AlignmentReport:
     examples: tuple[tuple[str, ...], ...]
     same_order: bool
     verification: tuple[Verification, ...] = field(default=(), compare=False, repr=False)
+    weights_of: tuple[str, ...] = field(default=(), repr=False)
+    truth_of: tuple[str, ...] = field(default=(), repr=False)
+    same: tuple[Same, ...] = field(default=(), compare=False, repr=False)
 
     @property
     def total(self) -> int:

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 
 from dynsnap.errors import InputError, PlanError
-from dynsnap.predictions._align import refuse_strangers, titles_of
+from dynsnap.predictions._align import named, refuse_strangers, titles_of
 from dynsnap.predictions._classes import reorders, union_of
 from dynsnap.predictions._join_common import Common
 from dynsnap.predictions._join_ids import FirstLook, PartedIds, first_look, match, parts_for
@@ -16,6 +16,7 @@ from dynsnap.predictions._join_rows import Places, Sorted, places_of
 from dynsnap.predictions._predictions import Predictions
 from dynsnap.predictions._reading import reading
 from dynsnap.predictions._report import AlignmentReport
+from dynsnap.predictions._same import same_files
 from dynsnap.predictions._schema import ColumnNames
 from dynsnap.predictions._stream_file import StreamedFile
 from dynsnap.predictions._stream_part import AlignedPart, Lane
@@ -170,6 +171,12 @@ def stream(
             for each, file in zip(own, files, strict=True)
         ]
         lanes, report = _line_up(files, titles, follow, until)
+        report = replace(
+            report,
+            weights_of=named(titles, [file.layout.weight is not None for file in files]),
+            truth_of=named(titles, [file.vocabulary.has_truth for file in files]),
+            same=tuple(same_files(titles, paths)),
+        )
         return AlignedStream(
             classes=classes,
             report=report,

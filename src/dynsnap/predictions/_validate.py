@@ -94,7 +94,7 @@ def highest_class(scores: Scores) -> Labels:
 def as_weights(values: Any, *, rows: int) -> Floats:
     """Weights as float64, one per input, none negative, not all zero."""
     try:
-        weights = np.ascontiguousarray(values, dtype=np.float64)
+        weights = np.array(values, dtype=np.float64, order="C")  # a copy, see `as_positions`
     except (TypeError, ValueError):
         raise InputError("`weights` must be numbers, one per input.") from None
     check_length("weights", weights, rows=rows)

@@ -1,0 +1,107 @@
+"""What two generations must be like before any rule is held against them."""
+
+import math
+from collections.abc import Sequence
+from typing import Literal, TypeAlias
+
+from dynsnap.comparison import Comparison
+from dynsnap.errors import ComparisonError, PlanError
+from dynsnap.predictions._text import listed, shown
+
+UNKNOWN_LABELS = 0.1  # a model may know classes that these inputs lack, but seldom names them
+
+Side: TypeAlias = Literal["old", "new"]
+
+
+def refuse_other_predictions(levels: Sequence[Comparison]) -> None:
+    """Raise unless the comparisons differ in nothing but the level of their intervals."""
+    first = levels[0]
+    for other in levels[1:]:
+        if _measured(other) != _measured(first) or other.unknown_labels != first.unknown_labels:
+            raise ComparisonError(
+                f"The comparisons at {first.confidence:g} and {other.confidence:g} confidence are "
+                "not of the same predictions. Compare the same two generations at each level."
+            )
+
+
+def _measured(comparison: Comparison) -> tuple[object, ...]:
+    pair = comparison.pairs[0]
+    # As text, NaN equals itself.
+    values = {name: repr(estimate.value) for name, estimate in pair.metrics.items()}
+    return pair.old, pair.new, comparison.alignment, comparison.classes, values
+
+
+def refuse_one_source(comparison: Comparison) -> None:
+    """Raise where two generations are one file, or the same arrays: they differ in nothing."""
+    for same in comparison.alignment.same:
+        raise PlanError(
+            f"{shown(same.second)} and {shown(same.first)} are {same.what}. A model that is held "
+            "against itself passes whatever it does. Compare the predictions of two models."
+        )
+
+
+def refuse_foreign_weights(comparison: Comparison, weights_from: Side) -> None:
+    """Raise where the weights are not those of the generation that they may come from.
+
+    Whoever weighs inputs decides what counts: NEW could weigh what it lost with 0.
+    """
+    holders = comparison.alignment.weights_of
+    pair = comparison.pairs[0]
+    allowed = {"old": [pair.old], "new": [pair.old, pair.new]}[weights_from]
+    if holders and holders[0] not in allowed:
+        raise ComparisonError(
+            f"Only {shown(holders[0])} has weights, and {shown(pair.old)} has none: a generation "
+            "that weighs inputs itself decides which of its losses count. Write the weights to "
+            f"{shown(pair.old)} too, or take those of {shown(pair.new)} with --weights-from new "
+            '(weights_from="new").'
+        )
+
+
+def refuse_own_truth(comparison: Comparison) -> None:
+    """Raise where NEW alone says what is true, and that is what it said on every input."""
+    pair = comparison.pairs[0]
+    cases = pair.transitions
+    if comparison.alignment.truth_of != (pair.new,) or cases is None:
+        return
+    if cases.lost + cases.never == 0:
+        raise ComparisonError(
+            f"Only {shown(pair.new)} has the truth, and it is the label of {shown(pair.new)} on "
+            "every input: are its labels written to the column of the truth? Write the truth to "
+            f"{shown(pair.old)} too."
+        )
+
+
+def refuse_missing_ids(comparison: Comparison, allowed: float) -> None:
+    report = comparison.alignment
+    if report.missing_share > allowed:
+        raise ComparisonError(
+            f"{report.sentence()} That is {report.missing_share:.4g} of them, and at most "
+            f"{allowed:g} may be missing (--allow-missing). Predict the same inputs twice."
+        )
+
+
+def refuse_unknown_labels(comparison: Comparison, allowed: float | None) -> None:
+    """Raise where a generation has answers that cannot be right, and so has less to lose."""
+    most = UNKNOWN_LABELS if allowed is None else allowed
+    for found in comparison.unknown_labels:
+        name = shown(found.name)
+        if found.alike and allowed is None:
+            label, other = found.alike[0]
+            more = f" ({len(found.alike) - 1} more like that)" if len(found.alike) > 1 else ""
+            raise ComparisonError(
+                f"{name} has the label {shown(label)} where others have the class {shown(other)}"
+                f"{more}. If they are one class, read it with --rename {label}={other}; if they "
+                f"are not, give --allow-unknown-labels {_above(found.share)}."
+            )
+        if found.share > most:
+            raise ComparisonError(
+                f"{found.share:.4g} of the labels of {name} are no true class of any input: "
+                f"{listed(found.labels, most=3)}. Such answers are never right, and cannot be "
+                f"lost; at most {most:g} may be so (--allow-unknown-labels). Are they of other "
+                "classes, or answers that failed?"
+            )
+
+
+def _above(share: float) -> str:
+    """A share of two digits that is not below this one."""
+    return f"{min(1.0, math.ceil(max(share, 0.01) * 100) / 100):g}"
