@@ -5,7 +5,7 @@ import pytest
 
 import dynsnap
 from dynsnap.errors import ComparisonError, PlanError
-from dynsnap.gate import Rule, judge
+from dynsnap.gate import Rule, judge, read_rules
 from dynsnap.predictions import write
 
 TRUTH = ["cat", "dog"] * 30
@@ -99,11 +99,23 @@ def test_the_fewest_inputs_are_a_whole_number(count):
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"allow_odd": "false"}, {"slice": ("region",)}, {"slice": "ab"}], ids=str
+    "wrong",
+    [
+        {"allow_odd": "false"},
+        {"slice": ("region",)},
+        {"slice": "ab"},
+        {"slice": ("region", None)},
+        {"slice": (1, "north")},
+        {"class_name": 0},
+        {"at_most": "0.02"},
+        {"at_most": False},
+        {"confidence": "0.95"},
+    ],
+    ids=str,
 )
 def test_keys_of_a_rule_have_their_types(wrong):
     with pytest.raises(PlanError, match=next(iter(wrong))):
-        Rule(metric="lost", at_most=0.02, **wrong)
+        Rule(**({"metric": "lost", "at_most": 0.02} | wrong))
 
 
 def test_levels_are_of_the_same_predictions():
@@ -129,8 +141,20 @@ def test_relative_flips_of_more_than_chance_are_an_odd_rule():
     Rule(metric="relative_nfr", at_most=1)
 
 
-@pytest.mark.parametrize("label", ["polar-bear", "Polar\u2010Bear", "polarbear"])
-def test_a_label_that_differs_by_a_hyphen_is_not_judged(label):
+@pytest.mark.parametrize(
+    "label",
+    [
+        "polar-bear",
+        "Polar\u2010Bear",
+        "polarbear",
+        "\ufeffpolar bear",
+        "polar bear\u200b",
+        "po\u00adlar bear",
+        "polar be\u0301ar",
+        "p\u00f6lar bear",
+    ],
+)
+def test_a_label_that_differs_by_what_is_hardly_seen_is_not_judged(label):
     truth = ["polar bear"] * 3 + TRUTH[3:]
     old, new = (
         dynsnap.Predictions(
@@ -204,3 +228,28 @@ def test_the_twin_has_a_name_of_its_own():
     found = dynsnap.compare(GOOD, HALF_LOST, names=names, noise_floor=predictions(TRUTH))
     verdict = judge(found, [Rule(metric="lost", at_most=0.6)])
     assert list(verdict.verification)[:2] == names and len(verdict.verification) == 3
+
+
+@pytest.mark.parametrize("given", ["lost=0.02", ["lost=0.02"], [None], [("lost", 0.02)]], ids=str)
+def test_what_is_no_rule_is_wrong_use(given):
+    with pytest.raises(PlanError, match="must be a `Rule`"):
+        judge(compared(GOOD), given)
+    assert not judge(compared(HALF_LOST), LOST).passed  # a single rule will do
+
+
+@pytest.mark.parametrize("confidence", [1e-9, 0.05, 0.49])
+def test_the_level_of_a_test_is_not_taken_for_a_confidence(confidence):
+    rule = {"metric": "lost", "at_most": 0.51, "on": "bound", "confidence": confidence}
+    with pytest.raises(PlanError, match=r"confidence.*at least 0\.5.*allow_odd"):
+        Rule(**rule)
+    Rule(**rule, allow_odd=True)
+
+
+def test_a_confidence_that_has_no_effect_is_wrong_use(tmp_path):
+    file = tmp_path / "gate.toml"
+    text = '[[rule]]\nmetric = "lost"\nat_most = 0.51\nconfidence = 0.99\n'
+    file.write_text(text)
+    assert read_rules(file)[0].on == "bound"
+    file.write_text(text + 'on = "value"\n')
+    with pytest.raises(PlanError, match=r"confidence.*on = .value"):
+        read_rules(file)

@@ -60,7 +60,7 @@ def test_to_name_a_confidence_is_to_ask_for_the_bound(tmp_path):
     text = '[[rule]]\nmetric = "lost"\nat_most = 0.1\n'
     assert rules_of(tmp_path, text)[0].on == "value"
     assert rules_of(tmp_path, text + "confidence = 0.9\n")[0].on == "bound"
-    assert rules_of(tmp_path, text + 'confidence = 0.9\non = "value"\n')[0].on == "value"
+    assert rules_of(tmp_path, text + 'confidence = 0.9\non = "bound"\n')[0].on == "bound"
 
 
 def test_another_word_for_a_metric_becomes_its_name():

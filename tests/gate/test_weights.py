@@ -130,6 +130,14 @@ def test_ordinary_weights_are_judged():
         assert judge(found, [Rule(metric="lost", at_most=0.2, **where)]).passed
 
 
+def test_slices_that_the_old_generation_lacks_are_named():
+    region = {"region": ["north", "south"] * (ROWS // 2)}
+    for old, new, named in [({}, region, True), (region, {}, False), (region, region, False)]:
+        pair = said(slices=old), said(slices=new)
+        notes = dynsnap.compare(*pair, names=["v1", "v2"], resamples=1).notes
+        assert any('"region" comes from v2' in note for note in notes) is named
+
+
 def test_truth_that_new_alone_has_and_that_is_its_label_everywhere_is_no_truth(tmp_path):
     old = said(HALF, truth=None)
     sure = said()

@@ -17,6 +17,7 @@ _FEW = 20  # so few inputs may be labelled wrongly, or otherwise, by chance
 _GAPS = re.compile(
     r"[\s_]+|(?<=[^\W\d_])[-\u2010-\u2015]+(?=\w)|(?<=\w)[-\u2010-\u2015]+(?=[^\W\d_])"
 )
+_MARKS = re.compile(r"[\u0300-\u036f]+")  # accents of Latin, Greek and Cyrillic letters
 _NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]*)?")
 
 
@@ -101,10 +102,14 @@ def plain(name: str) -> str:
     Example:
         >>> plain(" Polar_Bear") == plain("polar bear"), plain("1.0") == plain("01"), plain("-1")
         (True, True, '-1')
+        >>> plain("caf\\u00e9") == plain("cafe"), plain("\\ufeffcat\\u200b") == plain("cat")
+        (True, True)
         >>> plain("polar-bear") == plain("polar bear"), plain("10-19") == plain("1019")
         (True, False)
     """
-    text = _GAPS.sub("", unicodedata.normalize("NFKC", name)).casefold()
+    decomposed = unicodedata.normalize("NFKD", name)
+    seen = _MARKS.sub("", "".join(c for c in decomposed if unicodedata.category(c) != "Cf"))
+    text = _GAPS.sub("", unicodedata.normalize("NFKC", seen)).casefold()
     if not _NUMBER.fullmatch(text):
         return text
     whole, _, rest = text.lstrip("+-").partition(".")

@@ -40,6 +40,12 @@ def _sentences(counted: Counted, measured: Mapping[str, Mapping[str, Estimate]])
             f"Top-k metrics for k = {', '.join(map(str, counted.left_out))} are left out: there "
             f"are only {len(counted.classes)} classes."
         )
+    for name, holders in counted.report.slices_of.items():
+        if name in counted.slices and counted.report.names[0] not in holders:
+            yield (
+                f"The slice column {shown(name)} comes from {holders[0]}; "
+                f"{counted.report.names[0]} does not have it."
+            )
     for name, count in counted.differing.items():
         yield (
             f"Generations have different values in the slice column {shown(name)} for {count:,} "

@@ -93,7 +93,7 @@ class Verdict:
 
 def judge(
     comparison: Comparison | Sequence[Comparison],
-    rules: Iterable[Rule],
+    rules: Rule | Iterable[Rule],
     *,
     allow_missing: float = 0.0,
     allow_unknown_labels: float | None = None,
@@ -136,7 +136,12 @@ def judge(
         >>> verdict.passed, verdict.outcomes[0].judged
         (False, 0.25)
     """
-    rules = tuple(rules)
+    rules = (rules,) if isinstance(rules, Rule) else tuple(rules)
+    for rule in rules:
+        if not isinstance(rule, Rule):
+            raise PlanError(
+                f'A rule must be a `Rule`, such as Rule(metric="lost", at_most=0.02), got {rule!r}.'
+            )
     if not rules:
         raise PlanError("There is no rule to judge by. Give at least one.")
     if not 0 <= allow_missing <= 1:

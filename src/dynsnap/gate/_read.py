@@ -100,6 +100,10 @@ def _rule(table: Mapping[str, Any], where: str) -> Rule:
             raise PlanError(f"`{key}` of {where} must be {_WORDS[kinds[0]]}, got {value!r}.")
     if "metric" not in table:
         raise PlanError(f'{where} names no metric. Add one, such as metric = "lost".')
+    if "confidence" in table and table.get("on") == "value":
+        raise PlanError(
+            f'`confidence` of {where} has no effect with on = "value". Drop one of the two.'
+        )
     fields = {key: value for key, value in table.items() if key not in ("class", "slice")}
     # To ask for a confidence is to ask for the interval.
     fields.setdefault("on", "bound" if "confidence" in table else "value")

@@ -4,7 +4,7 @@ import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Literal, TypeAlias
 
 from dynsnap.errors import PlanError
@@ -36,6 +36,8 @@ _RANGES = {
 # Where a rule does not say how many inputs it needs. With none lost of so many, up to a tenth may
 # still be lost of all.
 MIN_COUNT = 30
+
+_LEAST_CONFIDENCE = 0.5  # of a bound: below, the value is as likely to be outside as inside
 
 # Sums of shares carry rounding errors far below any share of inputs; 0.85 must pass 0.85.
 ROUNDING = 1e-12
@@ -85,6 +87,7 @@ class Rule:
                 f"found {'neither' if self.at_least is None else 'both'}. "
                 "Write two rules for a value that must lie between two thresholds."
             )
+        self._check_types()
         low, high = _RANGES.get(self.metric, _SHARE)
         if not low <= self.threshold <= high or math.isinf(self.threshold):
             hint = ""
@@ -94,8 +97,6 @@ class Rule:
                 f"The threshold of a rule on {self.metric} must be {_words(low, high)}, "
                 f"got {self.threshold:g}.{hint}"
             )
-        if not isinstance(self.allow_odd, bool):  # any text is true, "false" too
-            raise PlanError(f"`allow_odd` must be True or False, got {self.allow_odd!r}.")
         if not self.allow_odd:
             self._refuse_odd(entry.direction, low, high)
         if self.on not in ("value", "bound"):
@@ -104,18 +105,43 @@ class Rule:
             raise PlanError(
                 f"`confidence` must lie between 0 and 1, such as 0.95, got {self.confidence:g}."
             )
+        if self.on == "bound" and self.confidence < _LEAST_CONFIDENCE and not self.allow_odd:
+            # 0.05 is the level of a test, and hardly an interval at all.
+            raise PlanError(
+                f"An interval at {self.confidence:g} confidence is next to the value itself. Take "
+                f"at least {_LEAST_CONFIDENCE:g}, such as {1 - self.confidence:g}, {_ON_PURPOSE}."
+            )
         if self.class_name is not None and self.slice is not None:
             raise PlanError(
                 f"A rule on {self.metric} names a class and a slice. Write a rule for each."
             )
-        if self.slice is not None and (not isinstance(self.slice, tuple) or len(self.slice) != 2):
-            raise PlanError(f"`slice` must be a column and a value, got {self.slice!r}.")
         if self.partial and entry.scope == "many":
             raise PlanError(
                 f"{self.metric} is about all inputs at once: a rule on it takes no class or slice."
             )
         if self.min_count is not None:
             check_min_count(self.min_count)
+
+    def _check_types(self) -> None:
+        """Raise for what only a caller from Python can hand over: files are checked when read."""
+        for key in ("at_least", "at_most", "confidence"):
+            value = getattr(self, key)
+            if value is not None and (isinstance(value, bool) or not isinstance(value, Real)):
+                raise PlanError(
+                    f"`{key}` of a rule on {self.metric} must be a number, got {value!r}."
+                )
+        if not isinstance(self.allow_odd, bool):  # any text is true, "false" too
+            raise PlanError(f"`allow_odd` must be True or False, got {self.allow_odd!r}.")
+        if self.slice is not None and (not isinstance(self.slice, tuple) or len(self.slice) != 2):
+            raise PlanError(f"`slice` must be a column and a value, got {self.slice!r}.")
+        names = [("slice", text) for text in self.slice or ()]
+        if self.class_name is not None:
+            names.append(("class_name", self.class_name))
+        for key, text in names:
+            if not isinstance(text, str):
+                raise PlanError(
+                    f"`{key}` of a rule on {self.metric} must be a name as text, got {text!r}."
+                )
 
     def _refuse_odd(self, better: Direction, low: float, high: float) -> None:
         """Raise for a rule that asks for a worse value, or that nothing can fail."""
@@ -139,12 +165,10 @@ class Rule:
             )
         if (low, high) == _SIGNED and side == "at_least" and self.threshold < 0:
             # 0 is chance: what two models that know nothing of each other have.
-            worse = (
-                "more is lost than is right" if self.metric == "composite" else "worse than chance"
-            )
+            worse = "chance" if self.metric != "composite" else "a model that is never right"
             raise PlanError(
-                f"{self.metric} below 0 is {worse}, so hardly any model fails {asked}. Take at "
-                f"least 0, {_ON_PURPOSE}."
+                f"{self.metric} below 0 is worse than {worse}, so hardly any model fails {asked}. "
+                f"Take at least 0, {_ON_PURPOSE}."
             )
         room = self.threshold - low if side == "at_least" else high - self.threshold
         if room <= ROUNDING:

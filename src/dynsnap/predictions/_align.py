@@ -1,7 +1,7 @@
 """Several predictions side by side: the same inputs, in one order, over one list of classes."""
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
@@ -80,6 +80,7 @@ def align(
         same_order=found.same_order,
         weights_of=named(titles, [each.weights is not None for each in predictions]),
         truth_of=named(titles, [each.truth is not None for each in predictions]),
+        slices_of=holders_of(titles, [each.slices for each in predictions]),
         same=tuple(same_arrays(titles, predictions)),
     )
     lined_up = [
@@ -113,6 +114,22 @@ def named(titles: Sequence[str], chosen: Sequence[bool]) -> tuple[str, ...]:
         ('new',)
     """
     return tuple(itertools.compress(titles, chosen))
+
+
+def holders_of(
+    titles: Sequence[str], columns: Sequence[Iterable[str]]
+) -> dict[str, tuple[str, ...]]:
+    """For each column that any generation has, the names of those that have it.
+
+    Example:
+        >>> holders_of(["old", "new"], [["hour"], ["hour", "region"]])
+        {'hour': ('old', 'new'), 'region': ('new',)}
+    """
+    found: dict[str, tuple[str, ...]] = {}
+    for title, own in zip(titles, columns, strict=True):
+        for name in own:
+            found[name] = (*found.get(name, ()), title)
+    return found
 
 
 def names_of_files(files: Sequence[Path]) -> tuple[str, ...]:

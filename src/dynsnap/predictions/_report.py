@@ -1,5 +1,6 @@
 """How well the ids of several predictions cover each other."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from dynsnap.predictions._digest import IN_MEMORY, Verification
@@ -22,6 +23,7 @@ class AlignmentReport:
             predictions were handed over in memory.
         weights_of: The generations that have weights; those of the first are used.
         truth_of: The generations that have the truth.
+        slices_of: For each slice column, the generations that have it; the first one's is used.
         same: The generations that are one: the same file, or the same arrays in memory.
 
     Example:
@@ -42,6 +44,7 @@ class AlignmentReport:
     verification: tuple[Verification, ...] = field(default=(), compare=False, repr=False)
     weights_of: tuple[str, ...] = field(default=(), repr=False)
     truth_of: tuple[str, ...] = field(default=(), repr=False)
+    slices_of: Mapping[str, tuple[str, ...]] = field(default_factory=dict, repr=False)
     same: tuple[Same, ...] = field(default=(), compare=False, repr=False)
 
     @property

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 
 from dynsnap.errors import InputError, PlanError
-from dynsnap.predictions._align import named, refuse_strangers, titles_of
+from dynsnap.predictions._align import holders_of, named, refuse_strangers, titles_of
 from dynsnap.predictions._classes import reorders, union_of
 from dynsnap.predictions._join_common import Common
 from dynsnap.predictions._join_ids import FirstLook, PartedIds, first_look, match, parts_for
@@ -175,6 +175,7 @@ def stream(
             report,
             weights_of=named(titles, [file.layout.weight is not None for file in files]),
             truth_of=named(titles, [file.vocabulary.has_truth for file in files]),
+            slices_of=holders_of(titles, [file.vocabulary.slices for file in files]),
             same=tuple(same_files(titles, paths)),
         )
         return AlignedStream(

@@ -55,7 +55,7 @@ def test_texts_are_shown_as_text_and_hostile_ones_too():
     found = compare(*generations(), resamples=5)
     names = [one.id for one in found.pairs[0].flipped]
     looks = dict.fromkeys(names, "<script>alert(1)</script>")
-    verdict = judge(found, [Rule(metric="lost", at_most=0.99)], min_count=1)
+    verdict = judge(found, [Rule(metric="churn", at_most=0.99)], min_count=1)
     page = read(gate_page(verdict, found, looks=looks).html)
     assert page.text.count("<script>alert(1)</script>") == len(names)
 
