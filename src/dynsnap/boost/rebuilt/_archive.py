@@ -59,8 +59,5 @@ def array(content: bytes) -> AnyArray:
         array([0, 1, 2])
     """
     header = _header(content[: _FIRST + int.from_bytes(content[8:_FIRST], "little")], len(content))
-    found: AnyArray = np.frombuffer(
-        content, header.dtype, int(np.prod(header.shape)), header.start
-    ).copy()
-    # Fortran's order is the other way round.
-    return found.reshape(header.shape[::-1]).T if header.fortran else found.reshape(header.shape)
+    values = np.frombuffer(content, header.dtype, header.count, header.start)
+    return _untrusted.in_shape(values.copy(), header)
