@@ -11,7 +11,12 @@ from dynsnap._types import AnyArray, Scores
 from dynsnap.boost import _skops
 from dynsnap.boost._learner import Cut, Loaded, Task, rates, seed
 from dynsnap.boost._saver import State
-from dynsnap.boost._settings import numbered_class_weights, refuse_other_length, refuse_unused
+from dynsnap.boost._settings import (
+    numbered_class_weights,
+    refuse_other_length,
+    refuse_unused,
+    refuse_warm_start,
+)
 from dynsnap.boost._structure import invalid
 from dynsnap.boost._watch import Watch
 from dynsnap.ensemble import Recipe
@@ -37,6 +42,7 @@ class ScikitLearner:
                 f"{name} gives no probabilities as it is set up. Choose a loss that does "
                 '(SGDClassifier: loss="log_loss"), or wrap it in CalibratedClassifierCV.'
             )
+        refuse_warm_start(model)
         self._model = model
 
     @property
@@ -94,8 +100,10 @@ class SteppedLearner(ScikitLearner):
         """Every recipe without dropout will do, if the model is not set to another length."""
         refuse_other_length(self._model, ["max_iter"], recipe.epochs)
         refuse_early_stopping(self._model)
-        if getattr(self._model, "solver", "") == "sgd":
-            refuse_unused(self._model, ["learning_rate"], "the recipe's schedule drives the rate.")
+        if hasattr(self._model, "learning_rate_init"):  # a network
+            reason = "the recipe's schedule drives the rate."
+            refuse_unused(self._model, ["learning_rate", "power_t"], reason)
+            refuse_unused(self._model, ["max_fun"], "it is for the solver lbfgs.")
 
     def open(self, state: State, task: Task, *, trust: bool) -> Any:
         kept = {int(name): part for name, part in state.items() if name != "model"}
