@@ -22,6 +22,7 @@ from dynsnap.boost._watch import Watch
 from dynsnap.ensemble import Recipe
 from dynsnap.errors import PlanError
 
+_AT_ONCE = 2**26  # numbers that a prediction may hold beside its inputs
 MANY = "MLPClassifier, SGDClassifier, HistGradientBoostingClassifier, GradientBoostingClassifier"
 
 
@@ -175,12 +176,19 @@ def load(payload: bytes, columns: int, *, trust: bool) -> Loaded:
     """A stored classifier, ready to score."""
     if trust:
         model, width = _skops.load(payload), None
+        rows: int | None = None
     else:
         model, facts = _skops.load_checked(payload)
         _check_classes(facts.outputs, columns)
-        width = facts.inputs
+        width, rows = facts.inputs, max(1, _AT_ONCE // max(facts.width, columns))
 
     def predict(inputs: AnyArray) -> Scores:
+        if rows is None or len(inputs) <= rows:
+            return predict_part(inputs)
+        starts = range(0, len(inputs), rows)
+        return np.concatenate([predict_part(inputs[start : start + rows]) for start in starts])
+
+    def predict_part(inputs: AnyArray) -> Scores:
         # A step with `copy=False` writes to what it is given, which others are asked about, too.
         kept = inputs.view()
         kept.flags.writeable = False
