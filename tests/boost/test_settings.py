@@ -68,8 +68,8 @@ def test_a_setting_without_an_effect_is_refused_by_its_name(name):
     "model",
     [
         LGBMClassifier(n_estimators=EPOCHS),
-        LGBMClassifier(num_iterations=EPOCHS, metrics="auc", force_col_wise=True),
-        XGBClassifier(n_estimators=EPOCHS, eval_metric="mlogloss"),
+        LGBMClassifier(num_iterations=EPOCHS),
+        XGBClassifier(n_estimators=EPOCHS),
         HistGradientBoostingClassifier(max_iter=EPOCHS, early_stopping=False),
         GradientBoostingClassifier(n_estimators=EPOCHS),
     ],
@@ -79,7 +79,7 @@ def test_as_many_iterations_as_a_round_has_are_fine(model):
     assert len(done.curve) == EPOCHS
 
 
-@pytest.mark.parametrize("name", ["seed", "random_seed", "num_threads", "nthread", "verbose"])
+@pytest.mark.parametrize("name", ["random_state", "num_threads", "nthread", "verbose"])
 def test_other_names_of_what_a_round_decides_change_nothing(name):
     plain, named = (
         list(BoostTrainer(digits(), model=model).train([RoundSpec(recipe=STEP, generation=1)]))
@@ -91,7 +91,10 @@ def test_other_names_of_what_a_round_decides_change_nothing(name):
 def test_what_xgboost_calls_otherwise_changes_nothing():
     plain, named = (
         list(BoostTrainer(digits(), model=model).train([RoundSpec(recipe=STEP, generation=1)]))
-        for model in (XGBClassifier(subsample=0.5), XGBClassifier(subsample=0.5, seed=9, nthread=2))
+        for model in (
+            XGBClassifier(subsample=0.5),
+            XGBClassifier(subsample=0.5, random_state=9, nthread=2),
+        )
     )
     assert (plain[0].scores["test"] == named[0].scores["test"]).all()
 
@@ -104,7 +107,7 @@ def test_every_parameter_that_a_library_names_is_known(kind):
 
 
 def test_a_failure_of_xgboost_is_told_without_its_trace():
-    ensemble = DynSnapClassifier(XGBClassifier(num_class=2), members=1, snapshots=1, epochs=1)
+    ensemble = DynSnapClassifier(XGBClassifier(max_depth=-2), members=1, snapshots=1, epochs=1)
     with pytest.raises(TrainingError, match="XGBClassifier could not be trained") as caught:
         ensemble.fit(np.eye(8), np.arange(8) % 2)
     assert "Stack trace" not in str(caught.value)

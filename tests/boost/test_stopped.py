@@ -249,7 +249,6 @@ def test_nothing_in_a_checkpoint_is_unpickled(monkeypatch):
     [
         LGBMClassifier(num_leaves=3, use_quantized_grad=True),
         LGBMClassifier(num_leaves=3, cegb_penalty_split=1e-6),
-        XGBClassifier(max_depth=2, updater="grow_quantile_histmaker", verbosity=0),
     ],
 )
 def test_what_no_file_can_hold_starts_over_and_says_so(model):

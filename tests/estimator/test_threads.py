@@ -6,6 +6,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+import warnings
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import ClassVar
@@ -219,9 +220,11 @@ def two_threads():
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_predicting_leaves_what_is_global_as_it_was(kind, two_threads):
+def test_predicting_leaves_what_is_global_as_it_was(kind, two_threads, monkeypatch):
     estimator, pool = made(kind)
     before, limits, state = torch.get_rng_state(), _blas_threads(), np.random.get_state()[1]
+    filters, dtype = list(warnings.filters), torch.get_default_dtype()
+    monkeypatch.setattr(warnings, "catch_warnings", Catching)
     with torch.enable_grad():
         estimator.predict_proba(pool.inputs)
         copy.deepcopy(estimator).predict_proba(pool.inputs)
@@ -231,6 +234,17 @@ def test_predicting_leaves_what_is_global_as_it_was(kind, two_threads):
     assert (np.random.get_state()[1] == state).all()
     assert torch.get_num_threads() == 2
     assert _blas_threads() == limits
+    assert warnings.filters == filters
+    assert torch.get_default_dtype() == dtype
+    assert not torch.are_deterministic_algorithms_enabled()
+
+
+class Catching(warnings.catch_warnings):
+    """Fails where it is asked for by dynsnap, because all threads share the filters of warnings."""
+
+    def __enter__(self):
+        assert not sys._getframe(1).f_globals["__name__"].startswith("dynsnap")
+        return super().__enter__()
 
 
 @dataclass(frozen=True)

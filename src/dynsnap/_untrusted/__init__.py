@@ -8,13 +8,12 @@ from dynsnap._untrusted._archive import Archive
 from dynsnap._untrusted._arrays import (
     POSITIONS,
     ArrayArchive,
-    ArrayHeader,
-    array_header,
     read_arrays,
 )
 from dynsnap._untrusted._digest import DIGEST, check_digest, read_pinned
 from dynsnap._untrusted._json import MOST_JSON, parse_json
 from dynsnap._untrusted._limits import Bounded, allowance, megabytes
+from dynsnap._untrusted._npy import ArrayHeader, array_header, in_shape
 from dynsnap._untrusted._schema import (
     AnyOf,
     Flag,
@@ -55,6 +54,7 @@ __all__ = [
     "allowance",
     "array_header",
     "check_digest",
+    "in_shape",
     "megabytes",
     "mismatch",
     "parse_json",

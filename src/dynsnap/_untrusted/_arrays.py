@@ -4,85 +4,32 @@ A pickle in one is never loaded.
 """
 
 import contextlib
-import io
-import math
-import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any, Self
-
-import numpy as np
+from typing import IO, Self
 
 from dynsnap._types import AnyArray
 from dynsnap._untrusted._archive import Archive
 from dynsnap._untrusted._limits import allowance, megabytes
+from dynsnap._untrusted._npy import (
+    HEADER,
+    MAGIC,
+    ArrayHeader,
+    PickledError,
+    array_header,
+    read_values,
+)
 from dynsnap.errors import FileError, InputError, one_line
 
 POSITIONS = "positions"  # see `ArrayArchive.positions`
 
-_HEADER = 12_000  # bytes; numpy itself refuses headers of more than 10,000
 # How files start that are often taken for an NPZ archive.
 _STARTS = {
-    b"\x93NUMPY": "a single array, ",
+    MAGIC: "a single array, ",
     b"PAR1": "a Parquet file, ",
     b"ARROW1": "an Arrow file, ",
 }
-
-
-class PickledError(ValueError):
-    """An array holds Python objects, which only a pickle can bring back."""
-
-
-@dataclass(frozen=True, slots=True)
-class ArrayHeader:
-    """What an array's first bytes say.
-
-    Attributes:
-        start: Where its values begin.
-    """
-
-    shape: tuple[int, ...]
-    dtype: "np.dtype[Any]"
-    fortran: bool
-    start: int
-
-    @property
-    def nbytes(self) -> int:
-        """What its values take in memory."""
-        return math.prod(self.shape) * self.dtype.itemsize
-
-
-def array_header(start: bytes, size: int) -> ArrayHeader:
-    """The header of an array in numpy's format, if its values fit into what is there.
-
-    Args:
-        start: The first bytes; `_HEADER` of them are enough for any header.
-        size: Bytes of the header and the values together.
-
-    Raises:
-        ValueError: It is damaged, claims more values than there are, or holds objects.
-    """
-    file = io.BytesIO(start[:_HEADER])
-    version = np.lib.format.read_magic(file)
-    read = np.lib.format.read_array_header_1_0
-    if version != (1, 0):
-        read = np.lib.format.read_array_header_2_0
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of headers that Python 2 wrote
-            shape, fortran, dtype = read(file)
-    except Exception as error:  # a header is a Python literal, which can be wrong in many ways
-        raise ValueError(f"its header cannot be read: {error}") from error
-    if dtype.hasobject:
-        raise PickledError("it holds objects, not numbers or text")
-    header = ArrayHeader(tuple(map(int, shape)), dtype, bool(fortran), file.tell())
-    if min(header.shape, default=0) < 0 or header.start + header.nbytes > size:
-        raise ValueError(
-            f"it claims to hold {dtype.str} of the shape {header.shape}, which is not in it"
-        )
-    return header
 
 
 class ArrayArchive:
@@ -90,6 +37,7 @@ class ArrayArchive:
 
     Example:
         >>> import tempfile
+        >>> import numpy as np
         >>> file = Path(tempfile.mkdtemp()) / "some.npz"
         >>> np.savez(file, small=np.arange(3), large=np.zeros((100, 100)))
         >>> with ArrayArchive(file) as archive:
@@ -136,8 +84,7 @@ class ArrayArchive:
             )
         self._left -= size
         with self._saying_what_is_wrong(), self._archive.open(self._names[name]) as entry:
-            array: AnyArray = np.lib.format.read_array(entry, allow_pickle=False)
-            return array
+            return read_values(entry, self.headers[name])
 
     def positions(self) -> bool | None:
         """Whether the archive says that whole numbers are positions in `classes`, or names.
@@ -157,17 +104,15 @@ class ArrayArchive:
     def _header(self, name: str) -> ArrayHeader:
         entry = self._archive.entries[self._names[name]]
         with self._archive.open(entry.filename) as file:
-            start = file.read(_HEADER)
-        if not start.startswith(b"\x93NUMPY"):
+            start = file.read(HEADER)
+        if not start.startswith(MAGIC):
             raise FileError(f"{self._path} holds {one_line(name[:100])!r}, which is not an array.")
         return array_header(start, entry.file_size)
 
     @contextlib.contextmanager
     def _saying_what_is_wrong(self) -> Iterator[None]:
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # of old or damaged headers: one line is enough
-                yield
+            yield
         except FileError:
             raise
         except PickledError as error:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dynsnap._types import AnyArray, Labels, Scores
-from dynsnap.boost import _check_lightgbm
+from dynsnap.boost import _check_lightgbm, _params_lightgbm
 from dynsnap.boost._learner import (
     Cut,
     Loaded,
@@ -17,30 +17,11 @@ from dynsnap.boost._learner import (
     seed,
     two_columns,
 )
+from dynsnap.boost._params_lightgbm import aliases, decided
 from dynsnap.boost._saver import State
-from dynsnap.boost._settings import (
-    numbered_class_weights,
-    refuse_other_length,
-    refuse_strangers,
-    refuse_unless,
-    refuse_unused,
-)
+from dynsnap.boost._settings import numbered_class_weights, refuse_other_length
 from dynsnap.boost._watch import Watch
 from dynsnap.ensemble import Recipe
-from dynsnap.errors import PlanError
-
-# What the round decides, whatever the model calls it.
-_DECIDED = (
-    "num_iterations",
-    "objective",
-    "metric",
-    "seed",
-    "num_threads",
-    "verbosity",
-    "deterministic",
-    "force_row_wise",
-    "force_col_wise",
-)
 
 
 class LightGBMLearner:
@@ -51,44 +32,14 @@ class LightGBMLearner:
     def __init__(self, model: Any) -> None:
         import lightgbm
 
+        _params_lightgbm.check(model)
         params = model.get_params()
-        refuse_strangers(model, params, _all_names())
-        # LightGBM passes over these, or over what the constructor has instead of them.
-        for name in ("learning_rate", "objective"):
-            for alias in sorted(_aliases(name) & params.keys() - {name}):
-                raise PlanError(f"LGBMClassifier calls `{alias}` by the name `{name}`. Use that.")
-        for alias in _aliases("boosting"):
-            refuse_unless(
-                alias,
-                params.get(alias),
-                ("gbdt",),
-                "the first iterations of a dart or rf booster are not what it was at that time, "
-                "and goss fails where the learning rate changes.",
-            )
-        # With goss, a rate that falls makes LightGBM write beyond its arrays.
-        refuse_unless(
-            "data_sample_strategy",
-            params.get("data_sample_strategy"),
-            ("bagging",),
-            "goss fails where the learning rate changes.",
-        )
-        refuse_unless(
-            "objective",
-            params.get("objective"),
-            ("binary", "multiclass"),
-            "members must give probabilities that sum to one.",
-        )
-        refuse_unused(
-            model,
-            sorted(name for name in _aliases("early_stopping_round") if params.get(name)),
-            "a round is trained to its end, and the best of its epochs are kept.",
-        )
         self._model = model
         self._rate = float(params["learning_rate"])
         self._module = lightgbm
         # What these keep from iteration to iteration is in no file, and cannot be made again.
         stateful = any(name.startswith("cegb_") and params[name] for name in params)
-        names = _aliases("device_type")
+        names = aliases("device_type")
         device = next((params[name] for name in names if params.get(name)), "cpu")
         self._resumable = not stateful and not params.get("use_quantized_grad") and device == "cpu"
 
@@ -98,7 +49,7 @@ class LightGBMLearner:
 
     def check(self, recipe: Recipe) -> None:
         """Every recipe without dropout will do, if the model is not set to another length."""
-        refuse_other_length(self._model, sorted(_aliases("num_iterations")), recipe.epochs)
+        refuse_other_length(self._model, sorted(aliases("num_iterations")), recipe.epochs)
 
     def open(self, state: State, task: Task, *, trust: bool) -> Any:
         text = state["booster"]
@@ -173,26 +124,11 @@ class LightGBMLearner:
         """An unfitted copy without other names of what the round decides, which would win."""
         from sklearn.base import clone
 
-        decided = {alias for name in _DECIDED for alias in (name, *_aliases(name))}
+        skipped = decided()
         params = clone(self._model).get_params()
         return type(self._model)(
-            **{name: value for name, value in params.items() if name not in decided}
+            **{name: value for name, value in params.items() if name not in skipped}
         )
-
-
-def _aliases(name: str) -> set[str]:
-    """All names of one of LightGBM's parameters."""
-    from lightgbm.basic import _ConfigAliases
-
-    found: set[str] = _ConfigAliases.get(name)
-    return found
-
-
-def _all_names() -> set[str]:
-    from lightgbm.basic import _ConfigAliases
-
-    known: dict[str, list[str]] = _ConfigAliases._get_all_param_aliases()
-    return {name for main, others in known.items() for name in (main, *others)}
 
 
 def _bagging_frequency(booster: Any) -> int:

@@ -11,12 +11,18 @@ from dynsnap._types import AnyArray, Scores
 from dynsnap.boost import _skops
 from dynsnap.boost._learner import Cut, Loaded, Task, rates, seed
 from dynsnap.boost._saver import State
-from dynsnap.boost._settings import numbered_class_weights, refuse_other_length, refuse_unused
+from dynsnap.boost._settings import (
+    numbered_class_weights,
+    refuse_other_length,
+    refuse_unused,
+    refuse_warm_start,
+)
 from dynsnap.boost._structure import invalid
 from dynsnap.boost._watch import Watch
 from dynsnap.ensemble import Recipe
 from dynsnap.errors import PlanError
 
+_AT_ONCE = 2**26  # numbers that a prediction may hold beside its inputs
 MANY = "MLPClassifier, SGDClassifier, HistGradientBoostingClassifier, GradientBoostingClassifier"
 
 
@@ -37,6 +43,7 @@ class ScikitLearner:
                 f"{name} gives no probabilities as it is set up. Choose a loss that does "
                 '(SGDClassifier: loss="log_loss"), or wrap it in CalibratedClassifierCV.'
             )
+        refuse_warm_start(model)
         self._model = model
 
     @property
@@ -94,8 +101,10 @@ class SteppedLearner(ScikitLearner):
         """Every recipe without dropout will do, if the model is not set to another length."""
         refuse_other_length(self._model, ["max_iter"], recipe.epochs)
         refuse_early_stopping(self._model)
-        if getattr(self._model, "solver", "") == "sgd":
-            refuse_unused(self._model, ["learning_rate"], "the recipe's schedule drives the rate.")
+        if hasattr(self._model, "learning_rate_init"):  # a network
+            reason = "the recipe's schedule drives the rate."
+            refuse_unused(self._model, ["learning_rate", "power_t"], reason)
+            refuse_unused(self._model, ["max_fun"], "it is for the solver lbfgs.")
 
     def open(self, state: State, task: Task, *, trust: bool) -> Any:
         kept = {int(name): part for name, part in state.items() if name != "model"}
@@ -167,12 +176,19 @@ def load(payload: bytes, columns: int, *, trust: bool) -> Loaded:
     """A stored classifier, ready to score."""
     if trust:
         model, width = _skops.load(payload), None
+        rows: int | None = None
     else:
         model, facts = _skops.load_checked(payload)
         _check_classes(facts.outputs, columns)
-        width = facts.inputs
+        width, rows = facts.inputs, max(1, _AT_ONCE // max(facts.width, columns))
 
     def predict(inputs: AnyArray) -> Scores:
+        if rows is None or len(inputs) <= rows:
+            return predict_part(inputs)
+        starts = range(0, len(inputs), rows)
+        return np.concatenate([predict_part(inputs[start : start + rows]) for start in starts])
+
+    def predict_part(inputs: AnyArray) -> Scores:
         # A step with `copy=False` writes to what it is given, which others are asked about, too.
         kept = inputs.view()
         kept.flags.writeable = False

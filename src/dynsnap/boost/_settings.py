@@ -1,5 +1,6 @@
 """What a model is set to is obeyed, or refused by name."""
 
+import functools
 import inspect
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -39,6 +40,16 @@ def refuse_other_length(model: Any, names: Iterable[str], epochs: int) -> None:
             )
 
 
+def refuse_warm_start(model: Any) -> None:
+    """Raise PlanError if a classifier, or one in it, is set to go on from an earlier fit."""
+    for name, value in model.get_params(deep=True).items():
+        if name.rpartition("__")[2] == "warm_start" and value:
+            raise PlanError(
+                f"The model's `{name}={value!r}` would have no effect: every round starts afresh. "
+                "Leave it out."
+            )
+
+
 def refuse_strangers(model: Any, given: Iterable[str], known: Iterable[str]) -> None:
     """Raise PlanError for a parameter that the library does not know, and would pass over."""
     names = {*known, *defaults(type(model))}
@@ -49,7 +60,18 @@ def refuse_strangers(model: Any, given: Iterable[str], known: Iterable[str]) -> 
             )
 
 
-def defaults(kind: type) -> dict[str, Any]:
+def check_objective(model: Any, classes: Sequence[str]) -> None:
+    """Raise PlanError if a model is set to an objective of several classes where there are two."""
+    objective = model.get_params(deep=False).get("objective")
+    if len(classes) == 2 and isinstance(objective, str) and objective.startswith("multi"):
+        raise PlanError(
+            f"The model's `objective={objective!r}` is for three classes or more, and there are "
+            f"two: {', '.join(classes)}. Leave it out."
+        )
+
+
+@functools.cache
+def defaults(kind: type) -> Mapping[str, Any]:
     """The parameters that a classifier and its base classes name, with their defaults.
 
     Example:

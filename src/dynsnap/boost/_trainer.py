@@ -14,7 +14,7 @@ from dynsnap.boost._lightgbm import LightGBMLearner
 from dynsnap.boost._one_thread import one_thread
 from dynsnap.boost._saver import Saver
 from dynsnap.boost._scikit import ScikitLearner, SteppedLearner
-from dynsnap.boost._settings import check_class_weights, has_class_weights
+from dynsnap.boost._settings import check_class_weights, check_objective, has_class_weights
 from dynsnap.boost._snapshots import features, opened, pack, score
 from dynsnap.boost._staged import GradientLearner, HistogramLearner
 from dynsnap.boost._watch import Watch
@@ -79,6 +79,7 @@ class BoostTrainer:
         self._stream = stream
         self._model = model
         self._learner = _adapt(model)
+        check_objective(model, stream.pool.classes)
         check_class_weights(model, stream.pool.classes)
         self._monitor = monitor
         self._checkpoints = checkpoints

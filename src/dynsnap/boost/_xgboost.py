@@ -1,14 +1,11 @@
 """XGBoost: a snapshot is the booster cut to its first iterations, in XGBoost's own UBJSON."""
 
-import functools
-import json
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from dynsnap._types import AnyArray, Labels, Scores
-from dynsnap.boost import _check_xgboost
+from dynsnap.boost import _check_xgboost, _params_xgboost
 from dynsnap.boost._learner import (
     Cut,
     Loaded,
@@ -18,12 +15,7 @@ from dynsnap.boost._learner import (
     two_columns,
 )
 from dynsnap.boost._saver import State
-from dynsnap.boost._settings import (
-    refuse_other_length,
-    refuse_strangers,
-    refuse_unless,
-    refuse_unused,
-)
+from dynsnap.boost._settings import refuse_other_length
 from dynsnap.boost._watch import Watch
 from dynsnap.ensemble import Recipe
 from dynsnap.errors import PlanError
@@ -44,34 +36,14 @@ class XGBoostLearner:
                 "XGBRFClassifier grows one forest and has no iterations to take snapshots of. "
                 "Use XGBClassifier, or scikit-learn's RandomForestClassifier."
             )
+        _params_xgboost.check(model)
         params = model.get_params()
-        refuse_unless(
-            "booster",
-            params.get("booster"),
-            ("gbtree",),
-            "the first iterations of a dart or linear booster are not what it was at that time.",
-        )
-        refuse_unless(
-            "objective",
-            params.get("objective"),
-            ("binary:logistic", "multi:softprob"),
-            "members must give probabilities.",
-        )
-        refuse_unused(
-            model,
-            ["early_stopping_rounds"],
-            "a round is trained to its end, and the best of its epochs are kept.",
-        )
-        if params.get("callbacks"):
-            refuse_unused(model, ["callbacks"], "a round has callbacks of its own.")
-        refuse_strangers(model, params, _names())
         self._model = model
         given = (params.get(name) for name in ("learning_rate", "eta"))
         self._rate = float(next((rate for rate in given if rate is not None), 0.3))
         self._module = xgboost
-        # An updater that was chosen by hand cannot be renewed, and a GPU's keeps more than that.
-        device = str(params.get("device") or "cpu")
-        self._resumable = not params.get("updater") and device.startswith("cpu")
+        # What a GPU's updater keeps from iteration to iteration cannot be made again.
+        self._resumable = str(params.get("device") or "cpu").startswith("cpu")
 
     @property
     def version(self) -> str:
@@ -124,7 +96,6 @@ class XGBoostLearner:
                 watch.rest((lambda: {"booster": _raw(model)}) if resumable else None)
                 return False
 
-        others = {"seed": task.seed, "nthread": 1}  # XGBoost's own names of two of these
         model = clone(self._model).set_params(
             n_estimators=task.recipe.epochs - len(watch.curve),
             objective="binary:logistic",  # becomes multi:softprob with more than two classes
@@ -135,7 +106,8 @@ class XGBoostLearner:
             random_state=task.seed,
             n_jobs=1,
             verbosity=0,
-            **{name: value for name, value in others.items() if name in self._model.get_params()},
+            # XGBoost's own name of it.
+            **({"nthread": 1} if "nthread" in self._model.get_params() else {}),
         )
         # The labels are not looked at: a validation row may be of a class that was never seen.
         unused = np.zeros(len(task.validation), dtype=np.int64)
@@ -153,24 +125,6 @@ class XGBoostLearner:
             return _raw(booster[: epoch + 1])
 
         return cut
-
-
-@functools.cache
-def _names() -> set[str]:
-    """The parameters that XGBoost knows beside those of its scikit-learn interface."""
-    import xgboost
-
-    rows = xgboost.DMatrix(np.eye(2), label=[0, 1], nthread=1)
-    booster = xgboost.train({"objective": "binary:logistic", "nthread": 1}, rows, 1)
-
-    def inside(part: Any) -> Iterator[str]:
-        for name, value in part.items() if isinstance(part, dict) else enumerate(part):
-            if isinstance(value, dict | list):
-                yield from inside(value)
-            elif isinstance(name, str):
-                yield name
-
-    return {*inside(json.loads(booster.save_config())), "num_class", "verbosity"}
 
 
 def _raw(booster: Any) -> bytes:

@@ -6,7 +6,6 @@ of fastText follow positions without a look at where they lead.
 """
 
 import math
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -78,8 +77,7 @@ def _shapes(blueprint: Blueprint, dropout: float) -> _Shapes | None:
     None for a factory of the caller's own that does not work without: it is called as it is.
     """
     try:
-        with warnings.catch_warnings(), torch.device("meta"):
-            warnings.simplefilter("ignore")
+        with torch.device("meta"):
             module = blueprint.build(dropout=dropout)
             return {
                 name: (tuple(value.shape), value.dtype)

@@ -11,6 +11,9 @@ from dynsnap._types import AnyArray
 from dynsnap.boost._structure import invalid, shown
 
 _SCHEMA = "schema.json"
+# Bytes that a table, a list and one more value take in memory, by the sign in JSON, and how many
+# times as many as in the archive there may be.
+_TAKEN, _MORE = {b"{": 240, b"[": 64, b",": 40}, 8
 _FIRST = 10  # bytes before the text of an array's header, the last two of them its length
 # Trees of one size have the same header, and it takes longer to read than their nodes.
 _header = functools.lru_cache(maxsize=4096)(_untrusted.array_header)
@@ -21,6 +24,7 @@ class Archive:
 
     def __init__(self, content: bytes) -> None:
         self._most = _untrusted.allowance(len(content))
+        self._arrays: set[str] = set()
         self._archive = _untrusted.Archive(io.BytesIO(content), len(content), deflated=True)
         total = sum(entry.file_size for entry in self._archive.entries.values())
         if total > self._most:
@@ -31,11 +35,20 @@ class Archive:
 
     def schema(self) -> Any:
         """The description of the object that the archive holds."""
-        return _untrusted.parse_json(self._read(_SCHEMA), most=self._most)
+        content = self._read(_SCHEMA)
+        # Two characters can be a table or a list, which takes many more bytes in memory.
+        taken = sum(size * content.count(sign) for sign, size in _TAKEN.items())
+        if taken > _MORE * self._most:
+            raise invalid(f"its description would take {_untrusted.megabytes(taken)} in memory")
+        return _untrusted.parse_json(content, most=self._most)
 
     def array(self, name: Any) -> AnyArray:
-        """An array of numbers or texts."""
-        return array(self._read(name))
+        """An array of numbers or texts, each of which has a file of its own."""
+        if name in self._arrays:  # few files could stand for very many arrays
+            raise invalid(f"its file {shown(name)} stands for two arrays")
+        found = array(self._read(name))
+        self._arrays.add(name)
+        return found
 
     def _read(self, name: Any) -> bytes:
         entry = self._archive.entries.get(name) if isinstance(name, str) else None
@@ -59,8 +72,5 @@ def array(content: bytes) -> AnyArray:
         array([0, 1, 2])
     """
     header = _header(content[: _FIRST + int.from_bytes(content[8:_FIRST], "little")], len(content))
-    found: AnyArray = np.frombuffer(
-        content, header.dtype, int(np.prod(header.shape)), header.start
-    ).copy()
-    # Fortran's order is the other way round.
-    return found.reshape(header.shape[::-1]).T if header.fortran else found.reshape(header.shape)
+    values = np.frombuffer(content, header.dtype, header.count, header.start)
+    return _untrusted.in_shape(values.copy(), header)

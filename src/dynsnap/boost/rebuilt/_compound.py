@@ -26,7 +26,7 @@ def pipeline(part: Any, checker: Checker) -> Facts:
         raise unchecked("a Pipeline with transform_input")
     steps = _named(part, "steps")
     first = width = checker.facts(steps[0]).inputs if steps[0] != "passthrough" else None
-    work = 0
+    work, most, sparse = 0, 0, False
     for place, step in enumerate(steps):
         if isinstance(step, str | None):
             if step not in (None, "passthrough") or place + 1 == len(steps):
@@ -38,10 +38,16 @@ def pipeline(part: Any, checker: Checker) -> Facts:
             raise wrong(part, "steps")
         if None not in (facts.inputs, width) and facts.inputs != width:
             raise invalid(f"a step of a Pipeline takes {facts.inputs} features instead of {width}")
+        # Counts of words stay mostly zeros as long as they are only weighed.
+        if place == 0:
+            sparse = facts.inputs is None and not facts.width and facts.role == "transformer"
+        else:
+            sparse = sparse and facts.inputs == facts.outputs and facts.role == "transformer"
+        most = max(most, 0 if sparse else (width or 0) + facts.width)
         width = facts.outputs if facts.outputs is not None else facts.inputs or width
         work += facts.work
         outputs, role = facts.outputs, facts.role
-    return Facts(role, first, outputs, work)
+    return Facts(role, first, outputs, work, most)
 
 
 def _named(part: Any, name: str) -> list[Any]:
@@ -61,7 +67,10 @@ def voting(part: Any, checker: Checker) -> Facts:
     count = classes(part)
     members = attribute(part, "estimators_")
     work = checker.all(members, "classifier", inputs=None, outputs=count)
-    return Facts("classifier", _same_inputs(members, checker), count, work)
+    own = len(members) * count
+    return Facts(
+        "classifier", _same_inputs(members, checker), count, work, own + checker.widest(members)
+    )
 
 
 def stacking(part: Any, checker: Checker) -> Facts:
@@ -73,10 +82,12 @@ def stacking(part: Any, checker: Checker) -> Facts:
     known = ("predict_proba", "decision_function", "predict")
     if not isinstance(ways, list) or len(ways) != len(members) or not set(ways) <= set(known):
         raise wrong(part, "stack_method_")
-    work += checker.all(
-        [attribute(part, "final_estimator_")], "classifier", inputs=None, outputs=count
-    )
-    return Facts("classifier", _same_inputs(members, checker), count, work)
+    last = attribute(part, "final_estimator_")
+    work += checker.all([last], "classifier", inputs=None, outputs=count)
+    inputs = _same_inputs(members, checker)
+    # The scores of all members are there twice: in parts, and side by side, with the inputs.
+    own = 2 * len(members) * count + (inputs or 0)
+    return Facts("classifier", inputs, count, work, own + checker.widest([*members, last]))
 
 
 def bagging(part: Any, checker: Checker) -> Facts:
@@ -99,7 +110,8 @@ def bagging(part: Any, checker: Checker) -> Facts:
         known = numbers(member, "classes_", None, kinds="iu") if facts.outputs != count else None
         if known is not None and (known.min() < 0 or known.max() >= count):
             raise invalid(f"a member knows a class that is not one of {count}")
-    return Facts("classifier", features, count, work)
+    seen_at_once = max(len(seen) for seen in columns)
+    return Facts("classifier", features, count, work, seen_at_once + checker.widest(members))
 
 
 def adaptive(part: Any, checker: Checker) -> Facts:
@@ -110,7 +122,7 @@ def adaptive(part: Any, checker: Checker) -> Facts:
     weights = numbers(part, "estimator_weights_", None)
     if len(weights) < len(members) or whole(part, "n_classes_") != count:
         raise wrong(part, "estimator_weights_")
-    return Facts("classifier", features, count, work)
+    return Facts("classifier", features, count, work, count + checker.widest(members))
 
 
 def one_against_rest(part: Any, checker: Checker) -> Facts:
@@ -122,7 +134,8 @@ def one_against_rest(part: Any, checker: Checker) -> Facts:
     work = checker.all(members, "classifier", inputs=None, outputs=2)
     if len(members) != (1 if count == 2 else count):
         raise wrong(part, "estimators_")
-    return Facts("classifier", _same_inputs(members, checker), count, work)
+    inputs = _same_inputs(members, checker)
+    return Facts("classifier", inputs, count, work, 2 * count + checker.widest(members))
 
 
 def calibrated(part: Any, checker: Checker) -> Facts:
@@ -133,7 +146,7 @@ def calibrated(part: Any, checker: Checker) -> Facts:
     inputs = {checker.facts(member).inputs for member in members}
     if len(inputs) != 1:
         raise wrong(part, "calibrated_classifiers_")
-    return Facts("classifier", inputs.pop(), count, work)
+    return Facts("classifier", inputs.pop(), count, work, count + checker.widest(members))
 
 
 def calibrated_member(part: Any, checker: Checker) -> Facts:
@@ -147,7 +160,8 @@ def calibrated_member(part: Any, checker: Checker) -> Facts:
     # A fold may lack a class.
     if len(scales) > count or (checker.facts(inner).outputs or 0) > count:
         raise wrong(part, "calibrators")
-    return Facts("part", checker.facts(inner).inputs, count, work)
+    facts = checker.facts(inner)
+    return Facts("part", facts.inputs, count, work, 2 * count + facts.width)
 
 
 def sigmoid(part: Any, _checker: Checker) -> Facts:

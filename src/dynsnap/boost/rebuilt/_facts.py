@@ -12,6 +12,7 @@ from dynsnap.boost._structure import invalid, shown, unchecked
 Role: TypeAlias = Literal["classifier", "regressor", "transformer", "part"]
 MOST_WORK = 10**6  # learners that one prediction may ask
 MOST_SHARED = 8  # times as many as the archive holds: scikit-learn itself shares none
+WIDEST = 2**24  # numbers that a prediction may hold for one input
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,14 +25,19 @@ class Facts:
         outputs: How many classes, or columns, it gives; None if that follows from the inputs.
         work: How many learners it asks, with all that it holds: parts may be shared, and so few
             of them could stand for very many.
+        width: How many numbers it holds for one input, beside the input, at the most; counts of
+            words do not count, because most are zero and take no room.
     """
 
     role: Role
     inputs: int | None
     outputs: int | None
     work: int = 1
+    width: int = 0
 
     def __post_init__(self) -> None:
+        if self.width > WIDEST:
+            raise invalid(f"one input would take {self.width:,} numbers in memory")
         if self.work > MOST_WORK:
             raise invalid(f"one prediction would ask more than {MOST_WORK} learners")
 
@@ -58,6 +64,10 @@ class Checker:
             raise invalid(
                 f"one prediction would ask {found.work} learners, but it holds {len(self._known)}"
             )
+
+    def widest(self, parts: Sequence[Any]) -> int:
+        """The most numbers that one of several parts holds for an input."""
+        return max(self.facts(part).width for part in parts)
 
     def all(self, parts: Any, role: Role, *, inputs: int | None, outputs: int | None) -> int:
         """The work of several parts, which must be alike.

@@ -1,5 +1,6 @@
 """Linear models, networks, discriminants and naive Bayes: arrays that must fit each other."""
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -71,15 +72,17 @@ def network(part: Any, _checker: Checker) -> Facts:
     if not len(layers) == len(shifts) == whole(part, "n_layers_") - 1:
         raise wrong(part, "n_layers_")
     width: int | None = features
+    widths = [features]
     for layer, shift in zip(layers, shifts, strict=True):
         width = array_like(layer, part, "coefs_", width, None).shape[1]
         array_like(shift, part, "intercepts_", width)
+        widths.append(len(shift))
     outputs = 1 if count == 2 else count
     if not width == outputs == whole(part, "n_outputs_"):
         raise invalid(f"a network of {count} classes has {width} outputs")
     chosen(part, "out_activation_", ["logistic", "softmax"])
     chosen(part, "activation", ["identity", "logistic", "tanh", "relu"])
-    return Facts("classifier", features, count)
+    return Facts("classifier", features, count, width=max(map(sum, pairwise(widths))))
 
 
 def discriminant(part: Any, _checker: Checker) -> Facts:

@@ -11,6 +11,7 @@ import numpy as np
 
 from dynsnap.boost._structure import invalid, shown, unchecked
 from dynsnap.boost.rebuilt._archive import Archive
+from dynsnap.boost.rebuilt._facts import MOST_WORK
 from dynsnap.boost.rebuilt._random import generator, random_state
 
 # Makes a part of scikit-learn of what the archive says about it.
@@ -165,6 +166,8 @@ class Reader:
             raise invalid("an array of objects has no shape, or more than two sides")
         items = [self._read(item) for item in content]
         for size in shape[:0:-1]:
+            if not isinstance(size, int) or len(items) * size > MOST_WORK:
+                raise invalid(f"an array of objects has the shape {shown(shape)}")
             if not all(isinstance(item, list) and len(item) == size for item in items):
                 raise invalid(f"an array of objects does not have the shape {shown(shape)}")
             items = [inner for item in items for inner in item]

@@ -21,7 +21,7 @@ _LONGEST = 32  # words or characters in one term
 
 
 def _same(features: int) -> Facts:
-    return Facts("transformer", features, features)
+    return Facts("transformer", features, features, width=features)
 
 
 def scaler(part: Any, _checker: Checker) -> Facts:
@@ -71,11 +71,13 @@ def components(part: Any, _checker: Checker) -> Facts:
     """A `PCA` or `TruncatedSVD`."""
     features = whole(part, "n_features_in_", 1)
     found = numbers(part, "components_", None, features)
+    if len(found) > features:
+        raise invalid(f"{len(found)} directions are too many for {features} features")
     if "mean_" in vars(part):
         numbers(part, "mean_", features)
     if "explained_variance_" in vars(part):
         numbers(part, "explained_variance_", len(found))
-    return Facts("transformer", features, len(found))
+    return Facts("transformer", features, len(found), width=features + len(found))
 
 
 def selection(part: Any, _checker: Checker) -> Facts:
@@ -85,7 +87,7 @@ def selection(part: Any, _checker: Checker) -> Facts:
         if vars(part).get(name) is not None:
             numbers(part, name, features)
     kept = np.count_nonzero(part.get_support())
-    return Facts("transformer", features, int(kept))
+    return Facts("transformer", features, int(kept), width=int(kept))
 
 
 def union(part: Any, checker: Checker) -> Facts:
@@ -107,7 +109,9 @@ def union(part: Any, checker: Checker) -> Facts:
     if len(inputs) != 1:
         raise invalid("the steps of a FeatureUnion take different numbers of features")
     total = sum(filter(None, outputs)) if None not in outputs else None
-    return Facts("transformer", inputs.pop(), total, work)
+    # What all of them give is there twice: in parts, and side by side.
+    own = 2 * sum(facts.outputs or 0 for facts in found if facts.width)
+    return Facts("transformer", inputs.pop(), total, work, checker.widest(steps) + own)
 
 
 def words(part: Any, _checker: Checker) -> Facts:

@@ -57,7 +57,7 @@ def support_vectors(part: Any, _checker: Checker) -> Facts:
         number(part, name)
     if whole(part, "degree") > 2**20:
         raise wrong(part, "degree")
-    return Facts("classifier", features, count)
+    return Facts("classifier", features, count, width=features + pairs)
 
 
 def neighbors(part: Any, _checker: Checker) -> Facts:
@@ -81,7 +81,8 @@ def neighbors(part: Any, _checker: Checker) -> Facts:
     _check_power(part, metric)
     way = chosen(part, "_fit_method", ["brute", "kd_tree", "ball_tree"])
     part._tree = None if way == "brute" else _search_tree(part, way, rows, metric)
-    return Facts("classifier", features, count)
+    # Distances and places of the neighbours.
+    return Facts("classifier", features, count, width=2 * part.n_neighbors + count)
 
 
 def _check_power(part: Any, metric: str) -> None:

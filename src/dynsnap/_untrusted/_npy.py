@@ -1,0 +1,145 @@
+"""One array in numpy's own format: its header, and its values.
+
+Numpy's readers warn of headers that Python 2 wrote. To silence them is to change the filters of
+warnings, which all threads share, so headers are read here. They are Python literals: whatever
+numpy writes is known, and nothing else is parsed.
+"""
+
+import ast
+import math
+import re
+from dataclasses import dataclass
+from typing import IO, Any
+
+import numpy as np
+
+from dynsnap._types import AnyArray
+
+MAGIC = b"\x93NUMPY"
+HEADER = 12_000  # bytes that are enough for any header
+_LONGEST = 10_000  # characters of one, as in numpy itself
+_SIZES = {(1, 0): 2, (2, 0): 4, (3, 0): 4}  # bytes that hold its length, by version
+_DIMENSIONS, _MOST = 32, 2**59  # of any array; zeros among its sizes do not make the others small
+_AT_ONCE = 1 << 20
+
+# Text with the escapes that `repr` writes, other words, and numbers, which Python 2 ended in L.
+_TEXT = r"""(?:\\[\\'"nrtxuU]|[^\\{0}])*+"""
+_LITERAL = re.compile(
+    rf"""(?:'{_TEXT.format("'")}'|"{_TEXT.format('"')}"|True|False|None|\d++L?|[\s{{}}()\[\],:])*+"""
+)
+_LONG = re.compile(r"(\d)L(?=\s*[,)])")
+
+
+class PickledError(ValueError):
+    """An array holds Python objects, which only a pickle can bring back."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayHeader:
+    """What an array's first bytes say.
+
+    Attributes:
+        start: Where its values begin.
+    """
+
+    shape: tuple[int, ...]
+    dtype: "np.dtype[Any]"
+    fortran: bool
+    start: int
+
+    @property
+    def count(self) -> int:
+        """How many values it has."""
+        return math.prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """What its values take in memory."""
+        return self.count * self.dtype.itemsize
+
+
+def array_header(start: bytes, size: int) -> ArrayHeader:
+    """The header of an array in numpy's format, if its values fit into what is there.
+
+    Args:
+        start: The first bytes; `HEADER` of them are enough for any header.
+        size: Bytes of the header and the values together.
+
+    Raises:
+        ValueError: It is damaged, claims more values than there are, or holds objects.
+
+    Example:
+        >>> import io
+        >>> file = io.BytesIO()
+        >>> np.save(file, np.zeros((2, 3), np.float32))
+        >>> array_header(file.getvalue(), len(file.getvalue()))
+        ArrayHeader(shape=(2, 3), dtype=dtype('float32'), fortran=False, start=128)
+    """
+    try:
+        header = _parsed(start)
+    except Exception as error:  # a literal, and a description of a type, can be wrong in many ways
+        raise ValueError(f"its header cannot be read: {error}") from error
+    if header.dtype.hasobject:
+        raise PickledError("it holds objects, not numbers or text")
+    if min(header.shape, default=0) < 0 or header.start + header.nbytes > size:
+        raise ValueError(
+            f"it claims to hold {header.dtype.str} of the shape {header.shape}, which is not in it"
+        )
+    return header
+
+
+def _parsed(start: bytes) -> ArrayHeader:
+    if not start.startswith(MAGIC) or len(start) < len(MAGIC) + 2:
+        raise ValueError("it does not begin as an array does")
+    at = len(MAGIC) + 2
+    version = (start[at - 2], start[at - 1])
+    if version not in _SIZES:
+        raise ValueError(f"it is of the version {version}")
+    begin = at + _SIZES[version]
+    length = int.from_bytes(start[at:begin], "little")
+    content = start[begin : begin + length]
+    if length > _LONGEST or len(content) < length:
+        raise ValueError(f"it has {len(content)} of {length} characters")
+    text = content.decode("utf-8" if version == (3, 0) else "latin-1")
+    if _LITERAL.fullmatch(text) is None:
+        raise ValueError("it is not what numpy writes")
+    if version != (3, 0):
+        text = _LONG.sub(r"\1", text)
+    found = ast.literal_eval(text.strip())
+    if not isinstance(found, dict) or found.keys() != {"descr", "fortran_order", "shape"}:
+        raise ValueError("it does not name a type, a shape and an order")
+    shape, fortran = found["shape"], found["fortran_order"]
+    if not isinstance(shape, tuple) or not all(type(one) is int for one in shape):
+        raise ValueError(f"its shape is {shape!r}")
+    if len(shape) > _DIMENSIONS or math.prod(max(1, abs(one)) for one in shape) > _MOST:
+        raise ValueError("its shape is larger than numpy's can be")
+    if type(fortran) is not bool:
+        raise ValueError(f"its order is {fortran!r}")
+    dtype = np.lib.format.descr_to_dtype(found["descr"])
+    if dtype.subdtype is not None:
+        raise ValueError("its values are arrays themselves")
+    return ArrayHeader(shape, dtype, fortran, begin + length)
+
+
+def read_values(file: IO[bytes], header: ArrayHeader) -> AnyArray:
+    """The values of an array, from a file that stands at its first byte."""
+    if len(file.read(header.start)) < header.start:
+        raise ValueError("it is cut short")
+    values = np.empty(header.count, header.dtype)
+    if values.nbytes:
+        rest = memoryview(values.view(np.uint8))
+        while len(rest):
+            content = file.read(min(len(rest), _AT_ONCE))
+            if not content:
+                raise ValueError("it is cut short")
+            rest[: len(content)] = content
+            rest = rest[len(content) :]
+    return in_shape(values, header)
+
+
+def in_shape(values: AnyArray, header: ArrayHeader) -> AnyArray:
+    """Values, one behind the other, in the shape that their header says."""
+    # Fortran's order is the other way round.
+    if header.fortran:
+        return values.reshape(header.shape[::-1]).T
+    return values.reshape(header.shape)
