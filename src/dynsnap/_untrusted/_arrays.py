@@ -18,6 +18,7 @@ import numpy as np
 from dynsnap._types import AnyArray
 from dynsnap._untrusted._archive import Archive
 from dynsnap._untrusted._limits import allowance, megabytes
+from dynsnap._untrusted._regular import regular
 from dynsnap.errors import FileError, InputError, one_line
 
 POSITIONS = "positions"  # see `ArrayArchive.positions`
@@ -196,7 +197,7 @@ def _opened(path: Path) -> IO[bytes]:
         raise FileError(f"Cannot read {path}: it is a directory. Name an NPZ file.")
     file = None
     try:
-        file = path.open("rb")
+        file = regular(path).open("rb")
         start = file.read(6)
     except OSError as error:
         if file is not None:
