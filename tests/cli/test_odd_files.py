@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -38,15 +39,23 @@ def test_a_pipe_in_a_run_folder_is_refused_and_not_waited_for(run, tmp_path, pat
     pipe = replaced(run, pattern)
     pipe.unlink()
     os.mkfifo(pipe)
-    # A reader would wait here for ever, so there is a writer, which says nothing.
-    writer = os.open(pipe, os.O_RDWR | os.O_NONBLOCK)
+    opened = threading.Event()
+
+    def write():
+        os.close(os.open(pipe, os.O_WRONLY))  # waits for a reader, which then sees the end
+        opened.set()
+
+    writer = threading.Thread(target=write)
+    writer.start()
     try:
-        os.write(writer, b"{}")
         target = [tmp_path / "elsewhere"] if command == "publish" else []
         result = dynsnap(command, run, *target)
-        assert os.read(writer, 10) == b"{}"  # nobody has read it
+        read = opened.is_set()
     finally:
-        os.close(writer)
+        reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+        writer.join()
+        os.close(reader)
+    assert not read
     assert result.exit_code in (0, 2, 3)
 
 

@@ -48,7 +48,10 @@ def read_files(
     The archive may unpack to so much and no more: see `_untrusted.allowance`.
     """
     try:
-        with regular(path).open("rb") as file, tarfile.open(fileobj=_unpacked(path, file), mode="r|") as tar:
+        with (
+            regular(path).open("rb") as file,
+            tarfile.open(fileobj=_unpacked(path, file), mode="r|") as tar,
+        ):
             for member in tar:
                 place = PurePosixPath(member.name)
                 if place.is_absolute() or ".." in place.parts:
