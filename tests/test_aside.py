@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dynsnap import _files
+from dynsnap import _aside, _files
 from dynsnap.errors import FileError
 
 # Writes a file, says so when all of it is on disk, and waits there for ever.
@@ -116,6 +116,54 @@ def test_a_signal_that_comes_while_files_take_their_places_waits_until_all_have(
             _files.write_text(path, "new")
     assert [path.read_text() for path in places] == ["new"] * 2
     assert len(list(tmp_path.iterdir())) == 2
+
+
+@contextmanager
+def signal_at(step):
+    """Sends Ctrl-C at this step of what writes files, counted in lines."""
+    files = {_files.__file__, _aside.__file__}
+    passed = [0]
+
+    def watch(frame, event, _):
+        if frame.f_code.co_filename not in files:
+            return None
+        if event == "line":
+            passed[0] += 1
+            if passed[0] == step:
+                os.kill(os.getpid(), signal.SIGINT)
+        return watch
+
+    before = sys.gettrace()
+    sys.settrace(watch)
+    try:
+        yield passed
+    finally:
+        sys.settrace(before)
+
+
+def test_a_signal_at_any_step_leaves_all_outputs_or_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "fsync", lambda _: None)  # hundreds of times, for nothing here
+    written = set()
+
+    def write(step):
+        folder = tmp_path / str(step)
+        folder.mkdir()
+        with signal_at(step) as passed, _files.together():
+            _files.make_folder(folder / "new" / "figures")
+            _files.write_text(folder / "new" / "figures" / "a.svg", "new")
+            _files.write_text(folder / "b.txt", "new")
+        return passed[0]
+
+    steps = write(0)
+    for step in range(1, steps):
+        with pytest.raises(KeyboardInterrupt):
+            write(step)
+        left = frozenset(path.name for path in (tmp_path / str(step)).rglob("*"))
+        assert left in (frozenset(), {"new", "figures", "a.svg", "b.txt"}), step
+        written.add(left)
+        _files._current.set(None)  # no signal comes before the first call of a `finally` clause
+    assert steps > 100
+    assert len(written) == 2
 
 
 def test_two_outputs_of_one_name_are_refused(tmp_path):

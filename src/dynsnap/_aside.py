@@ -25,6 +25,9 @@ _live: set["Aside"] = set()
 class Aside:
     """A new, empty file beside `target`, locked by this process.
 
+    It is made by `create`, so that whoever removes it can know of it before: a signal may come
+    right after.
+
     Args:
         target: The place that the file is meant for. The suffix is the same: some writers choose
             their format by it.
@@ -34,18 +37,23 @@ class Aside:
     """
 
     def __init__(self, target: Path) -> None:
-        sweep(target.parent)
+        self._target = target
+        self.path = target.with_name(_name(target))
+        self._handle: int | None = None
+        self._owner = os.getpid()
+        _live.add(self)
+
+    def create(self) -> None:
+        """Make the file, and remove what others have left in its folder."""
+        sweep(self.path.parent)
         while True:
-            self.path = target.with_name(_name(target))
-            handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
-            self._handle: int | None = handle
-            self._owner = os.getpid()
-            if _locked(handle):
+            self._handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
+            if _locked(self._handle):
                 break
-            os.close(handle)  # another process has just taken the file for a leftover
+            self._release()  # another process has just taken the file for a leftover
+            self.path = self._target.with_name(_name(self._target))
         if fcntl is None:  # an open file cannot be renamed there
             self._release()
-        _live.add(self)
 
     def move(self, target: Path) -> None:
         """Put the file in its place."""
@@ -62,9 +70,9 @@ class Aside:
         _live.discard(self)
 
     def _release(self) -> None:
-        if self._handle is not None:
-            os.close(self._handle)
-            self._handle = None
+        handle, self._handle = self._handle, None  # closed once: the number may be another file's
+        if handle is not None:
+            os.close(handle)
 
 
 def sweep(folder: Path) -> None:

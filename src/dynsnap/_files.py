@@ -24,6 +24,7 @@ class _Batch:
     def begin(self, path: Path) -> Aside:
         aside = Aside(path)
         self._open.add(aside)
+        aside.create()
         return aside
 
     def end(self, path: Path, aside: Aside) -> None:
@@ -34,8 +35,8 @@ class _Batch:
 
     def make_folder(self, path: Path) -> None:
         missing = [place for place in (path, *path.parents) if not place.exists()]
+        self._made += reversed(missing)  # first: a signal may come right after
         path.mkdir(parents=True, exist_ok=True)
-        self._made += reversed(missing)
 
     def remove(self, path: Path) -> None:
         self._doomed.append(path)
@@ -78,12 +79,12 @@ def together() -> Iterator[None]:
         yield  # the outer block puts them in place
         return
     batch = _Batch()
-    token = _current.set(batch)
     try:
+        _current.set(batch)  # in here: Ctrl-C right after must not leave it set
         yield
         batch.put_in_place()
     finally:
-        _current.reset(token)
+        _current.set(None)
         batch.clear()
 
 

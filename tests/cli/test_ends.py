@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from dynsnap.cli._group import CommandGroup
+from dynsnap.cli._signals import Signalled
 from tests.cli.helpers import EXAMPLES, NEW, OLD, dynsnap, refused, table
 from tests.cli.test_group import failing
 from tests.test_aside import disk_of
@@ -115,6 +117,17 @@ def test_ctrl_c_during_any_import_is_one_line(name):
     program = INTERRUPTED.format(name=name)
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (130, "dynsnap: Stopped.\n")
+
+
+@pytest.mark.parametrize("method", ["make_context", "invoke"])
+def test_a_signal_among_the_instructions_of_click_is_no_traceback(monkeypatch, method):
+    def stopped(*_, **__):
+        raise Signalled(signal.SIGTERM)
+
+    monkeypatch.setattr(CommandGroup, method, stopped)  # before its own way to end begins
+    result = dynsnap()
+    assert result.exit_code == 143
+    assert result.stderr.split("\n")[-2] == "dynsnap: Stopped by SIGTERM."
 
 
 def test_nothing_is_imported_before_the_entry_point_can_catch_ctrl_c():

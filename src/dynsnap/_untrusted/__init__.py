@@ -14,6 +14,7 @@ from dynsnap._untrusted._digest import DIGEST, check_digest, read_pinned
 from dynsnap._untrusted._json import MOST_JSON, parse_json
 from dynsnap._untrusted._limits import Bounded, allowance, megabytes
 from dynsnap._untrusted._npy import ArrayHeader, array_header, in_shape
+from dynsnap._untrusted._regular import regular
 from dynsnap._untrusted._schema import (
     AnyOf,
     Flag,
@@ -61,4 +62,5 @@ __all__ = [
     "read_arrays",
     "read_pinned",
     "read_toml",
+    "regular",
 ]

@@ -20,6 +20,7 @@ from dynsnap._untrusted._npy import (
     array_header,
     read_values,
 )
+from dynsnap._untrusted._regular import regular
 from dynsnap.errors import FileError, InputError, one_line
 
 POSITIONS = "positions"  # see `ArrayArchive.positions`
@@ -141,7 +142,7 @@ def _opened(path: Path) -> IO[bytes]:
         raise FileError(f"Cannot read {path}: it is a directory. Name an NPZ file.")
     file = None
     try:
-        file = path.open("rb")
+        file = regular(path).open("rb")
         start = file.read(6)
     except OSError as error:
         if file is not None:

@@ -5,6 +5,7 @@ import hmac
 import re
 from pathlib import Path
 
+from dynsnap._untrusted._regular import regular
 from dynsnap.errors import FileError, PlanError, one_line
 
 DIGEST = "[0-9a-f]{64}"
@@ -39,7 +40,7 @@ def read_pinned(path: Path, sha256: str | None, *, start: bytes, otherwise: str)
     """
     wanted = None if sha256 is None else check_digest(sha256)
     try:
-        with path.open("rb") as file:
+        with regular(path).open("rb") as file:
             content = file.read(len(start))
             content += file.read() if content == start else b""
     except OSError as error:

@@ -9,6 +9,8 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+from dynsnap._untrusted._regular import regular
+
 _MOST = 1 << 20  # bytes, far beyond any file that people write
 _DEEPEST = 50  # tables or lists within each other
 _LARGEST = 1 << 63  # whole numbers beyond are none to TOML
@@ -25,7 +27,7 @@ def read_toml(path: Path) -> dict[str, Any]:
         OSError: The file cannot be read.
         ValueError: It is not TOML in UTF-8, too long or too deep, or holds a number that is none.
     """
-    with path.open("rb") as file:
+    with regular(path).open("rb") as file:
         content = file.read(_MOST + 1)
     if len(content) > _MOST:
         raise ValueError(f"it has more than {_MOST:,} bytes")

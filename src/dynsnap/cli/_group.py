@@ -129,6 +129,9 @@ class CommandGroup(click.Group):
             _leave(_usage(error), error.exit_code)
         except _EndedError as error:
             error.leave()
+        except click.Abort as error:  # a signal among click's own instructions
+            stop = error.__cause__
+            _signals.leave(stop if isinstance(stop, KeyboardInterrupt) else KeyboardInterrupt())
         except MemoryError:
             _leave("There is not enough memory for this. Use fewer inputs, or another machine.")
         except RecursionError:

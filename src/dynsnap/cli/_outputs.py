@@ -32,24 +32,26 @@ def claim_outputs(inputs: Iterable[Path | str | None], outputs: Mapping[str, Pat
     to_stdout = [option for option, path in wanted.items() if path == STDOUT]
     if len(to_stdout) > 1:
         raise PlanError(f"{' and '.join(to_stdout)} cannot both write to standard output.")
-    taken = {path.resolve(): f"the input {path}" for path in inputs if isinstance(path, Path)}
+    taken = {_real(path): f"the input {path}" for path in inputs if isinstance(path, Path)}
     for option, path in wanted.items():
         if path == STDOUT:
             continue
-        place = path.resolve()
+        place = _real(path)
         if place in taken:
             raise PlanError(f"{option} {path} would overwrite {taken[place]}. Name another file.")
         taken[place] = f"what {option} writes"
         if path.is_dir():
             raise FileError(f"Cannot write {option} {path}: it is a directory. Name a file in it.")
-        if path.exists() and not place.is_file():
+        if path.is_symlink() and place.is_symlink():
+            raise FileError(f"Cannot write {option} {path}: it is a link to itself. Name a file.")
+        if (stream := _stream_at(path)) is not None:
+            # Renaming over the file that a stream writes to would lose what goes there.
+            raise PlanError(f"{option} {path} is {stream}. Use - to print, or name another file.")
+        if (path.exists() and not place.is_file()) or _is_device(path):
             # Renaming over a device or a pipe would destroy it.
             raise FileError(
                 f"Cannot write {option} {path}: it is not a regular file. Use - to print."
             )
-        if (stream := _stream_at(path)) is not None:
-            # Renaming over the file that a stream writes to would lose what goes there.
-            raise PlanError(f"{option} {path} is {stream}. Use - to print, or name another file.")
         if not os.access(place.parent, os.W_OK):
             raise FileError(
                 f"Cannot write {option} {path}: its folder does not exist or is not writable. "
@@ -64,6 +66,16 @@ def _stream_at(path: Path) -> str | None:
             if os.path.samestat(path.stat(), os.fstat(stream.fileno())):
                 return name
     return None
+
+
+def _real(path: Path) -> Path:
+    """Where a path leads. Unlike `Path.resolve`, no error for a link to itself."""
+    return Path(os.path.realpath(path))
+
+
+def _is_device(path: Path) -> bool:
+    """Whether a path names one of this process's open files, such as /dev/stdout."""
+    return path.absolute().parts[:2] in (("/", "dev"), ("/", "proc"))
 
 
 class Delivery:
@@ -116,7 +128,7 @@ def claim_figures(svg_to: Path | None, png_to: Path | None) -> None:
     for option, folder in (("--svg", svg_to), ("--png", png_to)):
         if folder is None:
             continue
-        place = folder.resolve()
+        place = _real(folder)
         there = next(one for one in (place, *place.parents) if one.exists())
         if not there.is_dir() or not os.access(there, os.W_OK):
             raise FileError(

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from dynsnap import report, study
+from dynsnap._untrusted import regular
 from dynsnap.cli import _closer
 from dynsnap.cli import _options as options
 from dynsnap.cli._looks import claim_inputs, inputs_option
@@ -151,7 +152,7 @@ def _with_spread(rows: list[Row], path: Path) -> list[Row]:
 
 def _text(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return regular(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
         return ""
 

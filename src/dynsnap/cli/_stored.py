@@ -8,7 +8,7 @@ from typing import Any
 
 from dynsnap import predictions
 from dynsnap._types import Labels
-from dynsnap._untrusted import mismatch, parse_json
+from dynsnap._untrusted import mismatch, parse_json, regular
 from dynsnap.cli._published import ABOUT
 from dynsnap.data import Stream
 from dynsnap.ensemble import Round, RoundSpec, beginning
@@ -141,9 +141,11 @@ def read_about(folder: Path) -> dict[str, Any]:
     """
     path = folder / "about.json"
     try:
-        known: dict[str, Any] = parse_json(path.read_bytes())
-    except OSError:
+        known: dict[str, Any] = parse_json(regular(path).read_bytes())
+    except FileNotFoundError:
         return {}
+    except OSError as error:
+        raise FileError(f"Cannot read {path}: {error.strerror or error}.") from error
     except ValueError as error:
         raise FileError(f"{path} is damaged: {error}.") from error
     if (problem := mismatch(ABOUT, known)) is not None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterator
 from pathlib import Path, PurePosixPath
 from typing import IO, TypeVar
 
-from dynsnap._untrusted import Bounded, allowance
+from dynsnap._untrusted import Bounded, allowance, regular
 from dynsnap.errors import DataError, one_line
 
 Content = TypeVar("Content")
@@ -48,7 +48,10 @@ def read_files(
     The archive may unpack to so much and no more: see `_untrusted.allowance`.
     """
     try:
-        with path.open("rb") as file, tarfile.open(fileobj=_unpacked(path, file), mode="r|") as tar:
+        with (
+            regular(path).open("rb") as file,
+            tarfile.open(fileobj=_unpacked(path, file), mode="r|") as tar,
+        ):
             for member in tar:
                 place = PurePosixPath(member.name)
                 if place.is_absolute() or ".." in place.parts:
@@ -85,7 +88,7 @@ def _unpacked(path: Path, file: IO[bytes]) -> IO[bytes]:
 def file_md5(path: Path) -> str:
     """The md5 sum of a file of any size."""
     try:
-        with path.open("rb") as handle:
+        with regular(path).open("rb") as handle:
             return hashlib.file_digest(
                 handle, lambda: hashlib.md5(usedforsecurity=False)
             ).hexdigest()

@@ -14,7 +14,7 @@ from typing import IO
 import numpy as np
 
 from dynsnap._types import AnyArray, Labels
-from dynsnap._untrusted import Bounded, allowance
+from dynsnap._untrusted import Bounded, allowance, regular
 from dynsnap.data._pool import Pool
 from dynsnap.errors import DataError
 
@@ -83,7 +83,7 @@ def needs(module: str, *, extra: str, what: str) -> ModuleType:
 def read_bytes(path: Path) -> bytes:
     """The content of a file, or a clear reason why not."""
     try:
-        return path.read_bytes()
+        return regular(path).read_bytes()
     except OSError as error:
         raise DataError(f"Cannot read {path}: {error.strerror or error}.") from error
 
@@ -108,7 +108,7 @@ def opened(path: Path) -> IO[bytes]:
     Reading raises an OSError where it unpacks to far more than its own size.
     """
     try:
-        if path.suffix == ".gz":
+        if regular(path).suffix == ".gz":
             most = allowance(path.stat().st_size)
             return io.BufferedReader(Bounded(gzip.open(path, "rb"), most))
         return path.open("rb")

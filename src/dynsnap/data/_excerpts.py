@@ -143,7 +143,7 @@ def _of_images(folder: Path, wanted: Collection[str]) -> Iterable[tuple[str, Exc
         for place in (inside / name, inside / name.partition("/")[2]):
             try:
                 file = place.resolve()
-            except (OSError, ValueError):  # no name that a file could have
+            except (OSError, ValueError, RuntimeError):  # no name of a file, or a link to itself
                 continue
             within = file.is_relative_to(inside) and file.suffix.lower() in _images._SUFFIXES
             if within and file.is_file():

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from dynsnap._types import AnyArray
+from dynsnap._untrusted import regular
 from dynsnap.data._dataset import DataSet, class_order, needs, positions
 from dynsnap.data._pool import Pool
 from dynsnap.errors import DataError, PlanError, one_line
@@ -108,7 +109,7 @@ class _Pixels:
 
     def _one(self, file: Path) -> AnyArray:
         try:
-            with self.library.open(file) as image:
+            with self.library.open(regular(file)) as image:
                 plain = image.convert("L" if self.grey else "RGB")
                 if self.asked and self.size is not None:
                     plain = plain.resize(self.size[::-1], self.library.Resampling.BILINEAR)

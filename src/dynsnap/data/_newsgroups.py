@@ -9,6 +9,7 @@ from typing import IO, NamedTuple
 
 import numpy as np
 
+from dynsnap._untrusted import regular
 from dynsnap.data._archive import is_archive, read_files
 from dynsnap.data._dataset import DataSet, class_order, data_folder, missing, opened, positions
 from dynsnap.data._pool import Pool
@@ -116,7 +117,7 @@ def _from_archive(path: Path) -> dict[str, list[_Post]]:
 def _from_folder(folder: Path) -> Iterator[_Post]:
     try:
         for file in sorted(folder.glob("*/*")):
-            yield _post(PurePosixPath(file.as_posix()), file.read_bytes(), str(folder))
+            yield _post(PurePosixPath(file.as_posix()), regular(file).read_bytes(), str(folder))
     except OSError as error:
         raise DataError(f"Cannot read {folder}: {error.strerror or error}.") from error
 
@@ -145,7 +146,7 @@ def _from_lines(path: Path) -> Iterator[_Post]:
 
 
 def _checked(path: Path) -> Iterator[str]:
-    with path.open("rb") as handle:
+    with regular(path).open("rb") as handle:
         found = hashlib.file_digest(handle, "sha256").hexdigest()
     if found != _SHA256:
         yield f"{path} does not have the official sha256 sum {_SHA256}; it is whole."

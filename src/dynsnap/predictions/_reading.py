@@ -40,6 +40,9 @@ def reading(place: Path | str) -> Iterator[None]:
     try:
         if isinstance(place, Path) and not place.exists():
             raise FileError(f"{name} does not exist. Check the path.")
+        if isinstance(place, Path) and not (place.is_file() or place.is_dir()):
+            # To open a pipe would wait for its writer for ever.
+            raise FileError(f"{name} is a pipe or a device. Name a file.")
         yield
     except InputError as error:
         raise FileError(f"{name}: {error}") from error

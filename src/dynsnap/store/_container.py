@@ -141,7 +141,7 @@ def write(path: Path, parts: Mapping[str, bytes | AnyArray], facts: Mapping[str,
 def read(path: Path) -> Container:
     """Open a container, or raise `DamagedError` where anything in it has changed."""
     try:
-        file = path.open("rb")
+        file = _untrusted.regular(path).open("rb")
     except OSError as error:
         raise FileError(f"Cannot read {path}: {error.strerror or error}. Name a file.") from error
     with file:

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any
 
 from dynsnap import _files
-from dynsnap._untrusted import mismatch, parse_json
+from dynsnap._untrusted import mismatch, parse_json, regular
 from dynsnap.ensemble import Round, RoundSpec
 from dynsnap.errors import FileError, InputError
 from dynsnap.store import _container, _manifests, _rounds
@@ -219,7 +219,7 @@ class RunFolder:
         if not mark.exists():
             return
         try:
-            known = parse_json(mark.read_bytes())
+            known = parse_json(regular(mark).read_bytes())
         except (OSError, ValueError) as error:
             raise FileError(f"{mark} cannot be read: {error}. Is this a run folder?") from error
         if not isinstance(known, dict) or known.get("kind") != "run":

@@ -5,6 +5,7 @@ import math
 import re
 from pathlib import Path
 
+from dynsnap._untrusted import regular
 from dynsnap.ensemble import COMBINATIONS
 from dynsnap.errors import FileError, one_line
 
@@ -51,7 +52,7 @@ def read_cells(path: Path) -> list[dict[str, str]]:
         FileError: There is no such file, or it is not a table.
     """
     try:
-        if path.stat().st_size > _MOST:
+        if regular(path).stat().st_size > _MOST:
             raise FileError(f"{path} is larger than {_MOST >> 20} MB, which no study's table is.")
         with path.open(newline="", encoding="utf-8") as file:
             rows = list(csv.reader(file))

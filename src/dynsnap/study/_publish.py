@@ -1,5 +1,6 @@
 """The results of a finished study in a folder of their own, small enough to be committed."""
 
+import os
 import re
 import shutil
 from collections.abc import Iterator
@@ -27,7 +28,8 @@ def publish(run: Path, target: Path) -> tuple[Path, ...]:
         FileError: The run has no table: it was not finished, or this is not a run folder.
     """
     check_finished(run)
-    if target.resolve().is_relative_to(run.resolve()):
+    inside = Path(os.path.realpath(run))  # unlike `Path.resolve`, no error for a link to itself
+    if Path(os.path.realpath(target)).is_relative_to(inside):
         raise PlanError(f"{target} lies in the run folder itself: name another place.")
     if (target / "rounds").is_dir():
         raise PlanError(f"{target} is a run folder itself: name another place for the results.")
@@ -35,6 +37,11 @@ def publish(run: Path, target: Path) -> tuple[Path, ...]:
         _files.make_folder(target)
         kept = [target / name for name in TABLES if (run / name).is_file()]
         for path in kept:
+            if not Path(os.path.realpath(run / path.name)).is_relative_to(inside):
+                raise FileError(
+                    f"{run / path.name} is a link to a file outside of {run}, which is not "
+                    "copied. Put the file itself there."
+                )
             with _files.replacing(path) as aside:
                 shutil.copyfile(run / path.name, aside)
         for folder in ("", "late", "twin"):
