@@ -1,3 +1,4 @@
+import dataclasses
 import json
 import pickle
 import re
@@ -13,7 +14,7 @@ from xgboost import XGBClassifier
 
 from dynsnap import DynSnapClassifier
 from dynsnap.errors import DynSnapError, FileError, InputError, PlanError
-from dynsnap.store import load_ensemble
+from dynsnap.store import load_ensemble, save_ensemble
 from dynsnap.train.models import fasttext, mlp
 from tests.estimator.data import digits
 from tests.estimator.test_classifier import TEXTS, TOPICS, small
@@ -223,3 +224,17 @@ class Own(nn.Module):
 
     def forward(self, inputs):
         return torch.tanh(self.inner(inputs)) * 3
+
+
+@pytest.mark.parametrize("width", [3, 4])
+@pytest.mark.parametrize("shape", [[3], [5], [2, 2], [], None])
+def test_a_shape_that_the_members_do_not_have_ends_in_an_error_of_our_own(shape, width, tmp_path):
+    inputs, labels = np.random.default_rng(0).normal(size=(20, 4)), np.arange(20) % 2
+    model = DynSnapClassifier(XGBClassifier(max_depth=1), members=1, snapshots=1, epochs=1)
+    model.fit(inputs, labels).save(tmp_path / "sound")
+    saved = load_ensemble(tmp_path / "sound")
+    about = {**saved.about, "estimator": {**saved.about["estimator"], "shape": shape}}
+    save_ensemble(tmp_path / "forged", dataclasses.replace(saved, about=about))
+    forged = DynSnapClassifier.load(tmp_path / "forged")
+    with pytest.raises(InputError):
+        forged.predict_proba(inputs[:, :width])

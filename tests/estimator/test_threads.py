@@ -23,6 +23,7 @@ from torch import nn
 from xgboost import XGBClassifier
 
 from dynsnap import DynSnapClassifier
+from dynsnap.errors import PlanError
 from dynsnap.train import Predictor, Standardised
 from dynsnap.train._weights import Learner
 from dynsnap.train.models import cnn, fasttext, mlp
@@ -245,6 +246,46 @@ class Catching(warnings.catch_warnings):
     def __enter__(self):
         assert not sys._getframe(1).f_globals["__name__"].startswith("dynsnap")
         return super().__enter__()
+
+
+@pytest.mark.parametrize("kind", ["batch norm", "dense stack", "text"])
+def test_scores_do_not_depend_on_the_modes_of_the_caller(kind):
+    estimator, pool = made(kind)
+    alone = estimator.predict_proba(pool.inputs).tobytes()
+    modes = (torch.autocast("cpu", torch.bfloat16), torch.inference_mode(), torch.device("meta"))
+    for mode in modes:
+        with mode:
+            assert estimator.predict_proba(pool.inputs).tobytes() == alone
+
+
+class Failing(nn.Module):
+    """A part that fails when it is told to, between two layers that have weights."""
+
+    now: ClassVar[bool] = False
+
+    def forward(self, value):
+        if self.now:
+            raise RuntimeError("in the middle")
+        return value
+
+
+def test_a_prediction_that_fails_in_the_middle_leaves_the_module_as_it_was(monkeypatch):
+    def failing(classes, inputs):
+        return nn.Sequential(normed(4, inputs), Failing(), nn.Linear(4, classes))
+
+    pool = pictures()
+    estimator = ensemble(failing, pool)
+    alone = estimator.predict_proba(pool.inputs).tobytes()
+    with monkeypatch.context() as patch:
+        patch.setattr(Failing, "now", True)
+        with pytest.raises(RuntimeError, match="in the middle"):
+            estimator.predict_proba(pool.inputs)
+    assert estimator.predict_proba(pool.inputs).tobytes() == alone
+
+
+def test_a_module_without_sizes_is_refused_by_the_name_of_its_weights():
+    with pytest.raises(PlanError, match=r"`0\.weight`.*nn\.Linear"):
+        ensemble(lambda classes: nn.Sequential(nn.LazyLinear(classes)), blobs())
 
 
 @dataclass(frozen=True)

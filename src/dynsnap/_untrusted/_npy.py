@@ -127,7 +127,7 @@ def read_values(file: IO[bytes], header: ArrayHeader) -> AnyArray:
         raise ValueError("it is cut short")
     values = np.empty(header.count, header.dtype)
     if values.nbytes:
-        rest = memoryview(values.view(np.uint8))
+        rest = values.view(np.uint8).data
         while len(rest):
             content = file.read(min(len(rest), _AT_ONCE))
             if not content:

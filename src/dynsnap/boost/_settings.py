@@ -70,7 +70,6 @@ def check_objective(model: Any, classes: Sequence[str]) -> None:
         )
 
 
-@functools.cache
 def defaults(kind: type) -> Mapping[str, Any]:
     """The parameters that a classifier and its base classes name, with their defaults.
 
@@ -79,10 +78,15 @@ def defaults(kind: type) -> Mapping[str, Any]:
         >>> defaults(GaussianNB)["var_smoothing"]
         1e-09
     """
+    return _defaults(kind.__mro__)
+
+
+@functools.cache
+def _defaults(parents: tuple[type, ...]) -> Mapping[str, Any]:
     named = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     return {
         name: parameter.default
-        for parent in reversed(kind.__mro__)
+        for parent in reversed(parents)
         if parent is not object
         for name, parameter in inspect.signature(parent).parameters.items()
         if parameter.kind in named

@@ -33,11 +33,17 @@ def features(estimator: Any, inputs: Any, *, reset: bool, allow_nan: bool) -> An
     if (found := texts(inputs)) is not None:
         shape: tuple[int, ...] | None = None
     elif (inputs.ndim if hasattr(inputs, "ndim") else np.asarray(inputs).ndim) > 2:
-        found = check_array(inputs, allow_nd=True, dtype="numeric", ensure_all_finite=finite)
+        try:
+            found = check_array(inputs, allow_nd=True, dtype="numeric", ensure_all_finite=finite)
+        except ValueError as error:
+            raise InputError(str(error)) from error
         shape = found.shape[1:]
     else:
         # Scikit-learn's own check, with its messages, and its record of the columns.
-        found = validate_data(estimator, inputs, reset=reset, ensure_all_finite=finite)
+        try:
+            found = validate_data(estimator, inputs, reset=reset, ensure_all_finite=finite)
+        except ValueError as error:
+            raise InputError(str(error)) from error
         shape = found.shape[1:]
     if reset:
         estimator._shape = shape

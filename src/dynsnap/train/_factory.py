@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
 
 from dynsnap.errors import DynSnapError, PlanError
 from dynsnap.train._chain import Chain, chain
@@ -78,6 +79,13 @@ class Blueprint:
                 ) from error
         if not isinstance(module, nn.Module):
             raise PlanError(f"`model` must build an nn.Module, but gave {type(module).__name__}.")
+        lazy = (name for name, value in module.named_parameters() if is_lazy(value))
+        if (name := next(lazy, None)) is not None:
+            raise PlanError(
+                f"The model's `{name}` gets its size from the first inputs that it sees, but "
+                "learners are stored by size. Let the factory ask for `inputs`, and use layers "
+                "that are told their sizes, such as nn.Linear for nn.LazyLinear."
+            )
         if dropout and not any(is_dropout(part) for part in module.modules()):
             raise PlanError(
                 f"The recipe asks for dropout {dropout:g}, but the model has no dropout layer."

@@ -118,7 +118,9 @@ class Scoring:
             self._groups.append((rows, group))
 
     def __call__(self, inputs: AnyArray) -> MemberScores:
-        return self.of(self._prepare.encode(inputs).to(self._device))
+        with torch.device("cpu"):
+            encoded = self._prepare.encode(inputs)
+        return self.of(encoded.to(self._device))
 
     def of(self, encoded: Encoded) -> MemberScores:
         """Scores of inputs that are encoded already, on the device."""
@@ -128,7 +130,9 @@ class Scoring:
                 f"The learners were trained on {_words(self._offers)}, but these inputs have "
                 f"{_words(found)}."
             )
-        found_scores = [group.scores(encoded).cpu().numpy() for _, group in self._groups]
+        # In the precision and where the weights are, whatever the caller's thread is set to.
+        with torch.autocast(self._device.type, enabled=False), self._device:
+            found_scores = [group.scores(encoded).cpu().numpy() for _, group in self._groups]
         if len(found_scores) == 1:
             return found_scores[0]
         scores = np.empty((self.members, len(encoded), self._classes), np.float32)
