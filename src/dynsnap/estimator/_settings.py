@@ -3,18 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
-from dynsnap.ensemble import ROLLING
+from dynsnap.ensemble import METHOD_KINDS
 from dynsnap.errors import PlanError
 from dynsnap.trainers import SETTINGS, Backend
 
-# Settings that only some methods have a use for, by those methods.
-_OF_METHODS = {
-    "dropout": ("mcdropout",),
-    "carry": ROLLING,
-    "lag": ROLLING,
-    "untouched": ROLLING,
-    "beta": ("dynsnap-cyc", "dynsnap-step", "rolling"),
-}
+# Settings that only some methods have a use for.
+_OF_METHODS = ("dropout", "carry", "lag", "untouched", "beta")
 
 
 def check_settings(backend: Backend, settings: Mapping[str, Any], usual: Mapping[str, Any]) -> None:
@@ -23,7 +17,8 @@ def check_settings(backend: Backend, settings: Mapping[str, Any], usual: Mapping
     `members`, `snapshots` and `epochs` are read by every method in its own way.
     """
     refuse_unused(backend, settings, usual, type(settings["model"]).__name__)
-    for name, methods in _OF_METHODS.items():
+    for name in _OF_METHODS:
+        methods = [method for method, kind in METHOD_KINDS.items() if name in kind.uses]
         if settings["method"] not in methods and _differs(settings[name], usual[name]):
             raise PlanError(
                 f"`{name}={settings[name]!r}` is for {', '.join(methods)}, and would have no "

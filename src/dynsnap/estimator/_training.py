@@ -10,7 +10,16 @@ from sklearn.utils import check_random_state
 
 from dynsnap._types import Accuracies, AnyArray, Labels, MemberScores, Positions
 from dynsnap.data import Stream, untouched_rows
-from dynsnap.ensemble import Method, Rolling, RoundsInMemory, Size, grow_rounds, members, method
+from dynsnap.ensemble import (
+    METHOD_KINDS,
+    Method,
+    Rolling,
+    RoundsInMemory,
+    Size,
+    grow_rounds,
+    members,
+    method,
+)
 from dynsnap.errors import InputError, Interrupted, PlanError
 from dynsnap.estimator._configured import ConfiguredEnsemble
 from dynsnap.estimator._fitted import Fitted, fitted
@@ -115,7 +124,7 @@ def _accuracy(scores: MemberScores, truth: Labels) -> Accuracies:
 
 def _method(estimator: ConfiguredEnsemble) -> Method:
     # One snapshot is all that these take of a round, and all that most classifiers have.
-    one = estimator.method in ("singlebase", "extbagging")
+    one = METHOD_KINDS.find(estimator.method).best_only
     plan = method(
         estimator.method,
         epochs=estimator.epochs,

@@ -19,19 +19,6 @@ EVERY = "*"  # as a class or a slice's value: each of them is judged on its own
 # Most metrics are shares. A threshold outside is a slip (85 for 0.85), not a strict rule.
 _SHARE = (0.0, 1.0)
 _SIGNED = (-1.0, 1.0)
-_UNBOUNDED = (0.0, math.inf)
-_FARTHEST = math.sqrt(2)  # two rows of scores, each with everything on one class
-_RANGES = {
-    "composite": _SIGNED,
-    "cohen_kappa": _SIGNED,
-    "fleiss_kappa": _SIGNED,
-    "krippendorff_alpha": _SIGNED,
-    "pearson": _SIGNED,
-    "relative_negative_flip_rate": _UNBOUNDED,
-    "win_loss_ratio": _UNBOUNDED,
-    "minkowski": (0.0, _FARTHEST),
-    "correct_distance": (0.0, 3 * _FARTHEST),  # the two from each other, and each from the truth
-}
 
 # Where a rule does not say how many inputs it needs. With none lost of so many, up to a tenth may
 # still be lost of all.
@@ -85,7 +72,7 @@ class Rule:
                 f"found {'neither' if self.at_least is None else 'both'}. "
                 "Write two rules for a value that must lie between two thresholds."
             )
-        low, high = _RANGES.get(self.metric, _SHARE)
+        low, high = entry.range
         if not low <= self.threshold <= high or math.isinf(self.threshold):
             hint = ""
             if (low, high) == _SHARE and 1 < self.threshold <= 100:
