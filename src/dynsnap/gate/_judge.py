@@ -14,6 +14,7 @@ from dynsnap.comparison import (
     TransitionCounts,
 )
 from dynsnap.errors import ComparisonError, PlanError, did_you_mean
+from dynsnap.gate._keys import RULE_KEYS
 from dynsnap.gate._rule import EVERY, MIN_COUNT, ROUNDING, Rule, check_min_count, top_k
 from dynsnap.metrics import metric
 from dynsnap.predictions import Verification
@@ -242,7 +243,7 @@ def _outcome(comparison: Comparison, rule: Rule, part: _Part, fewest: int) -> Ru
     else:
         passed = judged <= rule.threshold + ROUNDING
     floor = (part.noise_floor or {}).get(rule.metric)
-    return RuleOutcome(
+    outcome = RuleOutcome(
         rule=rule,
         part=part.words,
         inputs=part.inputs,
@@ -251,6 +252,9 @@ def _outcome(comparison: Comparison, rule: Rule, part: _Part, fewest: int) -> Ru
         judged=judged,
         noise_floor=None if floor is None else floor.value,
     )
+    for name, value in rule.keys.items():
+        outcome = RULE_KEYS.find(name).judge(outcome, value)
+    return outcome
 
 
 def _bound(rule: Rule, part: _Part, estimate: Estimate) -> float:

@@ -2,12 +2,13 @@
 
 import math
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from numbers import Integral
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from dynsnap.errors import PlanError
+from dynsnap.gate._keys import RULE_KEYS, check_kind
 from dynsnap.metrics import Direction, metric
 
 On: TypeAlias = Literal["value", "bound"]
@@ -46,6 +47,7 @@ class Rule:
         allow_odd: Take the rule although nothing can fail it (`lost` at most 1), or although it
             asks for a worse value (`accuracy` at most 0.9). Such rules are slips, mostly, and a
             gate that has one passes whatever happens.
+        keys: Further keys and their values: see `register_rule_key`.
 
     Example:
         >>> Rule(metric="lost", at_most=0.02, class_name="*").title
@@ -62,6 +64,7 @@ class Rule:
     min_count: int | None = None
     name: str = ""
     allow_odd: bool = False
+    keys: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         entry = metric(self.metric)
@@ -103,6 +106,10 @@ class Rule:
             )
         if self.min_count is not None:
             check_min_count(self.min_count)
+        for name, value in self.keys.items():
+            key = RULE_KEYS.find(name)
+            check_kind(name, value, key.kinds, f"a rule on {self.metric}")
+            key.check(value)
 
     def _refuse_odd(self, better: Direction, low: float, high: float) -> None:
         """Raise for a rule that asks for a worse value, or that nothing can fail."""
@@ -155,8 +162,9 @@ class Rule:
         if self.name:
             return self.name
         sign = "≥" if self.at_least is not None else "≤"
+        more = "".join(f", {name} {value}" for name, value in self.keys.items())
         bound = f" at {self.confidence:g} confidence" if self.on == "bound" else ""
-        return f"{self.metric} {sign} {self.threshold:g}{bound}{self._where()}"
+        return f"{self.metric} {sign} {self.threshold:g}{bound}{self._where()}{more}"
 
     def _where(self) -> str:
         if self.class_name is not None:
