@@ -38,9 +38,14 @@ def files(section):
 @contextlib.contextmanager
 def registries():
     """Forget at the end what is registered within."""
+    from dynsnap.data import SOURCES
+    from dynsnap.ensemble import METHOD_KINDS
+    from dynsnap.gate import RULE_KEYS
+    from dynsnap.metrics import catalogue
+    from dynsnap.report.html import SECTIONS
     from dynsnap.trainers import BACKENDS
 
     with contextlib.ExitStack() as stack:
-        for registry in (BACKENDS,):
+        for registry in (SOURCES, METHOD_KINDS, RULE_KEYS, catalogue, SECTIONS, BACKENDS):
             stack.enter_context(registry.restored())
         yield
