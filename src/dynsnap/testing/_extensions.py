@@ -312,7 +312,7 @@ def _comparisons() -> Iterator[Comparison]:
     classes, rows = [_HOSTILE, "b", "c"], 60
     truth = rng.integers(0, 3, rows)
     scores = rng.dirichlet(np.ones(3), (3, rows))
-    pool = {"ids": [f"{_HOSTILE}{row}" for row in range(rows)], "classes": classes}
+    pool: dict[str, Any] = {"ids": [f"{_HOSTILE}{row}" for row in range(rows)], "classes": classes}
     slices = {_HOSTILE: np.where(np.arange(rows) % 2, _HOSTILE, "other")}
     full = [Predictions(**pool, scores=each, truth=truth, slices=slices) for each in scores]
     bare = [Predictions(**pool, labels=each.argmax(axis=1)) for each in scores]
