@@ -128,5 +128,5 @@ def test_what_cannot_be_distilled_is_refused():
     with pytest.raises(NotFittedError):
         DynSnapClassifier(mlp).distill()
     plain = DynSnapClassifier(GaussianNB(), method="extbagging", members=2).fit(*first)
-    with pytest.raises(PlanError, match="Only networks can be distilled"):
+    with pytest.raises(PlanError, match="trainer 'boost' cannot distil"):
         plain.distill()

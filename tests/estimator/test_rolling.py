@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from sklearn.ensemble import HistGradientBoostingClassifier
 
+from dynsnap import trainers
 from dynsnap.errors import FileError, InputError, PlanError
-from dynsnap.estimator import DynSnapClassifier, _training
+from dynsnap.estimator import DynSnapClassifier
 from dynsnap.train.models import mlp
 from tests.estimator.data import blobs
 
@@ -118,14 +119,15 @@ def test_a_file_holds_who_knows_what(kind, tmp_path):
 
 def test_no_generation_trains_on_the_untouched_rows(monkeypatch):
     seen = []
-    real = _training.trainer
+    backend = trainers.named("boost")
+    real = backend.trainer
 
-    def spied(model, stream, **settings):
+    def spied(stream, **settings):
         seen.append({stream.pool.inputs[row].tobytes() for row in stream.generations[-1]})
         seen.append({row.tobytes() for row in stream.evaluation["test"].inputs})
-        return real(model, stream, **settings)
+        return real(stream, **settings)
 
-    monkeypatch.setattr(_training, "trainer", spied)
+    monkeypatch.setattr(backend, "trainer", spied)
     inputs, labels = blobs(classes=3, rows=300)
     a_rolling_one("trees").fit(inputs[:150], labels[:150]).retrain(inputs[150:], labels[150:])
     trained = seen[0] | seen[2]

@@ -89,7 +89,7 @@ def test_no_parameter_was_forgotten():
     """Each is of torch, of some methods, or read whatever the model and the method are."""
     by_all = {
         *("model", "method", "members", "snapshots", "epochs", "combination", "validation"),
-        *("tolerance", "most_rounds", "random_state", "keep_data", "monitor"),
+        *("tolerance", "most_rounds", "trainer", "random_state", "keep_data", "monitor"),
     }
     assert {*inspect.signature(DynSnapClassifier).parameters} == {*OF_TORCH, *USERS, *by_all}
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import dynsnap
-from dynsnap import testing
+from dynsnap import testing, trainers
 from dynsnap.data import digits_stream
 from dynsnap.ensemble import (
     CheckpointsInMemory,
@@ -24,11 +24,14 @@ from dynsnap.errors import InputError
 from dynsnap.store import RunFolder
 from dynsnap.testing import (
     CentroidTrainer,
+    check_backend,
     check_checkpoints,
     check_engine,
     check_store,
     check_trainer,
+    score_centroids,
 )
+from tests.streams import small_stream
 
 STEP = Recipe(schedule=Schedule("step"), epochs=6, snapshots=3)
 CYCLIC = Recipe(schedule=Schedule("cyclic"), epochs=6, snapshots=3, selection="window")
@@ -92,6 +95,31 @@ CHECKPOINTS = {
     "CheckpointsInMemory": lambda path: CheckpointsInMemory(),
 }
 ENGINES = {"serial": serial}
+
+
+@pytest.mark.parametrize("name", trainers.BACKENDS)
+def test_every_backend_keeps_the_contract(name):
+    from sklearn.linear_model import SGDClassifier
+
+    from dynsnap.train.models import mlp
+
+    model = {"torch": mlp, "boost": SGDClassifier(loss="log_loss")}[name]
+    check_backend(trainers.named(name), model=model, stream=small_stream(), recipes=[STEP])
+
+
+def test_the_check_finds_a_backend_that_takes_damaged_learners():
+    class Careless(trainers.Backend):
+        name = "careless"
+
+        def trainer(self, stream, *, model, settings, parents=None, **more):
+            return CentroidTrainer(stream, **more)
+
+        def scorer(self, learners, *, classes, **more):
+            whole = [one for one in learners if one[:1] == b"{" and one[-1:] == b"}"]
+            return lambda inputs: score_centroids(whole, inputs, classes=classes)
+
+    with pytest.raises(AssertionError, match="damaged"):
+        check_backend(Careless(), model=None, stream=small_stream(), recipes=[STEP])
 
 
 def classes_with(*methods):

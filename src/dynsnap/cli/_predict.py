@@ -7,8 +7,8 @@ import numpy as np
 
 from dynsnap import data, predictions, store
 from dynsnap.cli import _options
+from dynsnap.cli._models import make_scorer
 from dynsnap.cli._outputs import claim_outputs
-from dynsnap.cli._scoring import make_scorer
 from dynsnap.ensemble import COMBINATIONS, Combination, combine
 from dynsnap.errors import InputError
 from dynsnap.predictions import Predictions
@@ -36,6 +36,11 @@ _UNIT = 512  # inputs that are scored together: other cuts could show in the las
     metavar="MODULE:FACTORY",
     help="The function that builds the module, for ensembles of a model of your own.",
 )
+@click.option(
+    "--trainer",
+    metavar="NAME",
+    help="The trainer that saved the ensemble, where an installed package provides it.",
+)
 @_options.sha256_option
 @_options.trust_option
 @click.option("--device", default="cpu", show_default=True, help="cpu, cuda, mps or auto.")
@@ -48,6 +53,7 @@ def predict(
     id_column: str | None,
     text: str | None,
     factory: str | None,
+    trainer: str | None,
     sha256: str | None,
     trust: bool,
     device: str,
@@ -70,7 +76,7 @@ def predict(
     asked = {"label": label, "id": id_column, "text": text}
     reading = {name: value for name, value in asked.items() if value is not None}
     found = data.read_inputs(input_path, **{**ensemble.about.get("reading", {}), **reading})
-    scorer = make_scorer(ensemble, factory=factory, device=device, trust=trust)
+    scorer = make_scorer(ensemble, trainer=trainer, factory=factory, device=device, trust=trust)
     how = combination or ensemble.combination
     step = _inputs_at_once(len(ensemble.positions) * len(ensemble.classes))
     try:

@@ -2,38 +2,15 @@
 
 import math
 from collections.abc import Iterable, Mapping
-from functools import cache
 
 import numpy as np
 
 from dynsnap._types import AnyArray, Floats
 from dynsnap.comparison._results import Estimate, TransitionCounts
 from dynsnap.comparison.intervals import BayesianBootstrap, Metrics, Sampled, clopper_pearson
-from dynsnap.metrics import catalogue, mcnemar_of_counts
+from dynsnap.metrics import Cases, catalogue, mcnemar_of_counts, metric
 from dynsnap.metrics._ratios import ratio
 from dynsnap.metrics._tally_layout import CASES
-
-_OF_ALL = frozenset(
-    (
-        "accuracy",
-        "consistency",
-        "correct_consistency",
-        "kept",
-        "gained",
-        "lost",
-        "never",
-        "churn",
-        "neutral_churn",
-        "ambiguity",
-    )
-)
-_OF_SOME = frozenset(
-    (
-        "backward_trust_compatibility",
-        "backward_error_compatibility",
-        "win_loss_ratio",
-    )
-)
 
 _UNDEFINED = "its value is undefined: 0/0"
 
@@ -71,9 +48,8 @@ def estimates(
 
 def exact_of(columns: Iterable[str], *, weighted: bool) -> frozenset[str]:
     """The metrics of a pair whose interval is exact: shares of inputs that all count the same."""
-    if weighted:
-        return frozenset()
-    return _OF_ALL | _OF_SOME | {name for name in columns if name.startswith("top_")}
+    names = () if weighted else (*catalogue, *columns)
+    return frozenset(name for name in names if metric(name).interval != "bootstrap")
 
 
 def wholes_of(values: Metrics, cases: AnyArray, *, weighted: bool) -> dict[str, AnyArray]:
@@ -88,13 +64,13 @@ def wholes_of(values: Metrics, cases: AnyArray, *, weighted: bool) -> dict[str, 
     if weighted:
         return {}
     inputs = cases.sum(axis=1)
-    wholes = {name: inputs for name in values if name in _OF_ALL or name.startswith("top_")}
-    if cases.shape[1] == len(CASES):
-        kept, gained, lost = (cases[:, place] for place in range(3))
-        wholes["backward_trust_compatibility"] = kept + lost
-        wholes["backward_error_compatibility"] = inputs - kept - gained
-        wholes["win_loss_ratio"] = gained + lost
-    return wholes
+    each = Cases(inputs, *cases.T) if cases.shape[1] == len(CASES) else None
+    found = {name: metric(name) for name in values}
+    return {
+        name: inputs if entry.whole is None or each is None else entry.whole(each)
+        for name, entry in found.items()
+        if entry.interval != "bootstrap"
+    }
 
 
 def effective_inputs(weight: float, squares: float) -> float:
@@ -146,7 +122,7 @@ def _exact(
 
 def _odds(name: str) -> bool:
     """Whether a metric is so many of one case for each of another, not a share."""
-    return name == "win_loss_ratio"
+    return metric(name).interval == "odds"
 
 
 def _as_share(odds: Floats) -> Floats:
@@ -159,12 +135,12 @@ def _of_two(share: Floats) -> tuple[Floats, Floats]:
 
 def _ordered(metrics: Mapping[str, Estimate]) -> dict[str, Estimate]:
     """In the order of the catalogue; other top-k metrics beside those of the top two."""
-    return {name: metrics[name] for name in sorted(metrics, key=_place)}
+    places = {name: place for place, name in enumerate(catalogue)}
 
+    def place(name: str) -> tuple[int, int]:
+        if name in places and not name.startswith("top_"):
+            return places[name], 0
+        _, k, kind = name.split("_")
+        return places[f"top_2_{kind}"], int(k)
 
-@cache
-def _place(name: str) -> tuple[int, int]:
-    if not name.startswith("top_"):
-        return list(catalogue).index(name), 0
-    _, k, kind = name.split("_")
-    return list(catalogue).index(f"top_2_{kind}"), int(k)
+    return {name: metrics[name] for name in sorted(metrics, key=place)}

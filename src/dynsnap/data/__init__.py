@@ -17,7 +17,7 @@ from dynsnap.data._paper import (
     yahoo_growth,
 )
 from dynsnap.data._pool import Pool, Stream, check_nested
-from dynsnap.data._sources import SOURCES, load
+from dynsnap.data._sources import SOURCES, Source, load, register_source
 from dynsnap.data._split import from_arrivals, from_generations, split
 from dynsnap.data._tables import read_table
 from dynsnap.data._text_csv import read_ag_news, read_text_csv, read_yahoo_answers
@@ -33,6 +33,7 @@ __all__ = [
     "LateValidation",
     "NewInputs",
     "Pool",
+    "Source",
     "Stream",
     "check_nested",
     "cifar10_growth",
@@ -60,6 +61,7 @@ __all__ = [
     "read_text_csv",
     "read_yahoo_answers",
     "reading_options",
+    "register_source",
     "split",
     "training_rows",
     "untouched_rows",

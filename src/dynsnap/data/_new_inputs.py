@@ -12,11 +12,11 @@ from dynsnap._untrusted import ArrayArchive
 from dynsnap.data import _images, _jsonl, _tables
 from dynsnap.data._arrays import _inputs, check_meaning, positions_said
 from dynsnap.data._dataset import opened
+from dynsnap.data._sources import SOURCES
 from dynsnap.errors import DataError
 
 _ARRAYS = ("inputs", "labels", "classes", "ids")
 _LINES = (".jsonl", ".jsonl.gz")
-_TEXTS = ("text-csv", "yahoo-answers", "ag-news", "20-newsgroups", "jsonl")  # of texts only
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -104,7 +104,7 @@ def reading_options(source: str, path: Path | None, options: Mapping[str, Any]) 
     """
     kept = ("label", "text", "features", "id", "size", "grey", "allow_missing")
     found = {name: options[name] for name in kept if options.get(name) is not None}
-    if source in _TEXTS:
+    if SOURCES.find(source).texts:
         found.setdefault("text", "text")
     if source == "table" and path is not None and not {"text", "features"} & found.keys():
         roles = {"label": "label", **found}

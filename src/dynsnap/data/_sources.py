@@ -1,34 +1,82 @@
 """Every source under the name that study files call it by."""
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
+from dynsnap._registry import Registry
 from dynsnap.data._arrays import read_npz
 from dynsnap.data._cifar import read_cifar10, read_cifar100
 from dynsnap.data._dataset import DataSet
-from dynsnap.data._digits import digits
+from dynsnap.data._digits import digits, digits_growth
+from dynsnap.data._growth import GrowthPlan
 from dynsnap.data._images import read_images
 from dynsnap.data._jsonl import read_jsonl
 from dynsnap.data._newsgroups import read_newsgroups
+from dynsnap.data._paper import (
+    cifar10_growth,
+    cifar100_growth,
+    newsgroups_growth,
+    yahoo_growth,
+)
 from dynsnap.data._tables import read_table
 from dynsnap.data._text_csv import read_ag_news, read_text_csv, read_yahoo_answers
 from dynsnap.errors import PlanError, did_you_mean
 
-SOURCES: Mapping[str, Callable[..., DataSet]] = {
-    "digits": digits,
-    "cifar-10": read_cifar10,
-    "cifar-100": read_cifar100,
-    "yahoo-answers": read_yahoo_answers,
-    "ag-news": read_ag_news,
-    "20-newsgroups": read_newsgroups,
-    "npz": read_npz,
-    "table": read_table,
-    "images": read_images,
-    "text-csv": read_text_csv,
-    "jsonl": read_jsonl,
-}
+Read: TypeAlias = Callable[..., DataSet]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """Where data comes from.
+
+    Attributes:
+        read: Reads it. Its first parameter is `path`, where it has one; the others are options.
+        growth: How it grows in a study that does not say so.
+        texts: Whether its inputs are always texts.
+    """
+
+    read: Read
+    growth: Callable[[], GrowthPlan] = GrowthPlan
+    texts: bool = False
+
+
+SOURCES: Registry[Source] = Registry(
+    "data source",
+    {
+        "digits": Source(read=digits, growth=digits_growth),
+        "cifar-10": Source(read=read_cifar10, growth=cifar10_growth),
+        "cifar-100": Source(read=read_cifar100, growth=cifar100_growth),
+        "yahoo-answers": Source(read=read_yahoo_answers, growth=yahoo_growth, texts=True),
+        "ag-news": Source(read=read_ag_news, texts=True),
+        "20-newsgroups": Source(read=read_newsgroups, growth=newsgroups_growth, texts=True),
+        "npz": Source(read=read_npz),
+        "table": Source(read=read_table),
+        "images": Source(read=read_images),
+        "text-csv": Source(read=read_text_csv, texts=True),
+        "jsonl": Source(read=read_jsonl, texts=True),
+    },
+)
+
+
+def register_source(
+    name: str,
+    read: Read,
+    *,
+    growth: Callable[[], GrowthPlan] = GrowthPlan,
+    texts: bool = False,
+) -> None:
+    """Make a source known in this process: `load` and studies then have it.
+
+    Args:
+        name: What [data] `source` calls it.
+        read: Reads it. Its first parameter is `path`, where it has one; the others are options.
+        growth: How it grows in a study that does not say so.
+        texts: Whether its inputs are always texts.
+    """
+    SOURCES.add(name, Source(read=read, growth=growth, texts=texts))
 
 
 def load(name: str, path: str | Path | None = None, **options: Any) -> DataSet:
@@ -38,9 +86,7 @@ def load(name: str, path: str | Path | None = None, **options: Any) -> DataSet:
         >>> len(load("digits").train)
         1797
     """
-    if name not in SOURCES:
-        raise PlanError(f"There is no data source {name!r}. {did_you_mean(str(name), SOURCES)}")
-    read = SOURCES[name]
+    read = SOURCES.find(name).read
     known = inspect.signature(read).parameters
     for option in options:
         if option not in known or option == "path":

@@ -12,7 +12,18 @@ from dynsnap.ensemble._grow import (
     train_rounds,
     wanted,
 )
-from dynsnap.ensemble._methods import METHODS, ROLLING, Method, cost, method, methods
+from dynsnap.ensemble._methods import (
+    METHOD_KINDS,
+    METHODS,
+    ROLLING,
+    Method,
+    MethodKind,
+    MethodSettings,
+    cost,
+    method,
+    methods,
+    register_method,
+)
 from dynsnap.ensemble._plan import Beta, EnsemblePlan, Size, survivors, threshold
 from dynsnap.ensemble._protocols import (
     Checkpoints,
@@ -35,6 +46,7 @@ from dynsnap.ensemble._soft_targets import DistillingTrainer, SoftTargets, with_
 __all__ = [
     "COMBINATIONS",
     "METHODS",
+    "METHOD_KINDS",
     "ROLLING",
     "Beta",
     "Checkpoints",
@@ -45,6 +57,8 @@ __all__ = [
     "EnsemblePlan",
     "Members",
     "Method",
+    "MethodKind",
+    "MethodSettings",
     "Monitor",
     "NamingStore",
     "NoTrainer",
@@ -74,6 +88,7 @@ __all__ = [
     "method",
     "methods",
     "received",
+    "register_method",
     "round_key",
     "rounds_used",
     "serial",

@@ -1,10 +1,12 @@
 """The paper's six methods, and two rolling ones, as plans over shared rounds."""
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from dynsnap import _check
+from dynsnap._registry import Registry
 from dynsnap.ensemble._combine import COMBINATIONS, Combination
 from dynsnap.ensemble._plan import Beta, EnsemblePlan, Size, check_count
 from dynsnap.ensemble._recipe import Recipe, Schedule
@@ -74,7 +76,9 @@ _BEST_OF_BAGGED = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Settings:
+class MethodSettings:
+    """What a method is made with: see `method` for what each setting is."""
+
     epochs: int
     members: Size
     snapshots: int
@@ -86,6 +90,7 @@ class _Settings:
 
     @property
     def plan(self) -> EnsemblePlan:
+        """Algorithm 1 with these settings."""
         return EnsemblePlan(
             size=self.members,
             snapshots=self.snapshots,
@@ -109,17 +114,17 @@ def _step(epochs: int, snapshots: int) -> Recipe:
     return Recipe(schedule=Schedule("step"), epochs=epochs, snapshots=snapshots)
 
 
-def _single_base(name: str, of: _Settings) -> Method:
+def _single_base(name: str, of: MethodSettings) -> Method:
     plan = EnsemblePlan(size=1, snapshots=of.snapshots, beta=0.0, top=1)
     return Method(name=name, recipe=_step(of.epochs, of.snapshots), plan=plan)
 
 
-def _ext_bagging(name: str, of: _Settings) -> Method:
+def _ext_bagging(name: str, of: MethodSettings) -> Method:
     plan = replace(of.plan, beta=0.0, top=1)
     return Method(name=name, recipe=_step(of.epochs, of.snapshots), plan=plan)
 
 
-def _mc_dropout(name: str, of: _Settings) -> Method:
+def _mc_dropout(name: str, of: MethodSettings) -> Method:
     passes = of.of_one_round(name)
     recipe = Recipe(
         schedule=Schedule("step"),
@@ -131,7 +136,7 @@ def _mc_dropout(name: str, of: _Settings) -> Method:
     return Method(name=name, recipe=recipe, plan=_whole_round(passes))
 
 
-def _snapshot(name: str, of: _Settings) -> Method:
+def _snapshot(name: str, of: MethodSettings) -> Method:
     snapshots = of.of_one_round(name)
     recipe = Recipe(
         schedule=Schedule("cyclic"),
@@ -146,7 +151,7 @@ def _whole_round(members: int) -> EnsemblePlan:
     return EnsemblePlan(size=members, snapshots=members, beta=1.0)
 
 
-def _dynsnap_cyc(name: str, of: _Settings) -> Method:
+def _dynsnap_cyc(name: str, of: MethodSettings) -> Method:
     recipe = Recipe(
         schedule=Schedule("cyclic"),
         epochs=of.epochs,
@@ -156,33 +161,80 @@ def _dynsnap_cyc(name: str, of: _Settings) -> Method:
     return Method(name=name, recipe=recipe, plan=of.plan)
 
 
-def _dynsnap_step(name: str, of: _Settings) -> Method:
+def _dynsnap_step(name: str, of: MethodSettings) -> Method:
     return Method(name=name, recipe=_step(of.epochs, of.snapshots), plan=of.plan)
 
 
-def _rolling(name: str, of: _Settings) -> Method:
+def _rolling(name: str, of: MethodSettings) -> Method:
     return replace(_dynsnap_cyc(name, of), rolling=of.rolling)
 
 
-def _rolling_bagging(name: str, of: _Settings) -> Method:
+def _rolling_bagging(name: str, of: MethodSettings) -> Method:
     plan = replace(of.plan, beta=1.0, top=min(_BEST_OF_BAGGED, of.snapshots))
     return Method(name=name, recipe=_step(of.epochs, of.snapshots), plan=plan, rolling=of.rolling)
 
 
-_MAKERS: Mapping[str, Callable[[str, _Settings], Method]] = {
-    "singlebase": _single_base,
-    "extbagging": _ext_bagging,
-    "mcdropout": _mc_dropout,
-    "snapshot": _snapshot,
-    "dynsnap-cyc": _dynsnap_cyc,
-    "dynsnap-step": _dynsnap_step,
+MakeMethod: TypeAlias = Callable[[str, MethodSettings], Method]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MethodKind:
+    """A method before it is set up.
+
+    Attributes:
+        make: Makes it of its name and the settings.
+        uses: Those of "beta", "dropout" and the settings of rolling ensembles ("carry", "lag",
+            "untouched") that have an effect; the estimator refuses the others.
+        best_only: Whether it takes no more than the best snapshot of each round.
+    """
+
+    make: MakeMethod
+    uses: frozenset[str] = frozenset()
+    best_only: bool = False
+
+    @property
+    def rolling(self) -> bool:
+        """Whether it carries members over."""
+        return "carry" in self.uses
+
+
+_BETA = frozenset({"beta"})
+_CARRIED = frozenset({"carry", "lag", "untouched"})
+_PAPER = {
+    "singlebase": MethodKind(make=_single_base, best_only=True),
+    "extbagging": MethodKind(make=_ext_bagging, best_only=True),
+    "mcdropout": MethodKind(make=_mc_dropout, uses=frozenset({"dropout"})),
+    "snapshot": MethodKind(make=_snapshot),
+    "dynsnap-cyc": MethodKind(make=_dynsnap_cyc, uses=_BETA),
+    "dynsnap-step": MethodKind(make=_dynsnap_step, uses=_BETA),
 }
-METHODS = tuple(_MAKERS)
-_BEYOND: Mapping[str, Callable[[str, _Settings], Method]] = {
-    "rolling": _rolling,
-    "rolling-bagging": _rolling_bagging,
+_BEYOND = {
+    "rolling": MethodKind(make=_rolling, uses=_CARRIED | _BETA),
+    "rolling-bagging": MethodKind(make=_rolling_bagging, uses=_CARRIED),
 }
+METHODS = tuple(_PAPER)
 ROLLING = tuple(_BEYOND)
+METHOD_KINDS: Registry[MethodKind] = Registry("method", {**_PAPER, **_BEYOND})
+
+
+def register_method(
+    name: str, make: MakeMethod, *, uses: Collection[str] = (), best_only: bool = False
+) -> None:
+    """Make a method known in this process: studies and the estimator then have it.
+
+    Args:
+        name: What it is called in studies, tables and file names.
+        make: Makes it of its name and the settings of a study or an estimator.
+        uses: The settings beside members, snapshots and epochs that have an effect on it.
+        best_only: Whether it takes no more than the best snapshot of each round.
+    """
+    unknown = set(uses) - _BETA - _CARRIED - {"dropout"}
+    if unknown:
+        raise PlanError(
+            f"The method {name!r} cannot use {sorted(unknown)[0]!r}. "
+            f"{did_you_mean(sorted(unknown)[0], _BETA | _CARRIED | {'dropout'})}"
+        )
+    METHOD_KINDS.add(name, MethodKind(make=make, uses=frozenset(uses), best_only=best_only))
 
 
 def method(
@@ -202,7 +254,8 @@ def method(
 
     Args:
         name: One of `METHODS`; or of `ROLLING`, which carry members over: "rolling" is based on
-            DynSnap-cyc, "rolling-bagging" on ExtBagging with the best three epochs of a training.
+            DynSnap-cyc, "rolling-bagging" on ExtBagging with the best three epochs of a training;
+            or one of your own, see `register_method`.
         epochs: Epochs of one training, the paper's T: what a cost of one κ buys.
         members: Learners in the ensemble (passes, for mcdropout), the paper's m; or "auto", where
             they come from several rounds.
@@ -218,10 +271,8 @@ def method(
         >>> method("singlebase", epochs=200).plan.single
         True
     """
-    makers = {**_MAKERS, **_BEYOND}
-    if name not in makers:
-        raise PlanError(f"There is no method {name!r}. {did_you_mean(name, makers)}")
-    settings = _Settings(
+    kind = METHOD_KINDS.find(name)
+    settings = MethodSettings(
         epochs=epochs,
         members=members,
         snapshots=snapshots,
@@ -231,7 +282,7 @@ def method(
         tolerance=tolerance,
         most_rounds=most_rounds,
     )
-    return replace(makers[name](name, settings), margin=margin)
+    return replace(kind.make(name, settings), margin=margin)
 
 
 def methods(

@@ -9,7 +9,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from dynsnap._types import AnyArray
 from dynsnap.estimator import _file, _inputs
-from dynsnap.estimator._backends import allows_nan
 from dynsnap.estimator._configured import ConfiguredEnsemble
 from dynsnap.estimator._student import student
 from dynsnap.estimator._succession import check_can_train, data_so_far, successor
@@ -21,7 +20,7 @@ class DynSnapClassifier(ClassifierMixin, ConfiguredEnsemble):  # type: ignore[mi
 
     Args:
         model: A function or class that builds a torch module, or a scikit-learn, XGBoost or
-            LightGBM classifier that is set up but not fitted.
+            LightGBM classifier that is set up but not fitted; or what `trainer` takes.
         method: "dynsnap-cyc", "dynsnap-step", "snapshot", "extbagging", "mcdropout", "singlebase",
             or one that carries members over when it is retrained: "rolling" (DynSnap-cyc) or
             "rolling-bagging" (ExtBagging, with the best three epochs of each training).
@@ -44,6 +43,8 @@ class DynSnapClassifier(ClassifierMixin, ConfiguredEnsemble):  # type: ignore[mi
         lag: How far a carried member's accuracy may be below that of the new ones.
         untouched: Share of the rows that a rolling ensemble never trains on, to judge members of
             all generations by. A row's content decides, so it stays untouched in all of them.
+        trainer: The name of an installed or registered trainer, for a model that is neither a torch
+            module nor a classifier: see docs/extending.md. By default the model decides.
         batch_size: For torch modules, as everything down to `precision`; other models have
             parameters of their own, and refuse these.
         learning_rate: Base rate, which the method's schedule multiplies.
@@ -87,7 +88,7 @@ class DynSnapClassifier(ClassifierMixin, ConfiguredEnsemble):  # type: ignore[mi
                 if the model is for text. Images that are no bytes may have their channels first.
             y: Class labels, numbers or texts.
         """
-        self._allow_nan = allows_nan(self.model)
+        self._allow_nan = self._chosen_backend().allows_nan(self.model)
         self._lost = ()
         inputs = self._features(X, reset=True)
         return self._learn(inputs, _inputs.targets(y, len(inputs)), before=None)
@@ -189,6 +190,7 @@ class DynSnapClassifier(ClassifierMixin, ConfiguredEnsemble):  # type: ignore[mi
         path: str | os.PathLike[str],
         *,
         model: Any = None,
+        trainer: str | None = None,
         sha256: str | None = None,
         trust: bool = False,
         **settings: Any,
@@ -199,6 +201,8 @@ class DynSnapClassifier(ClassifierMixin, ConfiguredEnsemble):  # type: ignore[mi
             path: The file.
             model: What the ensemble was made with. A torch module's factory is needed to predict;
                 any other model only to `retrain`.
+            trainer: The trainer that the ensemble was made with, where it is not part of dynsnap. A
+                file never chooses what is imported, so it is loaded only if you name it.
             sha256: The digest that the file must have, as `save` gave it. Any other file is refused
                 before anything in it is read.
             trust: Whether to open members of kinds that cannot be checked before their library
@@ -206,4 +210,6 @@ class DynSnapClassifier(ClassifierMixin, ConfiguredEnsemble):  # type: ignore[mi
             settings: Parameters to set anew, such as `device`, and those that no file can hold,
                 such as an `optimizer` of your own.
         """
-        return _file.read(Path(path), cls, model, settings, sha256=sha256, trust=trust)
+        return _file.read(
+            Path(path), cls, model, settings, trainer=trainer, sha256=sha256, trust=trust
+        )

@@ -7,9 +7,10 @@ from sklearn.base import BaseEstimator
 
 from dynsnap._types import AnyArray
 from dynsnap.ensemble import Combination
-from dynsnap.estimator._backends import allows_nan
+from dynsnap.errors import PlanError
 from dynsnap.estimator._fitted import Fitted
 from dynsnap.estimator._predicting import FittedEnsemble
+from dynsnap.trainers import Backend, for_model
 
 
 class ConfiguredEnsemble(FittedEnsemble, BaseEstimator):  # type: ignore[misc]
@@ -39,6 +40,7 @@ class ConfiguredEnsemble(FittedEnsemble, BaseEstimator):  # type: ignore[misc]
         carry: float = 0.75,
         lag: float = 0.05,
         untouched: float = 0.1,
+        trainer: str | None = None,
         batch_size: int = 128,
         learning_rate: float = 1e-3,
         optimizer: Any = None,
@@ -65,6 +67,7 @@ class ConfiguredEnsemble(FittedEnsemble, BaseEstimator):  # type: ignore[misc]
         self.carry = carry
         self.lag = lag
         self.untouched = untouched
+        self.trainer = trainer
         self.batch_size = batch_size
         self.learning_rate = learning_rate
         self.optimizer = optimizer
@@ -106,8 +109,15 @@ class ConfiguredEnsemble(FittedEnsemble, BaseEstimator):  # type: ignore[misc]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = allows_nan(self.model)
+        try:
+            tags.input_tags.allow_nan = self._chosen_backend().allows_nan(self.model)
+        except PlanError:  # a model that cannot be trained has tags all the same
+            tags.input_tags.allow_nan = False
         return tags
+
+    def _chosen_backend(self) -> Backend:
+        """What trains the model: the `trainer` that was named, or the one that takes it."""
+        return for_model(self.model, self.trainer)
 
 
 Estimator = TypeVar("Estimator", bound=ConfiguredEnsemble)

@@ -9,11 +9,12 @@ import numpy as np
 
 from dynsnap._untrusted import mismatch
 from dynsnap.errors import DynSnapError, FileError, InputError, PlanError, did_you_mean
-from dynsnap.estimator._backends import backend_of, refuse_torch_settings
 from dynsnap.estimator._configured import ConfiguredEnsemble, Estimator
 from dynsnap.estimator._fitted import Fitted, Member
 from dynsnap.estimator._manifest import ESTIMATOR, class_labels
+from dynsnap.estimator._settings import refuse_unused
 from dynsnap.store import SavedEnsemble, environment, load_ensemble, save_ensemble
+from dynsnap.trainers import for_model, saved_by
 
 # What the ensemble file has a place of its own for; the rest of `Fitted` goes beside it.
 _OWN_PLACE = ("learners", "members", "generation")
@@ -61,6 +62,7 @@ def read(
     model: Any,
     settings: dict[str, Any],
     *,
+    trainer: str | None,
     sha256: str | None,
     trust: bool,
 ) -> Estimator:
@@ -82,19 +84,22 @@ def read(
             raise ValueError(problem)
         made = _fitted(saved, about)
         classes = class_labels(about, saved.classes)
-        estimator = kind(model, **{**about["settings"], **settings})
+        estimator = kind(model, **{**about["settings"], **settings}, trainer=trainer)
         _note_inputs(estimator, about)
     except (ValueError, OverflowError, InputError) as error:
         raise FileError(f"{path} cannot be read as a DynSnapClassifier: {error}.") from error
     given = {**settings} if model is None else {**settings, "model": model}
     estimator._lost = tuple(name for name in ["model", *about["lost"]] if name not in given)
-    if model is not None and backend_of(model) != made.backend:
+    try:
+        backend = saved_by(made.backend, asked=trainer, option='`load(path, trainer="NAME")`')
+    except PlanError as error:
+        raise PlanError(f"{path}: {error}") from error
+    if model is not None and for_model(model, trainer).name != made.backend:
         raise InputError(
             f"{path} was made with a model of another kind ({made.backend}) than `model`. "
             "Pass what it was made with."
         )
-    if made.backend != "torch":
-        refuse_torch_settings(settings, names, "what this file holds")
+    refuse_unused(backend, settings, names, "what this file holds")
     try:
         return estimator._become(made, classes, data=None, trust=trust)
     except DynSnapError as error:
@@ -115,6 +120,8 @@ def _fitted(saved: SavedEnsemble, about: dict[str, Any]) -> Fitted:
             if field.name not in (*_OWN_PLACE, "learned", "untouched")
         },
     )
+    if saved.model.get("backend") != made.backend:
+        raise ValueError("`backend` is not that of the ensemble")
     if made.places.tolist() != saved.positions.tolist():
         raise ValueError("`members` are not those of the ensemble")
     if any(one.attempt >= made.passes for one in made.members):
@@ -150,7 +157,8 @@ def _settings(estimator: ConfiguredEnsemble) -> tuple[dict[str, Any], list[str]]
     settings: dict[str, Any] = {}
     lost: list[str] = []
     for name, value in estimator.get_params(deep=False).items():
-        if name in ("model", "monitor"):
+        # What a file states of its trainer is not what the next training imports.
+        if name in ("model", "monitor", "trainer"):
             continue
         value = value.item() if isinstance(value, np.generic) else value
         try:

@@ -7,7 +7,7 @@ import numpy as np
 
 from dynsnap._types import Accuracies, AnyArray, Flags, MemberScores, Positions
 from dynsnap.ensemble import Members, Method, Round, cost
-from dynsnap.estimator._backends import Backend, ScoreMembers
+from dynsnap.trainers import ScoreMembers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +36,7 @@ class Fitted:
     """An ensemble of one generation.
 
     Attributes:
+        backend: The name of the trainer that it comes from.
         learners: The stored learners, each once.
         passes: Members that each learner gives; more than 1 with dropout left on.
         learned: Of each learner, the classes that it knows: the positions of its scores among the
@@ -43,7 +44,7 @@ class Fitted:
         untouched: Share of the rows that no learner was trained on, by their content.
     """
 
-    backend: Backend
+    backend: str
     members: tuple[Member, ...]
     learners: tuple[bytes, ...]
     passes: int
@@ -102,7 +103,7 @@ def fitted(
     rounds: tuple[Round, ...],
     kept: Members,
     *,
-    backend: Backend,
+    backend: str,
     epochs: int,
     seed: int,
     generation: int,

@@ -65,7 +65,7 @@ _MEMBER = Table(
 )
 ESTIMATOR: Schema = Table(
     {
-        "backend": OneOf(("torch", "boost")),
+        "backend": Text(form=r"[\w.-]{1,100}"),
         "members": ListOf(_MEMBER, least=1, most=_MOST_MEMBERS),
         "passes": Whole(1, _MOST_MEMBERS),
         "rounds": Whole(),

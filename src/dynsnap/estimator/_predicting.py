@@ -9,9 +9,10 @@ from sklearn.utils.validation import check_is_fitted
 from dynsnap._types import Accuracies, AnyArray, Floats
 from dynsnap.ensemble import Combination, combine
 from dynsnap.estimator import _inputs
-from dynsnap.estimator._backends import TORCH_SETTINGS, ScoreMembers, scoring
 from dynsnap.estimator._fitted import Fitted, Member
 from dynsnap.predictions import Predictions
+from dynsnap.trainers import SETTINGS, Backend, ScoreMembers
+from dynsnap.trainers import named as backend_named
 
 _SCORES_AT_ONCE = 1 << 24  # numbers held while predicting, so that memory stays bounded
 
@@ -120,15 +121,15 @@ class FittedEnsemble:
         """The learners, opened once and ready to score."""
         if self._score_members is None:
             made = self._found()
+            backend = backend_named(made.backend)  # `load` has compared it with the caller's
             self._score_members = made.scoring(
                 len(self.classes_),
-                lambda learners, classes: scoring(
+                lambda learners, classes: backend.scorer(
                     learners,
-                    backend=made.backend,
                     model=self.model,
                     classes=classes,
-                    settings=self._torch_settings(),
-                    passes=made.passes,
+                    members=len(learners) * made.passes,
+                    settings=self._training_settings(backend),
                     trust=self._trust,
                 ),
             )
@@ -137,8 +138,10 @@ class FittedEnsemble:
     def _features(self, inputs: Any, *, reset: bool) -> AnyArray:
         return _inputs.features(self, inputs, reset=reset, allow_nan=self._allow_nan)
 
-    def _torch_settings(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in TORCH_SETTINGS}
+    def _training_settings(self, backend: Backend) -> dict[str, Any]:
+        """The settings that a backend has a use for, as far as they are given."""
+        given = {name: getattr(self, name) for name in SETTINGS if name in backend.settings}
+        return {name: value for name, value in given.items() if value is not None}
 
 
 def _parts(inputs: AnyArray, width: int) -> list[AnyArray]:

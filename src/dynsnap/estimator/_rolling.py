@@ -8,7 +8,6 @@ import numpy as np
 from dynsnap._types import AnyArray, Labels, MemberScores
 from dynsnap.ensemble import Rolling, best, judged
 from dynsnap.errors import InputError
-from dynsnap.estimator._backends import Backend
 from dynsnap.estimator._fitted import Fitted
 from dynsnap.estimator._predicting import FittedEnsemble
 
@@ -47,7 +46,7 @@ def roll(
     return _joined(old, kept.tolist(), accuracy, new, classes=len(classes))
 
 
-def check_can_be_carried(before: FittedEnsemble, *, backend: Backend, untouched: float) -> None:
+def check_can_be_carried(before: FittedEnsemble, *, backend: str, untouched: float) -> None:
     """Raise unless members of an estimator can be carried over into one with these settings."""
     made = before._found()
     if made.backend != backend:

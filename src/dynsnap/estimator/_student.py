@@ -17,7 +17,6 @@ from dynsnap.ensemble import (
     with_second,
 )
 from dynsnap.errors import InputError, PlanError
-from dynsnap.estimator._backends import backend_of, trainer
 from dynsnap.estimator._configured import ConfiguredEnsemble
 from dynsnap.estimator._fitted import Fitted, fitted
 from dynsnap.estimator._inputs import encoded, pooled
@@ -35,30 +34,33 @@ def student(
     share: float,
 ) -> Fitted:
     """One network, taught by a fitted estimator on the data that it was fitted on."""
-    if estimator._fitted.backend != "torch":
-        raise PlanError(
-            "Only networks can be distilled: boosted trees and scikit-learn's classifiers learn "
-            "from labels, not from scores."
-        )
     classes, positions = encoded(labels, validation=estimator.validation)
     if classes.tolist() != estimator.classes_.tolist():
         raise InputError(
             f"The data has the classes {classes.tolist()}, but the ensemble was trained on "
             f"{estimator.classes_.tolist()}. Pass the data that it was trained on."
         )
-    scores: Scores = estimator.predict_proba(inputs)
-    if previous is not None:
-        second, known = _said(previous, inputs, classes)
-        scores = with_second(scores, second, share=share, heard=known[positions])
+    backend = estimator._chosen_backend()
     pool = pooled(inputs, positions, classes)
     generation, rows = estimator.generation_, np.arange(len(inputs))
     stream = from_generations(
         pool, [rows] * generation, test=pool.take(rows[:1]), validation=estimator.validation
     )
-    base = trainer(
-        estimator.model, stream, monitor=estimator.monitor, settings=estimator._torch_settings()
+    base = backend.trainer(
+        stream,
+        model=estimator.model,
+        settings=estimator._training_settings(backend),
+        monitor=estimator.monitor,
     )
-    assert isinstance(base, DistillingTrainer)
+    if not isinstance(base, DistillingTrainer):
+        raise PlanError(
+            f"The trainer {backend.name!r} cannot distil. Networks learn from scores; boosted "
+            "trees and scikit-learn's classifiers learn from labels alone."
+        )
+    scores: Scores = estimator.predict_proba(inputs)
+    if previous is not None:
+        second, known = _said(previous, inputs, classes)
+        scores = with_second(scores, second, share=share, heard=known[positions])
     method = Method(
         name="singlebase",
         recipe=Recipe(
@@ -81,7 +83,7 @@ def student(
         method,
         rounds,
         members(method.plan, rounds),
-        backend=backend_of(estimator.model),
+        backend=backend.name,
         epochs=estimator.epochs,
         seed=seed,
         generation=generation,

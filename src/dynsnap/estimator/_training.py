@@ -10,13 +10,22 @@ from sklearn.utils import check_random_state
 
 from dynsnap._types import Accuracies, AnyArray, Labels, MemberScores, Positions
 from dynsnap.data import Stream, untouched_rows
-from dynsnap.ensemble import Method, Rolling, RoundsInMemory, Size, grow_rounds, members, method
+from dynsnap.ensemble import (
+    METHOD_KINDS,
+    Method,
+    Rolling,
+    RoundsInMemory,
+    Size,
+    grow_rounds,
+    members,
+    method,
+)
 from dynsnap.errors import InputError, Interrupted, PlanError
-from dynsnap.estimator._backends import backend_of, check_settings, trainer
 from dynsnap.estimator._configured import ConfiguredEnsemble
 from dynsnap.estimator._fitted import Fitted, fitted
 from dynsnap.estimator._inputs import encoded, pooled
 from dynsnap.estimator._rolling import check_can_be_carried, roll
+from dynsnap.estimator._settings import check_settings
 
 _MOST_ASIDE = 1000  # rows: beyond, more of them would settle little and be missed in training
 
@@ -43,21 +52,24 @@ def train(
     if not 0 < estimator.validation < 1:
         raise PlanError(f"`validation` must be above 0 and below 1, got {estimator.validation}.")
     plan = _method(estimator)
-    check_settings(estimator.get_params(deep=False), estimator._usual())
+    backend = estimator._chosen_backend()
+    check_settings(backend, estimator.get_params(deep=False), estimator._usual())
     classes, positions = encoded(labels, validation=estimator.validation)
     aside = None
-    backend = backend_of(estimator.model)
     if plan.rolling is not None:
         if before is not None:
-            check_can_be_carried(before, backend=backend, untouched=estimator.untouched)
+            check_can_be_carried(before, backend=backend.name, untouched=estimator.untouched)
         aside = _untouched(inputs, positions, estimator.untouched)
     elif plan.plan.automatic:
         aside = _aside(positions, estimator.validation)
     generation = 1 if before is None else before.generation_ + 1
     stream = _stream(inputs, positions, classes, estimator.validation, generation, aside)
     seed, rounds = _seed(estimator.random_state), RoundsInMemory()
-    trains = trainer(
-        estimator.model, stream, monitor=estimator.monitor, settings=estimator._torch_settings()
+    trains = backend.trainer(
+        stream,
+        model=estimator.model,
+        settings=estimator._training_settings(backend),
+        monitor=estimator.monitor,
     )
     judged = None if plan.rolling is None or aside is None else positions[aside]
 
@@ -80,7 +92,7 @@ def train(
             method,
             found,
             kept,
-            backend=backend,
+            backend=backend.name,
             epochs=estimator.epochs,
             seed=seed,
             generation=generation,
@@ -112,7 +124,7 @@ def _accuracy(scores: MemberScores, truth: Labels) -> Accuracies:
 
 def _method(estimator: ConfiguredEnsemble) -> Method:
     # One snapshot is all that these take of a round, and all that most classifiers have.
-    one = estimator.method in ("singlebase", "extbagging")
+    one = METHOD_KINDS.find(estimator.method).best_only
     plan = method(
         estimator.method,
         epochs=estimator.epochs,

@@ -65,6 +65,7 @@ def _rule(rule: Rule) -> dict[str, Any]:
         "slice": slice_,
         "min_count": rule.min_count,
         "allow_odd": rule.allow_odd,
+        **({"keys": dict(rule.keys)} if rule.keys else {}),
     }
 
 

@@ -23,6 +23,7 @@ from dynsnap.gate._inputs import (
     refuse_own_truth,
     refuse_unknown_labels,
 )
+from dynsnap.gate._keys import RULE_KEYS
 from dynsnap.gate._rule import EVERY, MIN_COUNT, ROUNDING, Rule, check_min_count, top_k
 from dynsnap.metrics import metric
 from dynsnap.predictions import Verification
@@ -277,7 +278,7 @@ def _outcome(comparison: Comparison, rule: Rule, part: _Part, fewest: int) -> Ru
     else:
         passed = judged <= rule.threshold + ROUNDING
     floor = (part.noise_floor or {}).get(rule.metric)
-    return RuleOutcome(
+    outcome = RuleOutcome(
         rule=rule,
         part=part.words,
         inputs=part.inputs,
@@ -286,6 +287,9 @@ def _outcome(comparison: Comparison, rule: Rule, part: _Part, fewest: int) -> Ru
         judged=judged,
         noise_floor=None if floor is None else floor.value,
     )
+    for name, value in rule.keys.items():
+        outcome = RULE_KEYS.find(name).judge(outcome, value)
+    return outcome
 
 
 def _bound(rule: Rule, part: _Part, estimate: Estimate) -> float:

@@ -6,27 +6,8 @@ from typing import Any, Literal
 
 from dynsnap._untrusted import read_toml
 from dynsnap.errors import FileError, PlanError, did_you_mean
+from dynsnap.gate._keys import OWN, RULE_KEYS, check_kind
 from dynsnap.gate._rule import EVERY, Rule
-
-_KEYS: Mapping[str, tuple[type, ...]] = {
-    "metric": (str,),
-    "at_least": (float, int),
-    "at_most": (float, int),
-    "on": (str,),
-    "confidence": (float, int),
-    "class": (str, int),
-    "slice": (dict,),
-    "min_count": (int,),
-    "name": (str,),
-    "allow_odd": (bool,),
-}
-_WORDS = {
-    str: "a text",
-    int: "a whole number",
-    float: "a number",
-    dict: "a table",
-    bool: "true or false",
-}
 
 
 def read_rules(path: str | Path) -> tuple[Rule, ...]:
@@ -92,19 +73,17 @@ def inline_rule(
 
 
 def _rule(table: Mapping[str, Any], where: str) -> Rule:
-    _refuse_unknown(table, _KEYS, where)
-    for key, value in table.items():
-        kinds = _KEYS[key]
-        # TOML's true is a Python int, which only a switch may be.
-        if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
-            raise PlanError(f"`{key}` of {where} must be {_WORDS[kinds[0]]}, got {value!r}.")
+    _refuse_unknown(table, [*OWN, *RULE_KEYS], where)
+    for key in table.keys() & OWN.keys():
+        check_kind(key, table[key], OWN[key], where)
     if "metric" not in table:
         raise PlanError(f'{where} names no metric. Add one, such as metric = "lost".')
     if "confidence" in table and table.get("on") == "value":
         raise PlanError(
             f'`confidence` of {where} has no effect with on = "value". Drop one of the two.'
         )
-    fields = {key: value for key, value in table.items() if key not in ("class", "slice")}
+    fields = {key: table[key] for key in table.keys() & OWN.keys() - {"class", "slice"}}
+    fields["keys"] = {key: value for key, value in table.items() if key not in OWN}
     # To ask for a confidence is to ask for the interval.
     fields.setdefault("on", "bound" if "confidence" in table else "value")
     if "class" in table:

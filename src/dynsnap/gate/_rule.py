@@ -2,12 +2,13 @@
 
 import math
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from numbers import Integral, Real
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from dynsnap.errors import PlanError
+from dynsnap.gate._keys import RULE_KEYS, check_kind
 from dynsnap.metrics import Direction, metric
 
 On: TypeAlias = Literal["value", "bound"]
@@ -19,19 +20,6 @@ EVERY = "*"  # as a class or a slice's value: each of them is judged on its own
 # Most metrics are shares. A threshold outside is a slip (85 for 0.85), not a strict rule.
 _SHARE = (0.0, 1.0)
 _SIGNED = (-1.0, 1.0)
-_UNBOUNDED = (0.0, math.inf)
-_FARTHEST = math.sqrt(2)  # two rows of scores, each with everything on one class
-_RANGES = {
-    "composite": _SIGNED,
-    "cohen_kappa": _SIGNED,
-    "fleiss_kappa": _SIGNED,
-    "krippendorff_alpha": _SIGNED,
-    "pearson": _SIGNED,
-    "relative_negative_flip_rate": _UNBOUNDED,
-    "win_loss_ratio": _UNBOUNDED,
-    "minkowski": (0.0, _FARTHEST),
-    "correct_distance": (0.0, 3 * _FARTHEST),  # the two from each other, and each from the truth
-}
 
 # Where a rule does not say how many inputs it needs. With none lost of so many, up to a tenth may
 # still be lost of all.
@@ -61,6 +49,7 @@ class Rule:
         allow_odd: Take the rule although nothing can fail it (`lost` at most 1), or although it
             asks for a worse value (`accuracy` at most 0.9). Such rules are slips, mostly, and a
             gate that has one passes whatever happens.
+        keys: Further keys and their values: see `register_rule_key`.
 
     Example:
         >>> Rule(metric="lost", at_most=0.02, class_name="*").title
@@ -77,6 +66,7 @@ class Rule:
     min_count: int | None = None
     name: str = ""
     allow_odd: bool = False
+    keys: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         entry = metric(self.metric)
@@ -88,7 +78,7 @@ class Rule:
                 "Write two rules for a value that must lie between two thresholds."
             )
         self._check_types()
-        low, high = _RANGES.get(self.metric, _SHARE)
+        low, high = entry.range
         if not low <= self.threshold <= high or math.isinf(self.threshold):
             hint = ""
             if (low, high) == _SHARE and 1 < self.threshold <= 100:
@@ -121,6 +111,10 @@ class Rule:
             )
         if self.min_count is not None:
             check_min_count(self.min_count)
+        for name, value in self.keys.items():
+            key = RULE_KEYS.find(name)
+            check_kind(name, value, key.kinds, f"a rule on {self.metric}")
+            key.check(value)
 
     def _check_types(self) -> None:
         """Raise for what only a caller from Python can hand over: files are checked when read."""
@@ -201,8 +195,9 @@ class Rule:
         if self.name:
             return self.name
         sign = "≥" if self.at_least is not None else "≤"
+        more = "".join(f", {name} {value}" for name, value in self.keys.items())
         bound = f" at {self.confidence:g} confidence" if self.on == "bound" else ""
-        return f"{self.metric} {sign} {self.threshold:g}{bound}{self._where()}"
+        return f"{self.metric} {sign} {self.threshold:g}{bound}{self._where()}{more}"
 
     def _where(self) -> str:
         if self.class_name is not None:

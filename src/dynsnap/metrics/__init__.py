@@ -3,7 +3,7 @@
 Labels are positions among the classes (or class names) of shape (inputs,), scores are rows of
 shape (inputs, classes), old before new. All values are fractions, never percentages. Each function
 takes `weights=`, the importance of each input, except `mcnemar`, which counts. `catalogue` lists
-the metrics by name, `metric(name)` finds one.
+the metrics by name, `metric(name)` finds one, `register` adds one.
 
 The rules, where a definition leaves something open:
 
@@ -32,7 +32,18 @@ from dynsnap.metrics._agreement import (
     neutral_churn,
 )
 from dynsnap.metrics._calibration import expected_calibration_error
-from dynsnap.metrics._catalogue import Direction, Metric, Need, Scope, aliases, catalogue, metric
+from dynsnap.metrics._catalogue import (
+    Cases,
+    Direction,
+    Interval,
+    Metric,
+    Need,
+    Scope,
+    aliases,
+    catalogue,
+    metric,
+    register,
+)
 from dynsnap.metrics._correlation import cosine, pearson
 from dynsnap.metrics._distance import correct_distance, correctness, distances, minkowski
 from dynsnap.metrics._majority import majority_classes
@@ -52,7 +63,9 @@ from dynsnap.metrics._transitions import (
 )
 
 __all__ = [
+    "Cases",
     "Direction",
+    "Interval",
     "Metric",
     "Need",
     "Scope",
@@ -86,6 +99,7 @@ __all__ = [
     "pearson",
     "positive_flip_rate",
     "prediction_difference",
+    "register",
     "relative_negative_flip_rate",
     "top_k_accuracy",
     "top_k_consistency",

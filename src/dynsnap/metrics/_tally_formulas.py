@@ -4,65 +4,16 @@ Every function takes arrays whose last axis holds what was summed, and gives one
 place of the axes before it.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
 from dynsnap._types import Floats
-from dynsnap.metrics._ratios import alpha, kappa, ratio, relative_negative_flips
+from dynsnap.metrics._catalogue import Cases, metrics_of_cases
+from dynsnap.metrics._ratios import alpha, kappa, ratio
 from dynsnap.metrics._tally_layout import CASES, CASES_WITHOUT_TRUTH
 
-
-class Cases(NamedTuple):
-    """How much there is in all, and of each case, in the order of `CASES`."""
-
-    all: Floats
-    kept: Floats
-    gained: Floats
-    lost: Floats
-    wrong_same: Floats
-    wrong_other: Floats
-
-    @property
-    def never(self) -> Floats:
-        """Wrong before and wrong now."""
-        return self.wrong_same + self.wrong_other
-
-
 NEW_ACCURACY = "accuracy"
-
-# Whole numbers are added up before they are divided, so that shares come out exact.
-_OF_LABELS: Mapping[str, Callable[[Cases], Floats]] = {
-    "consistency": lambda of: ratio(of.kept + of.wrong_same, of.all),
-    "correct_consistency": lambda of: ratio(of.kept, of.all),
-    "kept": lambda of: ratio(of.kept, of.all),
-    "gained": lambda of: ratio(of.gained, of.all),
-    "lost": lambda of: ratio(of.lost, of.all),
-    "never": lambda of: ratio(of.never, of.all),
-    "composite": lambda of: ratio(of.kept + of.gained - of.lost, of.all),
-    "churn": lambda of: ratio(of.gained + of.lost + of.wrong_other, of.all),
-    "neutral_churn": lambda of: ratio(of.wrong_other, of.all),
-    "relative_negative_flip_rate": lambda of: relative_negative_flips(
-        ratio(of.lost, of.all),
-        ratio(of.kept + of.lost, of.all),
-        ratio(of.lost + of.never, of.all),
-    ),
-    "backward_trust_compatibility": lambda of: ratio(of.kept, of.kept + of.lost),
-    "backward_error_compatibility": lambda of: ratio(of.never, of.lost + of.never),
-    "win_loss_ratio": lambda of: ratio(of.gained, of.lost),
-    # Of the newer generation; not a metric of the pair, and given where it is asked for by name.
-    NEW_ACCURACY: lambda of: ratio(of.kept, of.all) + ratio(of.gained, of.all),
-}
-_WITHOUT_TRUTH: Mapping[str, Callable[[Floats, Floats], Floats]] = {
-    "consistency": lambda same, other: ratio(same, same + other),
-    "churn": lambda same, other: ratio(other, same + other),
-}
-
-
-def label_metrics(*, truth: bool) -> tuple[str, ...]:
-    """The metrics of a pair that come from its cases alone."""
-    return tuple(name for name in (_OF_LABELS if truth else _WITHOUT_TRUTH) if name != NEW_ACCURACY)
 
 
 def pair_metrics(
@@ -74,7 +25,7 @@ def pair_metrics(
         sums: What was counted.
         columns: The metrics that are the mean of one number per row.
         truth: Whether the true classes are known.
-        names: Which of the metrics of labels are wanted; those of `label_metrics` if None.
+        names: Which of the metrics of labels are wanted; all of them if None.
 
     Example:
         >>> found = pair_metrics(np.array([6.0, 1.0, 2.0, 1.0, 0.0]), (), truth=True)
@@ -84,12 +35,14 @@ def pair_metrics(
     count = len(CASES if truth else CASES_WITHOUT_TRUTH)
     each = [sums[..., place] for place in range(count)]
     weight = sums[..., :count].sum(axis=-1)
-    wanted = label_metrics(truth=truth) if names is None else names
-    if truth:
-        cases = Cases(weight, *each)
-        found = {name: of(cases) for name, of in _OF_LABELS.items() if name in wanted}
-    else:
-        found = {name: of(*each) for name, of in _WITHOUT_TRUTH.items() if name in wanted}
+    if not truth:
+        each = [np.zeros_like(weight)] * (len(CASES) - count) + each
+    cases, known = Cases(weight, *each), metrics_of_cases(truth=truth)
+    wanted = known if names is None else names
+    found = {name: of(cases) for name, of in known.items() if name in wanted}
+    if truth and NEW_ACCURACY in wanted:
+        # Of the newer generation; not a metric of the pair, and given where it is asked for.
+        found[NEW_ACCURACY] = ratio(cases.kept, cases.all) + ratio(cases.gained, cases.all)
     for place, name in enumerate(columns, count):
         found[name] = ratio(sums[..., place], weight)
     return found

@@ -27,26 +27,31 @@ MOST_SCORES = 1 << 24  # of all members for one input
 _MOST_PIXELS = 4096  # of an image's side
 
 _NAME = Text(free=True)  # of a class or a column
+TRAINER = Text(form=r"[\w.-]{1,100}")  # its name
 _FORMAT = Whole(1, 1000)
 _SEED = Whole(0, 2**128)
 _ENVIRONMENT = MapOf(Text(), most=1000)
 
 
 class _Model:
-    """The name of a built-in model or the reference of the maker's own, with settings.
+    """The name of a built-in model, the reference of the maker's own, or a trainer, with settings.
 
-    Neither is imported by anyone who reads the file: see `cli._models`.
+    None of them chooses what is imported: see `trainers.saved_by`.
     """
 
     def problems(self, value: Any, where: str, /) -> Iterator[str]:
         if isinstance(value, dict) and "backend" in value:  # of the estimator
-            yield from Table({"backend": OneOf(("torch", "boost"))}).problems(value, where)
+            yield from Table({"backend": TRAINER}).problems(value, where)
             return
         settings = MapOf(Plain(), key=Text(form=r"[^\W\d]\w*"), most=1000)
         if (problem := mismatch(settings, value, where)) is not None:
             yield problem
             return
-        if ("name" in value) == ("factory" in value):
+        if "trainer" in value:  # which may need neither
+            yield from TRAINER.problems(value["trainer"], f"{where}.trainer")
+        elif "name" not in value and "factory" not in value:
+            yield f"`{where}` must have either a `name` or a `factory`"
+        if "name" in value and "factory" in value:
             yield f"`{where}` must have either a `name` or a `factory`"
             return
         for word in {"name", "factory"} & value.keys():

@@ -1,7 +1,7 @@
 """The growing data of a study: its plan, and the stream that it gives."""
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,15 +11,6 @@ import numpy as np
 from dynsnap import data
 from dynsnap.data import GrowthPlan, Pool, Stream
 from dynsnap.errors import PlanError, did_you_mean
-
-# Sources that the paper, or the demo, has a growth plan for; the others grow by the default.
-_GROWTH: Mapping[str, Callable[[], GrowthPlan]] = {
-    "digits": data.digits_growth,
-    "cifar-10": data.cifar10_growth,
-    "cifar-100": data.cifar100_growth,
-    "yahoo-answers": data.yahoo_growth,
-    "20-newsgroups": data.newsgroups_growth,
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +64,7 @@ def growth_of(plan: DataPlan) -> GrowthPlan:
     for name in plan.growth:
         if name not in known:
             raise PlanError(f"[data.growth] has no setting `{name}`. {did_you_mean(name, known)}")
-    start = _GROWTH.get(plan.source, GrowthPlan)()
+    start = data.SOURCES.find(plan.source).growth()
     try:
         return dataclasses.replace(start, **plan.growth)
     except (TypeError, AttributeError) as error:

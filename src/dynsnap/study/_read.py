@@ -7,8 +7,8 @@ from typing import Any
 from dynsnap._untrusted import read_toml
 from dynsnap.ensemble import (
     COMBINATIONS,
+    METHOD_KINDS,
     METHODS,
-    ROLLING,
     EnsemblePlan,
     Method,
     Recipe,
@@ -82,7 +82,8 @@ class Defaults:
     def own_to(self, name: str, section: TomlTable) -> "Defaults":
         """The same with the settings in the table of one method."""
         changed = self.changed_by(section)
-        return changed.rolling_as(section) if name in ROLLING else changed
+        rolling = name in METHOD_KINDS and METHOD_KINDS[name].rolling
+        return changed.rolling_as(section) if rolling else changed
 
     def named(self, name: str) -> Method:
         """One of the paper's six methods, or the rolling one, with these settings."""
@@ -207,7 +208,7 @@ def _methods(
         tolerance=section.take("tolerance", float, None),
         most_rounds=section.take("most_rounds", int, None),
     )
-    own = {name: section.table(name) for name in (*METHODS, *ROLLING)}
+    own = {name: section.table(name) for name in METHOD_KINDS}
     section.finish()
     check_distinct("method", list(names))
     often = {

@@ -4,14 +4,16 @@ import json
 import time
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from dynsnap import seeds
 from dynsnap._types import AnyArray, Floats, MemberScores, Scores
+from dynsnap._untrusted import ListOf, Number, Schema, Table, Whole, mismatch, parse_json
 from dynsnap.data import Stream, split
 from dynsnap.ensemble import Checkpoints, Monitor, Round, RoundSpec, snapshot_epochs
-from dynsnap.errors import Interrupted, PlanError
+from dynsnap.errors import FileError, InputError, Interrupted, PlanError, one_line
 
 
 class CentroidTrainer:
@@ -48,7 +50,7 @@ class CentroidTrainer:
     @cached_property
     def fingerprint(self) -> str:
         """Text that changes whenever the data or a setting would change a round."""
-        return f"centroids/1/{self._rate}/{self._stream.fingerprint}"
+        return f"centroids/2/{self._rate}/{self._stream.fingerprint}"
 
     def train(self, specs: Sequence[RoundSpec], /) -> Iterator[Round]:
         """The rounds, one after another."""
@@ -56,17 +58,7 @@ class CentroidTrainer:
 
     def score(self, weights: Sequence[bytes], inputs: AnyArray, /) -> MemberScores:
         """Scores of stored learners, pass by pass where dropout is left on."""
-        rows: list[Scores] = []
-        for content in weights:
-            learner = json.loads(content)
-            centroids = np.array(learner["centroids"])
-            for attempt in range(learner["passes"]):
-                kept = np.ones(centroids.shape[1])
-                if learner["passes"] > 1:
-                    noise = seeds.generator(learner["noise"], "pass", attempt)
-                    kept = (noise.random(centroids.shape[1]) >= learner["dropout"]).astype(float)
-                rows.append(self._nearest(centroids, inputs, kept))
-        return np.stack(rows)
+        return score_centroids(weights, inputs, classes=len(self._stream.pool.classes))
 
     def _train(self, spec: RoundSpec) -> Round:
         if spec.parent is not None:
@@ -83,7 +75,8 @@ class CentroidTrainer:
             rng = seeds.generator(spec.seed, name, "epoch", epoch)
             centroids = self._moved(path[-1], rng.choice(rows, len(rows)), rates[epoch])
             path.append(centroids)
-            seen = self._nearest(centroids, pool.inputs[validation], np.ones(centroids.shape[1]))
+            whole = np.ones(centroids.shape[1])
+            seen = _nearest(centroids, pool.inputs[validation], whole, self._scale)
             curve.append(float(np.mean(seen.argmax(axis=1) == pool.labels[validation])))
             self._tell(spec, path, curve)
         epochs = snapshot_epochs(spec.recipe, curve)
@@ -131,20 +124,71 @@ class CentroidTrainer:
             moved[label] += rate * (inputs[labels == label].mean(axis=0) - centroids[label])
         return moved
 
-    def _nearest(self, centroids: Floats, inputs: AnyArray, kept: Floats) -> Scores:
-        apart = (_flat(inputs)[:, np.newaxis] - centroids) / self._scale
-        closeness = -((apart**2) * kept).mean(axis=2) * 8
-        raised = np.exp(closeness - closeness.max(axis=1, keepdims=True))
-        return np.asarray(raised / raised.sum(axis=1, keepdims=True))
-
     def _pack(self, spec: RoundSpec, centroids: Floats) -> bytes:
         learner = {
             "centroids": centroids.tolist(),
+            "scale": self._scale,
             "dropout": spec.recipe.dropout,
             "passes": spec.recipe.passes,
             "noise": seeds.number(spec.seed, spec.canonical(), "noise"),
         }
         return json.dumps(learner).encode()
+
+
+def score_centroids(learners: Sequence[bytes], inputs: AnyArray, *, classes: int) -> MemberScores:
+    """Scores of learners that a `CentroidTrainer` stored, also where the trainer is gone.
+
+    Raises:
+        FileError: A learner is damaged, or of another number of classes.
+        InputError: The inputs are of another width.
+    """
+    rows: list[Scores] = []
+    for content in learners:
+        centroids, learner = _opened(content, classes)
+        if _flat(inputs[:1]).shape[1] != centroids.shape[1]:
+            raise InputError(
+                f"The inputs have {_flat(inputs[:1]).shape[1]} numbers each, but the learner was "
+                f"trained on {centroids.shape[1]}."
+            )
+        for attempt in range(learner["passes"]):
+            kept = np.ones(centroids.shape[1])
+            if learner["passes"] > 1:
+                noise = seeds.generator(learner["noise"], "pass", attempt)
+                kept = (noise.random(centroids.shape[1]) >= learner["dropout"]).astype(float)
+            rows.append(_nearest(centroids, inputs, kept, learner["scale"]))
+    return np.stack(rows)
+
+
+# What a learner may hold. It may come from a stranger, so that it is checked before it is used.
+_LEARNER: Schema = Table(
+    {
+        "centroids": ListOf(ListOf(Number(), least=1), least=2),
+        "scale": Number(1e-300),
+        "dropout": Number(0, 1),
+        "passes": Whole(1, 10_000),
+        "noise": Whole(0, 2**128),
+    }
+)
+
+
+def _opened(content: bytes, classes: int) -> tuple[Floats, dict[str, Any]]:
+    try:
+        learner: dict[str, Any] = parse_json(content)
+        if (problem := mismatch(_LEARNER, learner)) is not None:
+            raise ValueError(problem)
+        centroids = np.array(learner["centroids"], np.float64)
+        if centroids.shape[0] != classes:
+            raise ValueError(f"it knows {centroids.shape[0]} classes, not {classes}")
+    except ValueError as error:
+        raise FileError(f"A stored learner cannot be read: {one_line(str(error))}.") from error
+    return centroids, learner
+
+
+def _nearest(centroids: Floats, inputs: AnyArray, kept: Floats, scale: float) -> Scores:
+    apart = (_flat(inputs)[:, np.newaxis] - centroids) / scale
+    closeness = -((apart**2) * kept).mean(axis=2) * 8
+    raised = np.exp(closeness - closeness.max(axis=1, keepdims=True))
+    return np.asarray(raised / raised.sum(axis=1, keepdims=True))
 
 
 def _flat(inputs: AnyArray) -> Floats:

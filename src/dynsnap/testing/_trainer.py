@@ -1,8 +1,8 @@
-"""What every trainer must keep to."""
+"""What every trainer, and every backend that makes them, must keep to."""
 
 import dataclasses
-from collections.abc import Callable, Iterable, Sequence
-from typing import TypeAlias
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -16,8 +16,9 @@ from dynsnap.ensemble import (
     RoundSpec,
     Trainer,
 )
-from dynsnap.errors import Interrupted
+from dynsnap.errors import DynSnapError, Interrupted
 from dynsnap.testing._rounds import Notebook, assert_same_round, expected_epochs
+from dynsnap.trainers import SETTINGS, Backend, ScoreMembers
 
 MakeTrainer: TypeAlias = Callable[[Monitor | None, Checkpoints | None], Trainer]
 
@@ -72,6 +73,90 @@ def check_trainer(
         _check_stored(trainer, done, stream, score_tolerance)
         _check_stopped(make, done, tolerance)
     _check_names(trainer, together[specs[0]])
+
+
+def check_backend(
+    backend: Backend,
+    *,
+    model: Any,
+    stream: Stream,
+    recipes: Sequence[Recipe],
+    settings: Mapping[str, Any] | None = None,
+    tolerance: float = 0.0,
+    score_tolerance: float = 1e-5,
+) -> None:
+    """Fail unless a backend keeps its contract: see `dynsnap.trainers.Backend`.
+
+    Its trainer keeps its own contract (`check_trainer`); learners score without their trainer as
+    they did with it; a damaged learner, or one too few, is refused by an error of dynsnap.
+
+    Args:
+        backend: What is checked.
+        model: What an estimator would be given as `model`.
+        stream: What to train on.
+        recipes: One round of each is trained several times: keep them small.
+        settings: Settings of training, such as `device`.
+        tolerance: How far scores of the same round may be apart; 0 on a CPU.
+        score_tolerance: How far stored learners may be from the round's own scores.
+    """
+    given = {"device": "cpu"} if "device" in backend.settings else {}
+    given |= settings or {}
+    unknown = backend.settings - set(SETTINGS)
+    assert not unknown, f"`settings` names what no estimator has: {sorted(unknown)}"
+
+    def make(monitor: Monitor | None, checkpoints: Checkpoints | None) -> Trainer:
+        return backend.trainer(
+            stream, model=model, settings=given, monitor=monitor, checkpoints=checkpoints
+        )
+
+    check_trainer(
+        make,
+        stream=stream,
+        recipes=recipes,
+        tolerance=tolerance,
+        score_tolerance=score_tolerance,
+    )
+    specs = [RoundSpec(recipe=recipe, generation=1, seed=11) for recipe in recipes]
+    lean = backend.trainer(stream, model=model, settings=given, keep_weights=False)
+    assert not next(iter(lean.train(specs[:1]))).weights, "`keep_weights=False` was not heeded"
+    for done in make(None, None).train(specs):
+        _check_scorer(backend, done, stream, model, given, score_tolerance)
+
+
+def _check_scorer(
+    backend: Backend,
+    done: Round,
+    stream: Stream,
+    model: Any,
+    settings: Mapping[str, Any],
+    tolerance: float,
+) -> None:
+    def scorer(learners: Sequence[bytes], members: int) -> ScoreMembers:
+        return backend.scorer(
+            learners,
+            model=model,
+            classes=len(stream.pool.classes),
+            members=members,
+            settings=settings,
+            trust=False,
+        )
+
+    members, inputs = len(done.accuracy), stream.evaluation["test"].inputs
+    scores = scorer(done.weights, members)(inputs)
+    where = f"{done.spec}: the scorer"
+    np.testing.assert_allclose(scores, done.scores["test"], rtol=0, atol=tolerance, err_msg=where)
+    first = done.weights[0]
+    for damaged in (b"", first[: len(first) // 2], bytes(len(first))):
+        try:
+            scorer([damaged, *done.weights[1:]], members)(inputs[:1])
+        except DynSnapError:
+            continue
+        raise AssertionError(f"{where} took a damaged learner of {len(damaged)} bytes")
+    try:
+        found = scorer(done.weights, members + 1)(inputs[:1])
+    except DynSnapError:
+        return
+    raise AssertionError(f"{where} gave {len(found)} members where {members + 1} were asked for")
 
 
 def _by_spec(rounds: Iterable[Round], specs: Sequence[RoundSpec]) -> dict[RoundSpec, Round]:

@@ -24,8 +24,8 @@ import numpy as np
 
 from dynsnap import seeds
 from dynsnap._types import AnyArray, Floats
-from dynsnap.comparison.intervals._ranges import range_of
 from dynsnap.errors import PlanError
+from dynsnap.metrics import metric
 
 Metrics: TypeAlias = Mapping[str, Floats]  # by name
 
@@ -148,7 +148,7 @@ class BayesianBootstrap:
         values = sampled.values[name]
         if self.shortage:
             return np.full(values.shape, np.nan), np.full(values.shape, np.nan)
-        least, most = range_of(name)
+        least, most = metric(name).range
         first, last = self._rank - 1, self.resamples - self._rank
         low = np.partition(sampled.ends.low[name].T, first, axis=-1)[:, first]
         high = np.partition(sampled.ends.high[name].T, last, axis=-1)[:, last]

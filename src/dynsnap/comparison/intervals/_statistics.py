@@ -11,14 +11,14 @@ import numpy as np
 
 from dynsnap._types import Floats
 from dynsnap.comparison.intervals._bayesian_bootstrap import Ends, Metrics
-from dynsnap.comparison.intervals._ranges import range_of
+from dynsnap.metrics import metric
+from dynsnap.metrics._catalogue import metrics_of_cases
 from dynsnap.metrics._ratios import kappa, ratio
 from dynsnap.metrics._tally_formulas import (
     NEW_ACCURACY,
     agreement_metrics,
     cohen_kappa,
     generation_metrics,
-    label_metrics,
     pair_metrics,
 )
 from dynsnap.metrics._tally_layout import CASES, CASES_WITHOUT_TRUTH
@@ -67,7 +67,7 @@ class PairStatistic:
     @property
     def _names(self) -> frozenset[str]:
         more = {NEW_ACCURACY} if self.new_accuracy and self.truth else set()
-        return frozenset(label_metrics(truth=self.truth)) | more
+        return frozenset(metrics_of_cases(truth=self.truth)) | more
 
 
 @dataclass(frozen=True)
@@ -211,7 +211,7 @@ def _means(
     whole = weight + extra
     for place, name in enumerate(names):
         if name not in exact:
-            least, most = range_of(name)
+            least, most = metric(name).range
             low[name] = ratio(sums[..., place] + extra * least, whole)
             high[name] = ratio(sums[..., place] + extra * most, whole)
     return Ends(low, high)

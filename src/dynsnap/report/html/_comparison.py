@@ -1,8 +1,10 @@
 """A comparison as a page."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from typing import TypeAlias
 
 from dynsnap import __version__
+from dynsnap._registry import Registry
 from dynsnap.comparison import Comparison
 from dynsnap.report._blocks import count
 from dynsnap.report._element import Markup, clipped, element
@@ -15,6 +17,21 @@ from dynsnap.report.html._parts import Section
 from dynsnap.report.html._two import measured, moved
 
 _NOTES = 40
+
+BuildSection: TypeAlias = Callable[[Comparison], Section | None]
+
+# Sections that code has added, by name.
+SECTIONS: Registry[BuildSection] = Registry("page section", {})
+
+
+def register_section(name: str, build: BuildSection) -> None:
+    """Add a section to the pages of comparisons and gates, in this process.
+
+    Args:
+        name: The name of the section, where links lead to.
+        build: Makes it of a comparison; None leaves it out.
+    """
+    SECTIONS.add(name, build)
 
 
 def comparison_page(
@@ -72,6 +89,7 @@ def sections(
     if groups := [group for group in pair.groups if group.kind == "slice"]:
         yield slices(comparison, pair, groups, rows)
     yield flipped(comparison, pair, rows, looks)
+    yield from (made for build in SECTIONS.values() if (made := build(comparison)) is not None)
     if comparison.notes:
         yield Section(name="notes", title="Notes", body=[_bullets(comparison.notes)])
 
