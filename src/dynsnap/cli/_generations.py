@@ -5,8 +5,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from dynsnap.errors import FileError, PlanError
-from dynsnap.predictions import AlignedStream, ColumnNames, names_of_files, stream
-from dynsnap.predictions._locate import locate
+from dynsnap.predictions import AlignedStream, ColumnNames, names_of_files, stored, stream
+from dynsnap.predictions._locate import Many, files_of, locate
+from dynsnap.predictions._stored import Address
 
 
 def generation_names(files: Sequence[Path | str], names: str | None = None) -> tuple[str, ...]:
@@ -43,16 +44,17 @@ def lined_up(
 
 
 def refuse_run_folder(place: Path) -> None:
-    """Raise for a run folder, whose files of predictions are of many ensembles."""
+    """Raise for a run folder or published results, with the predictions of many ensembles."""
     folder = place.parent if place.name == "predictions" else place
     if not (folder / "table.csv").is_file():
         return
-    some = next(iter(sorted((folder / "predictions").glob("[!.]*-g1*.parquet"))), None)
-    example = f", such as {some}" if some else ""
-    raise PlanError(
-        f"{place} is of a study, with the predictions of many ensembles. Name one file of each "
-        f"generation{example}; or see all of them with: dynsnap report {folder}"
-    )
+    with contextlib.suppress(StopIteration):
+        some = next(iter(stored(folder).values()))
+        raise PlanError(
+            f"{place} is of a study, with the predictions of many ensembles. Name one of each "
+            f"generation, such as {some}; or see all of them with: dynsnap report {folder}"
+        )
+    raise PlanError(f"{place} is of a study, and holds no predictions. Name files of predictions.")
 
 
 def files_behind(places: Iterable[Path | str | None]) -> Iterator[Path]:
@@ -61,13 +63,11 @@ def files_behind(places: Iterable[Path | str | None]) -> Iterator[Path]:
         if place is None or (isinstance(place, str) and not place.lower().startswith("file:")):
             continue  # another machine's: no output goes there
         with contextlib.suppress(FileError):  # whoever reads it says so
-            found = locate(place)
-            parts = [found] if isinstance(found, Path) else [file.place for file in found.files]
-            yield from (part for part in parts if isinstance(part, Path))
+            yield from (part for part in files_of(locate(place)) if isinstance(part, Path))
 
 
 def refuse_same_files(places: Mapping[str, Path | str | None]) -> None:
-    """Raise if two places have a file in common, by whatever path: it changes nothing at all.
+    """Raise if two places have predictions in common, by whatever path: they change nothing at all.
 
     Args:
         places: Where predictions are, by what the command line calls them.
@@ -77,10 +77,8 @@ def refuse_same_files(places: Mapping[str, Path | str | None]) -> None:
         if place is None:
             continue
         with contextlib.suppress(FileError, OSError):  # whoever reads it says so
-            found = locate(place)
-            files = [found] if isinstance(found, Path) else [file.place for file in found.files]
-            for file in files:
-                owner, name = owners.setdefault(_identity(file), (role, file))
+            for identity, file in _identities(locate(place)):
+                owner, name = owners.setdefault(identity, (role, file))
                 if owner != role:
                     raise PlanError(
                         f"{role} and {owner} are the same file: {file}"
@@ -90,9 +88,15 @@ def refuse_same_files(places: Mapping[str, Path | str | None]) -> None:
                     )
 
 
-def _identity(file: Path | str) -> object:
+def _identities(found: Path | Many | Address) -> Iterator[tuple[object, object]]:
     """What two paths have in common that lead to one file: links, hard or not, do not matter."""
-    if isinstance(file, str):
-        return file
+    if isinstance(found, Address):
+        yield (*_inode(found.files[0]), found.key), found
+        return
+    for file in files_of(found):
+        yield (file if isinstance(file, str) else _inode(file)), file
+
+
+def _inode(file: Path) -> tuple[int, int]:
     about = file.stat()
     return about.st_dev, about.st_ino
