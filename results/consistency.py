@@ -7,14 +7,11 @@
 
 import argparse
 import csv
-import re
 from pathlib import Path
 
 import numpy as np
 
 from dynsnap import predictions
-
-_NAME = re.compile(r"(.+)-average-g(\d+)(?:-r(\d+))?\.parquet")
 
 
 def main() -> None:
@@ -22,11 +19,11 @@ def main() -> None:
     parser.add_argument("run", type=Path, help="a run folder, or published results")
     parser.add_argument("output", type=Path, help="the table, as CSV")
     settings = parser.parse_args()
-    labels: dict[tuple[str, str], dict[int, np.ndarray]] = {}
-    for path in sorted((settings.run / "predictions").glob("*.parquet")):
-        if match := _NAME.fullmatch(path.name):
-            said = predictions.read(path).labels
-            labels.setdefault((match[1], match[3] or "0"), {})[int(match[2])] = said
+    labels: dict[tuple[str, int], dict[int, np.ndarray]] = {}
+    for key, place in predictions.stored(settings.run).items():
+        if key.kind == "test" and key.combination == "average":
+            said = predictions.read(place).labels
+            labels.setdefault((key.method, key.replicate), {})[key.generation] = said
     found: dict[tuple[str, int, str], list[float]] = {}
     for (method, _), line in sorted(labels.items()):
         for number in sorted(line)[1:]:

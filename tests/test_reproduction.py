@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import make_reproduction as script
+from dynsnap import predictions
 from dynsnap.study import read_sweeps
 
 ROOT = Path(__file__).parents[1]
@@ -77,7 +78,14 @@ def test_results_are_small_and_complete(name):
     files = [path for path in (RESULTS / name).rglob("*") if path.is_file()]
     assert sum(path.stat().st_size for path in files) < 10_000_000
     assert (RESULTS / name / "about.json").exists()
-    assert list((RESULTS / name / "predictions").glob("dynsnap-cyc-average-g3-r0.parquet"))
+    read = predictions.read(f"{RESULTS / name}::dynsnap-cyc/average/g3/r0")
+    assert read.scores is not None
+
+
+def test_all_results_are_few_files_and_small():
+    files = [path for path in RESULTS.rglob("*") if path.is_file() and path.suffix != ".pyc"]
+    assert len(files) <= 250
+    assert sum(path.stat().st_size for path in files) <= 45_000_000
 
 
 def test_balanced_cifar_10_is_held_against_what_it_has_to_reach(results):

@@ -62,7 +62,7 @@ def terminal() -> None:
 
 def of(method: str) -> list[str]:
     """The predictions of a method before and after its last retrain."""
-    return [f"{RESULTS}/predictions/{method}-average-g{number}-r0.parquet" for number in (2, 3)]
+    return [f"{RESULTS}::{method}/average/g{number}/r0" for number in (2, 3)]
 
 
 def pages(images: Path, folder: Path) -> None:

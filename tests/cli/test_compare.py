@@ -152,32 +152,6 @@ def test_renamed_classes_are_the_same(tmp_path):
     assert plain["pairs"][0]["metrics"]["consistency"]["value"] == 1
 
 
-def test_late_classes_beside_predictions_tell_the_families_that_test_inputs_do_not(tmp_path):
-    head = "id,truth,label,coarse"
-    kinds = {"cup": "dishes", "plate": "dishes", "oak": "trees", "pine": "trees", "pig": "cattle"}
-    folder = tmp_path / "predictions"
-    (folder / "late").mkdir(parents=True)
-    names = [*kinds] * 5
-    kept = [f"{place},{name},{name},{kinds[name]}" for place, name in enumerate(names)]
-    lost = [line.replace("plate,plate,", "plate,bowl,") for line in kept]
-    old, new = table(folder / "g1.csv", kept, head), table(folder / "g2.csv", lost, head)
-    done = dynsnap("compare", old, new, "--json", "-")
-    assert json.loads(done.stdout)["families"] == {"coarse": kinds}
-    late = table(folder / "late" / "g2.csv", ["a,bowl,cup,dishes", "b,bowl,bowl,dishes"], head)
-    told = json.loads(dynsnap("compare", old, new, "--json", "-").stdout)
-    assert told["families"] == {"coarse": {**kinds, "bowl": "dishes"}}
-    assert "5 of 5 stayed within their coarse" in dynsnap("compare", old, new).stdout
-    page = tmp_path / "page.html"
-    lenient = ("--min-count", 1, "--allow-unknown-labels", 1)
-    run = ("gate", old, new, "--at-most", "lost=0.99", *lenient, "--html", page)
-    assert dynsnap(*run).exit_code == 0
-    assert "Of 5 inputs lost, 5 (100%) got a label of the same coarse" in page.read_text()
-    for damaged in ("id,truth\n", "id,truth,label,coarse\na,bowl,cup,dishes\nb,bowl,cup,trees\n"):
-        late.write_text(damaged)  # nobody has asked for it, and of two values none is known
-        told = json.loads(dynsnap("compare", old, new, "--json", "-").stdout)
-        assert told["families"] == {"coarse": kinds}
-
-
 def test_files_of_one_name_are_told_apart(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for folder in ("mon", "tue"):

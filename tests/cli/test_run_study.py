@@ -54,7 +54,7 @@ def test_training_rows_are_told_and_break_comparisons_and_gates_down(finished, t
         'slice = {column = "training rows", value = "minority"}\n'
     )
     page = tmp_path / "gate.html"
-    ended = dynsnap("gate", old, new, "--rules", rules, "--html", page)
+    ended = dynsnap("gate", old, new, "--rules", rules, "--html", page, "--study", folder)
     assert ended.exit_code == 0
     assert "training rows = minority" in ended.stdout
     most = max(rows, key=lambda name: rows[name][-1])

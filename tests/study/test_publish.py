@@ -21,33 +21,32 @@ def run(tmp_path_factory):
     return folder / "run"
 
 
-def test_results_have_the_layout_of_a_run_folder_and_name_every_replicate(run, tmp_path):
-    kept = {str(path.relative_to(tmp_path)) for path in study.publish(run, tmp_path)}
-    names = [
-        f"{method}-{how}-g{generation}-r0.parquet"
-        for method in ("singlebase", "dynsnap-cyc")
-        for how in ("majority", "average")
+def test_results_are_tables_and_two_files_of_predictions(run, tmp_path):
+    kept = {path.name for path in study.publish(run, tmp_path)}
+    assert kept == {"table.csv", "study.toml", "about.json", "labels.parquet", "scores.parquet"}
+    assert {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*")} == kept
+    assert (tmp_path / "table.csv").read_text() == (run / "table.csv").read_text()
+    ensembles = [
+        f"{method}/{how}/g{generation}/r0"
+        for method in ("dynsnap-cyc", "singlebase")
+        for how in ("average", "majority")
         for generation in (1, 2)
     ]
-    twins = [f"predictions/twin/singlebase-{how}-g1-r0.parquet" for how in ("majority", "average")]
-    assert kept == {
-        *("table.csv", "study.toml", "about.json", *twins),
-        *(f"predictions/{name}" for name in names),
-        *(f"predictions/late/{name}" for name in names),
-    }
-    assert {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.*")} == kept
-    assert (tmp_path / "table.csv").read_text() == (run / "table.csv").read_text()
+    twins = [f"twin/singlebase/{how}/g1/r0" for how in ("average", "majority")]
+    late = [f"late/{name}" for name in ensembles]
+    for folder in (run, tmp_path):
+        assert list(map(str, predictions.stored(folder))) == [*ensembles, *late, *twins]
 
 
 def test_labels_are_kept_and_scores_of_the_average_alone(run, tmp_path):
     study.publish(run, tmp_path)
-    for path in (run / "predictions").rglob("*.parquet"):
-        name = path.relative_to(run).with_suffix("")
-        kept, said = predictions.read(tmp_path / f"{name}-r0.parquet"), predictions.read(path)
+    known = predictions.stored(run)
+    for key, place in predictions.stored(tmp_path).items():
+        kept, said = predictions.read(place), predictions.read(known[key])
         np.testing.assert_array_equal(kept.ids, said.ids)
         np.testing.assert_array_equal(kept.labels, said.labels)
         np.testing.assert_array_equal(kept.truth, said.truth)
-        if "-average-" in path.name:
+        if key.combination == "average":
             np.testing.assert_allclose(kept.scores, said.scores, atol=4e-4)
         else:
             assert kept.scores is None
@@ -56,12 +55,23 @@ def test_labels_are_kept_and_scores_of_the_average_alone(run, tmp_path):
 def test_compare_and_report_work_on_results(run, tmp_path):
     ended = dynsnap("publish", str(run), str(tmp_path))
     assert ended.exit_code == 0, ended.stderr
-    assert f"22 files, 0.3 MB, in {tmp_path}." in ended.stdout
-    files = [str(tmp_path / f"predictions/dynsnap-cyc-average-g{g}-r0.parquet") for g in (1, 2)]
-    assert dynsnap("compare", *files).exit_code == 0
+    assert ended.stdout.startswith("6 files, ")
+    assert str(tmp_path) in ended.stdout
+    addresses = [f"{tmp_path}::dynsnap-cyc/average/g{generation}/r0" for generation in (1, 2)]
+    assert dynsnap("compare", *addresses).exit_code == 0
     ended = dynsnap("report", str(tmp_path))
     assert ended.exit_code == 0, ended.stderr
-    assert "dynsnap-cyc" in ended.stdout
+    assert f"dynsnap compare {' '.join(addresses)}" in ended.stdout
+
+
+def test_reports_of_a_run_and_of_its_results_show_the_same_flips(run, tmp_path):
+    dynsnap("publish", str(run), str(tmp_path))
+    live, kept = findings(run).closer, findings(tmp_path).closer
+    assert (live.method, live.combination) == (kept.method, kept.combination)
+    assert live.learned_from == kept.learned_from != {}
+    for one, other in zip(live.comparison.pairs, kept.comparison.pairs, strict=True):
+        for metric in ("consistency", "correct_consistency", "lost", "gained"):
+            assert one.metrics[metric] == other.metrics[metric]
 
 
 def test_a_page_of_results_shows_the_curves_and_theorems_that_the_run_shows(run, tmp_path):
@@ -98,11 +108,14 @@ def test_a_damaged_file_about_the_training_is_noted_and_the_rest_is_shown(run, t
 
 
 def test_results_are_replaced_and_what_is_stale_goes(run, tmp_path):
-    study.publish(run, tmp_path)
-    stale = tmp_path / "predictions/gone-average-g1-r0.parquet"
+    stale = tmp_path / "predictions/late/gone-average-g1-r0.parquet"
+    stale.parent.mkdir(parents=True)
     stale.write_bytes(b"")
     study.publish(run, tmp_path)
-    assert not stale.exists()
+    assert not (tmp_path / "predictions").exists()
+    bare = shutil.copytree(run, tmp_path / "bare", ignore=shutil.ignore_patterns("predictions"))
+    study.publish(bare, tmp_path)
+    assert not list(tmp_path.glob("*.parquet"))
 
 
 def test_what_was_seen_of_another_training_goes_too(run, tmp_path):

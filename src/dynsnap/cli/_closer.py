@@ -1,18 +1,13 @@
 """One method of a study input by input, from its prediction files."""
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from dynsnap import comparison
+from dynsnap import comparison, predictions
 from dynsnap.cli._looks import read_late_families, read_learned_from, read_looks
 from dynsnap.errors import DynSnapError, PlanError, did_you_mean
 from dynsnap.report.html import Closer
 from dynsnap.study import FRESH, INPUTS, Row
-
-_NAME = re.compile(
-    r"(?P<method>.+)-(?P<how>(?:weighted_)?(?:average|majority))-g(?P<generation>\d+)(?:-r0)?\.parquet"
-)
 
 
 def look(
@@ -32,7 +27,7 @@ def look(
         inputs: Where inputs are kept, if not in the run folder.
         notes: Is told what had to be left out.
     """
-    found = _files(folder / "predictions")
+    found = _addresses(folder)
     known = list(dict.fromkeys(name for name, _ in found))
     if method is not None and method not in known:
         raise PlanError(
@@ -50,7 +45,7 @@ def look(
         compared = comparison.compare(
             *files.values(),
             names=[f"g{number}" for number in files],
-            families=read_late_families(files[max(files)]),
+            families=read_late_families(folder),
         )
         kept = folder / INPUTS
         place = inputs or (str(kept) if kept.is_file() else None)
@@ -66,15 +61,14 @@ def look(
         comparison=compared,
         looks=looks,
         learned_from=read_learned_from(folder),
-        files=[str(path) for path in files.values()],
+        files=list(files.values()),
     )
 
 
-def _files(folder: Path) -> dict[tuple[str, str], dict[int, Path]]:
-    """The prediction files of the first replicate, by method and combination and generation."""
-    found: dict[tuple[str, str], dict[int, Path]] = {}
-    for path in folder.glob("*.parquet"):
-        if match := _NAME.fullmatch(path.name):
-            files = found.setdefault((match["method"], match["how"]), {})
-            files[int(match["generation"])] = path
-    return {key: dict(sorted(files.items())) for key, files in found.items() if len(files) > 1}
+def _addresses(folder: Path) -> dict[tuple[str, str], dict[int, str]]:
+    """The predictions of the first replicate, by method and combination and generation."""
+    found: dict[tuple[str, str], dict[int, str]] = {}
+    for key, address in predictions.stored(folder).items():
+        if key.kind == "test" and key.replicate == 0:
+            found.setdefault((key.method, key.combination), {})[key.generation] = address
+    return {key: dict(sorted(one.items())) for key, one in found.items() if len(one) > 1}

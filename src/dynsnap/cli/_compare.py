@@ -8,13 +8,7 @@ from dynsnap import comparison, predictions, report
 from dynsnap.cli import _options as options
 from dynsnap.cli._engines import EngineChoice, counting_option
 from dynsnap.cli._generations import files_behind, generation_names, lined_up
-from dynsnap.cli._looks import (
-    claim_inputs,
-    inputs_option,
-    read_late_families,
-    read_learned_from,
-    read_looks,
-)
+from dynsnap.cli._named import NamedFiles, named_files_options
 from dynsnap.cli._outputs import (
     STDOUT,
     as_json,
@@ -63,7 +57,7 @@ from dynsnap.errors import PlanError
 @options.json_option
 @options.markdown_option
 @options.html_option
-@inputs_option
+@named_files_options
 @options.svg_option
 @options.png_option
 @click.option(
@@ -90,12 +84,12 @@ def compare(
     json_to: Path | None,
     markdown_to: Path | None,
     html_to: Path | None,
-    inputs: str | None,
     svg_to: Path | None,
     png_to: Path | None,
     flips_to: Path | None,
     engine: EngineChoice,
     quiet: bool,
+    named: NamedFiles,
     columns: predictions.ColumnNames,
 ) -> None:
     """Compare the predictions of two or more generations of a classifier, oldest first.
@@ -103,7 +97,11 @@ def compare(
     Files are Parquet, Arrow or Feather, CSV or NPZ, with the columns id, truth, label or
     score:<class>, and weight; other columns with few values are slices. Inputs are matched by id.
     A directory, a quoted pattern or a URI (s3://, gs://, file://) stands for all Parquet files
-    there, which hold one generation together.
+    there, which hold one generation together. An address, FOLDER::METHOD/COMBINATION/gN/rN, names
+    generation N of a study, in a run folder or in published results.
+
+    No other file is read, except those that --study and --inputs name, or `study` and `inputs` in
+    the table [tool.dynsnap] of ./pyproject.toml. The report lists what was used.
 
     For example:
 
@@ -112,6 +110,7 @@ def compare(
         dynsnap compare g1.csv g2.csv g3.csv --json result.json
         dynsnap compare old.parquet new.parquet --noise-floor twin.parquet --flips flips.parquet
         dynsnap compare s3://models/old 'new/part-*.parquet' --engine processes
+        dynsnap compare results/mine::dynsnap-cyc/average/g1/r0 new.parquet
     """
     if len(files) < 2:
         raise PlanError("Name at least two files of predictions, old before new.")
@@ -123,7 +122,7 @@ def compare(
             f"--flips writes Parquet, so it needs a file such as flips.parquet, got {flips_to}."
         )
     claim_figures(svg_to, png_to)
-    claim_inputs(inputs, html_to)
+    named.check(html_to)
     rename = options.parse_renames(renames)
     with delivering() as out:
         with (
@@ -138,18 +137,19 @@ def compare(
                 top_k=(*comparison.default_top_k(len(blocks.classes)), *top_k),
                 seed=seed,
                 spread=spread,
-                families=read_late_families(files[-1]),
+                families=named.families(),
             )
             if flips_to is not None:
                 comparison.write_flips(blocks, flips_to, twin=noise_floor is not None)
+        drawn = html_to or svg_to or png_to
+        looks = named.looks(found, id_column=columns.id) if drawn else {}
+        learned_from = named.learned_from() if drawn else {}
+        found = named.noted(found)
         told = report.comparison_report(found, by=by or report.BREAKDOWNS, limit=limit)
         out.text(json_to, lambda: as_json(comparison.to_json(found)))
         out.text(markdown_to, lambda: report.markdown(told))
-        if html_to or svg_to or png_to:
-            looks = read_looks(inputs, found, id_column=columns.id, beside=files[-1])
-            page = report.html.comparison_page(
-                found, looks=looks, learned_from=read_learned_from(files[-1])
-            )
+        if drawn:
+            page = report.html.comparison_page(found, looks=looks, learned_from=learned_from)
             out.text(html_to, lambda: page.html)
             out.figures(page.figures, svg_to=svg_to, png_to=png_to)
     if not quiet and STDOUT not in outputs.values():

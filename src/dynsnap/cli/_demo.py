@@ -32,7 +32,7 @@ def demo(out: Path | None, engine: EngineChoice, budget: float | None, quiet: bo
 
     \b
         dynsnap demo
-        dynsnap demo --out demo && dynsnap compare demo/predictions/singlebase-average-g?-r0.parquet
+        dynsnap demo --out demo && dynsnap compare demo::singlebase/average/g{1,2}/r0
     """
     start = time.monotonic()
     file = _execute.find_study("digits")

@@ -14,13 +14,7 @@ from dynsnap.cli._generations import (
     lined_up,
     refuse_same_files,
 )
-from dynsnap.cli._looks import (
-    claim_inputs,
-    inputs_option,
-    read_late_families,
-    read_learned_from,
-    read_looks,
-)
+from dynsnap.cli._named import NamedFiles, named_files_options
 from dynsnap.cli._outputs import (
     STDOUT,
     as_json,
@@ -100,7 +94,7 @@ from dynsnap.errors import PlanError
 )
 @options.markdown_option
 @options.html_option
-@inputs_option
+@named_files_options
 @options.svg_option
 @options.png_option
 @options.quiet_option
@@ -127,16 +121,20 @@ def gate(
     junit_to: Path | None,
     markdown_to: Path | None,
     html_to: Path | None,
-    inputs: str | None,
     svg_to: Path | None,
     png_to: Path | None,
     quiet: bool,
+    named: NamedFiles,
     columns: predictions.ColumnNames,
 ) -> None:
     """Hold a retrained model against rules; the exit code says whether it may ship.
 
     Exit codes: 0 every rule passed, 1 a rule failed, 2 wrong use, 3 the files cannot be read or
     compared. A gate never passes because something was missing.
+
+    OLD and NEW are files, or addresses in a study's folder: FOLDER::METHOD/COMBINATION/gN/rN. No
+    other file is read, except those that an option or the table [tool.dynsnap] of ./pyproject.toml
+    names (`study`, `inputs`). The report lists what was used.
 
     For example:
 
@@ -157,7 +155,7 @@ def gate(
     outputs = {"--json": json_to, "--junit": junit_to, "--markdown": markdown_to, "--html": html_to}
     claim_outputs([*files_behind([old, new, noise_floor]), rules_file], outputs)
     claim_figures(svg_to, png_to)
-    claim_inputs(inputs, html_to)
+    named.check(html_to)
     rename = options.parse_renames(renames)
     settings: dict[str, Any] = {
         "twin": noise_floor is not None,
@@ -169,12 +167,15 @@ def gate(
         if html_to is not None:  # a page shows all that `compare` does
             usual = comparison.default_top_k(len(blocks.classes))
             settings["top_k"] = sorted({*usual, *settings["top_k"]})
-        families = read_late_families(new)
         compared = comparison.compare_at_levels(
-            blocks, gates.confidences(rules), families=families, **settings
+            blocks, gates.confidences(rules), families=named.families(), **settings
         )
         parts = gates.apart(compared[0], rules)
         compared = comparison.measure_apart(compared, blocks, parts, **settings)
+    drawn = html_to or svg_to or png_to
+    looks = named.looks(compared[0], id_column=columns.id) if drawn else {}
+    learned_from = named.learned_from() if drawn else {}
+    compared = [named.noted(compared[0]), *compared[1:]]
     verdict = gates.judge(
         compared,
         rules,
@@ -188,10 +189,9 @@ def gate(
         out.text(json_to, lambda: as_json(gates.to_json(verdict)))
         out.text(junit_to, lambda: report.junit(verdict))
         out.text(markdown_to, lambda: report.markdown(told))
-        if html_to or svg_to or png_to:
-            looks = read_looks(inputs, compared[0], id_column=columns.id, beside=new)
+        if drawn:
             page = report.html.gate_page(
-                verdict, compared[0], looks=looks, learned_from=read_learned_from(new)
+                verdict, compared[0], looks=looks, learned_from=learned_from
             )
             out.text(html_to, lambda: page.html)
             out.figures(page.figures, svg_to=svg_to, png_to=png_to)

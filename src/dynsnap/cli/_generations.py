@@ -6,8 +6,8 @@ from pathlib import Path
 
 from dynsnap import comparison
 from dynsnap.errors import FileError, PlanError
-from dynsnap.predictions import AlignedStream, ColumnNames, names_of_files, stream
-from dynsnap.predictions._locate import locate
+from dynsnap.predictions import AlignedStream, ColumnNames, names_of_files, stored, stream
+from dynsnap.predictions._locate import files_of, locate
 from dynsnap.predictions._same import same_files
 
 
@@ -45,16 +45,17 @@ def lined_up(
 
 
 def refuse_run_folder(place: Path) -> None:
-    """Raise for a run folder, whose files of predictions are of many ensembles."""
+    """Raise for a run folder or published results, with the predictions of many ensembles."""
     folder = place.parent if place.name == "predictions" else place
     if not (folder / "table.csv").is_file():
         return
-    some = next(iter(sorted((folder / "predictions").glob("[!.]*-g1*.parquet"))), None)
-    example = f", such as {some}" if some else ""
-    raise PlanError(
-        f"{place} is of a study, with the predictions of many ensembles. Name one file of each "
-        f"generation{example}; or see all of them with: dynsnap report {folder}"
-    )
+    with contextlib.suppress(StopIteration):
+        some = next(iter(stored(folder).values()))
+        raise PlanError(
+            f"{place} is of a study, with the predictions of many ensembles. Name one of each "
+            f"generation, such as {some}; or see all of them with: dynsnap report {folder}"
+        )
+    raise PlanError(f"{place} is of a study, and holds no predictions. Name files of predictions.")
 
 
 def files_behind(places: Iterable[Path | str | None]) -> Iterator[Path]:
@@ -63,13 +64,11 @@ def files_behind(places: Iterable[Path | str | None]) -> Iterator[Path]:
         if place is None or (isinstance(place, str) and not place.lower().startswith("file:")):
             continue  # another machine's: no output goes there
         with contextlib.suppress(FileError):  # whoever reads it says so
-            found = locate(place)
-            parts = [found] if isinstance(found, Path) else [file.place for file in found.files]
-            yield from (part for part in parts if isinstance(part, Path))
+            yield from (part for part in files_of(locate(place)) if isinstance(part, Path))
 
 
 def refuse_same_files(places: Mapping[str, Path | str | None]) -> None:
-    """Raise if two places have a file in common, by whatever path: it changes nothing at all.
+    """Raise if two places have predictions in common, by whatever path: they change nothing at all.
 
     Args:
         places: Where predictions are, by what the command line calls them.

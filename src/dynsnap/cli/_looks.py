@@ -28,65 +28,43 @@ def claim_inputs(inputs: str | None, html_to: Path | None) -> None:
         raise DataError(f"There is no file, folder or source {inputs!r} to read inputs from.")
 
 
-def read_looks(
-    inputs: str | None,
-    found: Comparison,
-    *,
-    id_column: str = "id",
-    beside: Path | str | None = None,
-) -> Looks:
+def read_looks(inputs: str | None, found: Comparison, *, id_column: str = "id") -> Looks:
     """What the inputs look like that a page shows of a comparison.
 
     Args:
         inputs: Where they are kept.
         found: The comparison.
         id_column: What the column of ids is called, in a table.
-        beside: A file of predictions: where it lies in a run folder that keeps inputs, they are
-            shown unasked.
     """
     wanted = study.shown_ids(found)
-    if not wanted:
+    if not wanted or inputs is None:
         return {}
-    if inputs is not None:
-        return data.read_excerpts(inputs, wanted, id_column=id_column)
-    kept = None if beside is None else _kept_with(Path(beside))
+    return data.read_excerpts(inputs, wanted, id_column=id_column)
+
+
+def read_learned_from(folder: Path) -> dict[str, int]:
+    """Training rows of each class in the last generation, as a study's folder tells."""
     try:
-        return {} if kept is None else data.read_excerpts(kept, wanted)
-    except DynSnapError:  # of other inputs, or damaged; nobody has asked for it
-        return {}
-
-
-def read_learned_from(folder: Path | str) -> dict[str, int]:
-    """Training rows of each class in the last generation, as a run folder or its files tell.
-
-    Args:
-        folder: The run folder, or a file of predictions in it.
-    """
-    place = Path(folder)
-    run = place.parent.parent if place.parent.name == "predictions" else place
-    try:
-        rows_of = read_about(run)["training_rows"]
+        rows_of = read_about(folder)["training_rows"]
         return {name: rows[-1] for name, rows in rows_of.items()}
     except (LookupError, DynSnapError):
-        return {}  # made elsewhere, or before runs told it
+        return {}  # of an older version
 
 
-def read_late_families(file: Path | str) -> dict[str, dict[str, str]]:
-    """For each slice, the value of classes that arrived late, as a run folder tells.
+def read_late_families(folder: Path) -> dict[str, dict[str, str]]:
+    """For each slice, the value of classes that are new in a later generation.
 
     Test inputs may lack these classes, and then do not tell which superclass they belong to.
 
     Args:
-        file: A file of predictions: in a run folder those of late classes lie below it.
+        folder: A run folder, or published results. All methods predict the same inputs.
     """
-    place = Path(file)
-    late = place.parent / "late" / place.name
-    if place.parent.name != "predictions" or not late.is_file():
+    late = next(
+        (place for key, place in predictions.stored(folder).items() if key.kind == "late"), None
+    )
+    if late is None:
         return {}
-    try:
-        said = predictions.read(late)
-    except DynSnapError:  # nobody has asked for it
-        return {}
+    said = predictions.read(late)
     found: dict[str, dict[str, str]] = {}
     for label, name in enumerate(said.classes if said.truth is not None else ()):
         for column, values in said.slices.items():
@@ -94,9 +72,3 @@ def read_late_families(file: Path | str) -> dict[str, dict[str, str]]:
             if len(codes) == 1 and min(codes) >= 0:
                 found.setdefault(column, {})[name] = values.values[codes.pop()]
     return found
-
-
-def _kept_with(file: Path) -> Path | None:
-    """The inputs that the run folder keeps in which a file of predictions lies."""
-    kept = file.parent.parent / study.INPUTS
-    return kept if file.parent.name == "predictions" and kept.is_file() else None

@@ -15,14 +15,14 @@ from dynsnap.cli._training import FILE, Training
 def publish(run: Path, target: Path) -> None:
     """Copy what is worth keeping of the run folder RUN to DIR: tables and predictions, made small.
 
-    Scores are kept for the average alone, in half precision: labels are those of the full scores,
-    but small scores may tie, so top-k may differ a little from the table's. Of the other
-    combinations labels are kept, and of the rounds what a page shows: some curves, and the
-    theorems. `dynsnap compare` reads the files, and `dynsnap report` the folder.
+    labels.parquet holds the labels of all ensembles. scores.parquet holds the scores of the average
+    in replicate 0, in half precision: small scores may tie, so top-k may differ a little from the
+    table's. Of the rounds, what a page shows is kept: some curves, and the theorems.
 
     \b
         dynsnap publish runs/mine results/mine
         dynsnap report results/mine
+        dynsnap compare results/mine::dynsnap-cyc/average/g1/r0 results/mine::dynsnap-cyc/average/g2/r0
     """
     # Read before anything is written: a study file that is damaged must not be copied first.
     file = run / "study.toml"

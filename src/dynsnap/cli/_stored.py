@@ -153,9 +153,12 @@ def read_about(folder: Path) -> dict[str, Any]:
     return known
 
 
-def truth_of(folder: Path, pattern: str = "*") -> Labels | None:
-    """The true classes of the test inputs, from a file of predictions; None where there is none."""
-    for path in sorted((folder / "predictions").glob(f"{pattern}.parquet")):
-        if not path.name.startswith("."):  # what was left of a run that was killed
-            return predictions.read(path).truth
+def truth_of(
+    folder: Path, *, method: str | None = None, generation: int | None = None
+) -> Labels | None:
+    """The true classes of the test inputs, from some predictions; None where there are none."""
+    for key, place in predictions.stored(folder).items():
+        wanted = method in (None, key.method) and generation in (None, key.generation)
+        if wanted and key.kind == "test":
+            return predictions.read(place).truth
     return None

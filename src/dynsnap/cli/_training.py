@@ -205,7 +205,7 @@ class _Rounds:
             old, new = (members(method.plan, self.of(method, g)) for g in (count - 1, count))
             if len(old) != len(new):
                 return
-            truth = truth_of(folder, f"{method.name}-*-g{count}*")
+            truth = truth_of(folder, method=method.name, generation=count)
             inputs = old.scores["test"].shape[1]
             step = max(1, -(-inputs // _AUDITED))
             yield (

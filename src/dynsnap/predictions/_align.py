@@ -12,6 +12,7 @@ from dynsnap.errors import ComparisonError, InputError
 from dynsnap.predictions._classes import labels_follow, reorders, union_of, with_classes
 from dynsnap.predictions._join import join
 from dynsnap.predictions._join_common import Common
+from dynsnap.predictions._keys import name_of
 from dynsnap.predictions._predictions import Predictions
 from dynsnap.predictions._report import AlignmentReport
 from dynsnap.predictions._same import same_arrays
@@ -135,7 +136,7 @@ def holders_of(
 def names_of_files(files: Sequence[Path]) -> tuple[str, ...]:
     """What tells files apart: their names without ending, else with their folders, else a number.
 
-    A pattern of files is called by its folder.
+    A pattern of files is called by its folder, an address by its method and generation.
 
     Example:
         >>> names_of_files([Path("monday.csv"), Path("tuesday.csv")])
@@ -153,7 +154,7 @@ def names_of_files(files: Sequence[Path]) -> tuple[str, ...]:
 
     longest = max(len(file.parts) for file in files)
     ways: list[Callable[[Path], str]] = [
-        lambda file: (file.parent if "*" in file.name else file).stem,
+        lambda file: name_of(file.parent if "*" in file.name else file),
         *map(last, range(1, longest + 1)),
         str,
     ]

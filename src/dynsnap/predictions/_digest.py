@@ -80,6 +80,15 @@ def seal(path: Path, kind: Sealed) -> None:
             file.write(digest)
 
 
+def digest_of(path: Path, kind: Sealed) -> str | None:
+    """The digest that a file carries, without its mark; None where it has none of its own."""
+    with path.open("rb") as file:
+        texts = {text for _, text in _found(file, kind)}
+    if len(texts) != 1 or texts == {BLANK}:
+        return None
+    return texts.pop().removeprefix(_MARK).decode("ascii", "replace")
+
+
 def verify(path: Path, kind: Sealed) -> Verification:
     """Check a file against the digest that it carries.
 

@@ -11,6 +11,8 @@ from urllib.parse import unquote, urlsplit
 import pyarrow as pa
 
 from dynsnap.errors import FileError
+from dynsnap.predictions._keys import split_address
+from dynsnap.predictions._stored import Address, refuse_study, resolve
 from dynsnap.predictions._text import on_one_line
 
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
@@ -50,15 +52,18 @@ def is_uri(place: str | Path) -> bool:
     return isinstance(place, str) and _URI.match(place) is not None
 
 
-def locate(place: str | Path) -> Path | Many:
+def locate(place: str | Path) -> Path | Many | Address:
     """What a place stands for: a file, or the Parquet files of a directory, a pattern or a store.
+
+    An address in published results stands for itself, one in a run folder for its file.
 
     In a directory, files are looked for at any depth; those whose name, or whose folder's name,
     begins with a dot or an underscore are not part of the data, as is the custom.
 
     Args:
         place: A path, a pattern such as "old/*.parquet" (`**` stands for folders at any depth), or
-            a URI that pyarrow knows: file://, s3://, gs://, abfs://, hdfs://.
+            a URI that pyarrow knows: file://, s3://, gs://, abfs://, hdfs://; or an address,
+            FOLDER::METHOD/COMBINATION/gN/rN.
 
     Example:
         >>> locate("old.parquet")
@@ -69,9 +74,12 @@ def locate(place: str | Path) -> Path | Many:
         if parts.scheme.lower() == "file":
             return locate(Path(unquote(parts.path)))
         return _in_store(place)
+    if (address := split_address(place)) is not None:
+        return resolve(*address)
     path = Path(place)
     name = on_one_line(path)
     if path.is_dir():
+        refuse_study(path)
         found = _in_folder(path)
         if not found:
             raise FileError(
@@ -88,6 +96,15 @@ def locate(place: str | Path) -> Path | Many:
     else:
         return path
     return Many(name, tuple(StoredFile(file, str(file), None) for file in found))
+
+
+def files_of(found: Path | Many | Address) -> list[Path | str]:
+    """The files that hold what was located."""
+    if isinstance(found, Path):
+        return [found]
+    if isinstance(found, Address):
+        return list(found.files)
+    return [file.place for file in found.files]
 
 
 def _in_folder(folder: Path) -> list[Path]:

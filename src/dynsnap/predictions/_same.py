@@ -9,8 +9,9 @@ import numpy as np
 
 from dynsnap._types import AnyArray
 from dynsnap.errors import FileError
-from dynsnap.predictions._locate import locate
+from dynsnap.predictions._locate import Many, files_of, locate
 from dynsnap.predictions._predictions import Predictions
+from dynsnap.predictions._stored import Address
 
 
 class Same(NamedTuple):
@@ -40,10 +41,8 @@ def same_files(names: Iterable[str], places: Iterable[Path | str | None]) -> Ite
         if place is None:
             continue
         with contextlib.suppress(FileError, OSError):  # whoever reads it says so
-            found = locate(place)
-            files = [found] if isinstance(found, Path) else [file.place for file in found.files]
-            for file in files:
-                owner, name = owners.setdefault(_identity(file), (role, file))
+            for identity, file in _identities(locate(place)):
+                owner, name = owners.setdefault(identity, (role, file))
                 if owner != role and (owner, role) not in met:
                     met.add((owner, role))
                     also = f" is {name}" if str(file) != str(name) else ""
@@ -74,9 +73,15 @@ def _extent(array: AnyArray) -> tuple[object, ...]:
     return array.__array_interface__["data"][0], array.shape, array.strides, array.dtype
 
 
-def _identity(file: Path | str) -> object:
+def _identities(found: Path | Many | Address) -> Iterator[tuple[object, object]]:
     """What two paths have in common that lead to one file: links, hard or not, do not matter."""
-    if isinstance(file, str):
-        return file
+    if isinstance(found, Address):  # many generations share its files
+        yield (*_inode(found.files[0]), found.key), found
+        return
+    for file in files_of(found):
+        yield (file if isinstance(file, str) else _inode(file)), file
+
+
+def _inode(file: Path) -> tuple[int, int]:
     about = file.stat()
     return about.st_dev, about.st_ino

@@ -8,11 +8,13 @@ import pyarrow as pa
 
 from dynsnap.errors import InputError, PlanError
 from dynsnap.predictions._declared import check_columns
+from dynsnap.predictions._keys import FORM
 from dynsnap.predictions._kinds import is_list, is_number, is_plain
 from dynsnap.predictions._text import check_class_names, listed, shown
 
 _INDEX = "__index_level_"
 CLASSES_KEY = b"dynsnap.classes"  # in the metadata of a schema: the class names, as a JSON list
+PUBLISHED_KEY = b"dynsnap.published"  # what is inside the labels of a published study
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +105,11 @@ def interpret(schema: pa.Schema, columns: ColumnNames) -> Layout:
     """
     names = schema.names
     check_columns(len(names))
+    if PUBLISHED_KEY in (schema.metadata or {}):
+        raise InputError(
+            "It holds the predictions of many ensembles. Name one by its address, with the folder "
+            f"of this file: {FORM}."
+        )
     _check_presence(names, columns)
     prefix = columns.score_prefix
     score_columns = tuple(name for name in names if name.startswith(prefix) and name != prefix)

@@ -1,7 +1,7 @@
 """The predictions of one generation, read a piece at a time as often as it is asked for."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
@@ -10,15 +10,17 @@ import pyarrow as pa
 
 from dynsnap.predictions._digest import Verification, together
 from dynsnap.predictions._ids import as_id_column, as_text, check_ids, one_id_column
-from dynsnap.predictions._locate import locate
+from dynsnap.predictions._locate import Many, locate
 from dynsnap.predictions._many import Chained, File, opened_together
 from dynsnap.predictions._predictions import Predictions, changed
+from dynsnap.predictions._published import open_published
 from dynsnap.predictions._reading import reading
 from dynsnap.predictions._schema import ColumnNames, Layout, interpret
 from dynsnap.predictions._sources import ParquetBatches, opened
+from dynsnap.predictions._stored import Address
 from dynsnap.predictions._tables import Part, checked_rows, joined, parts_of, weights_in
 from dynsnap.predictions._validate import check_some_weight, highest_class
-from dynsnap.predictions._vocabulary import Vocabulary, vocabulary_of
+from dynsnap.predictions._vocabulary import Batches, Vocabulary, vocabulary_of
 
 _ID_ROWS = 1 << 17  # ids that are looked at together
 
@@ -71,13 +73,14 @@ class StreamedFile:
     def opened(cls, place: str | Path, columns: ColumnNames, until: ExitStack) -> "StreamedFile":
         """Open a file, until the stack is closed, and find out which names it uses."""
         found = locate(place)
-        if isinstance(found, Path):
-            with reading(found):
-                source = until.enter_context(opened(found, columns))
+        if not isinstance(found, Many):
+            name = found if isinstance(found, Path) else str(found)
+            with reading(name):
+                source = until.enter_context(_opened(found, columns))
                 layout = interpret(source.schema, columns)
                 vocabulary = vocabulary_of(source, layout)
-            one = (Rows(File(found, source)),)
-            return cls(place=found, parts=one, layout=layout, vocabulary=vocabulary)
+            one = (Rows(File(name, source)),)
+            return cls(place=name, parts=one, layout=layout, vocabulary=vocabulary)
         files, layout = opened_together(found, columns)
         with reading(found.name):
             vocabulary = vocabulary_of(Chained(files), layout)
@@ -193,6 +196,12 @@ class StreamedFile:
 
     def _parts_of(self, part: Rows) -> Iterator[Part]:
         return parts_of(part, self.layout, self.vocabulary, before=part.start)
+
+
+def _opened(found: Path | Address, columns: ColumnNames) -> AbstractContextManager[Batches]:
+    if isinstance(found, Path):
+        return opened(found, columns)
+    return nullcontext(open_published(found.folder, found.key, columns))
 
 
 def in_blocks(pieces: Iterable[Predictions], rows: int) -> Iterator[Predictions]:

@@ -93,7 +93,7 @@ def _batch(
     part: Predictions, names: ColumnNames, *, plain: bool, compact: bool = False
 ) -> pa.RecordBatch:
     """Some rows as columns; `plain` has only what CSV can hold."""
-    scores = part.scores if part.scores is None or not compact else _short(part.scores)
+    scores = part.scores if part.scores is None or not compact else short(part.scores)
 
     def named(column: Slice) -> pa.Array:
         coded = pa.DictionaryArray.from_arrays(pa.array(column.codes), pa.array(column.values))
@@ -117,7 +117,7 @@ def _batch(
     return pa.record_batch(columns, metadata=metadata)
 
 
-def _short(scores: Scores) -> AnyArray:
+def short(scores: Scores) -> AnyArray:
     """Scores in half precision, without digits that are too small to matter but hard to pack."""
     grid = 1 / 8192
     # Of very many classes the small scores would add up to something.
@@ -133,7 +133,7 @@ def _arrays(predictions: Predictions, names: ColumnNames, compact: bool) -> dict
         POSITIONS: np.array(True),
         names.truth: predictions.truth,
         names.label: predictions.labels,
-        names.scores: _short(scores) if compact and scores is not None else scores,
+        names.scores: short(scores) if compact and scores is not None else scores,
         names.weight: predictions.weights,
     }
     for name, column in predictions.slices.items():

@@ -1,28 +1,25 @@
 """The results of a finished study in a folder of their own, small enough to be committed."""
 
+import contextlib
 import os
-import re
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 from dynsnap import _files, predictions
-from dynsnap.ensemble import COMBINATIONS
 from dynsnap.errors import FileError, PlanError
-from dynsnap.predictions import Predictions
+from dynsnap.predictions import PredictionKey
 
 TABLES = ("table.csv", "replicates.csv", "sweeps.csv", "study.toml", "about.json")
 SCORED = "average"  # the combination whose scores are kept; of the others labels are enough
-_NAME = re.compile(rf"(.+)-({'|'.join(sorted(COMBINATIONS, reverse=True))})-g(\d+)(?:-r(\d+))?")
 
 
 def publish(run: Path, target: Path) -> tuple[Path, ...]:
     """Copy the results of a run folder to a folder of their own, and return its files.
 
-    Tables are copied as they are. Predictions become
-    `predictions/<method>-<combination>-g<i>-r<k>.parquet` with ids, truth and labels, and scores in
-    half precision for the average alone. Rounds, checkpoints, ensembles and inputs are not copied.
-    Earlier results in the folder are replaced by all files together, or not at all.
+    Tables are copied as they are. The labels of all predictions go to `labels.parquet`. The scores
+    of the average in the first replicate go to `scores.parquet`, in half precision. Rounds,
+    checkpoints, ensembles and inputs are not copied. Earlier results in the folder are replaced by
+    all files together, or not at all.
 
     Raises:
         FileError: The run has no table: it was not finished, or this is not a run folder.
@@ -44,12 +41,15 @@ def publish(run: Path, target: Path) -> tuple[Path, ...]:
                 )
             with _files.replacing(path) as aside:
                 shutil.copyfile(run / path.name, aside)
-        for folder in ("", "late", "twin"):
-            kept += _predictions(run / "predictions" / folder, target / "predictions" / folder)
-        found = (target / "predictions").rglob("[!.]*.parquet")
-        for path in (*found, *(target / name for name in TABLES)):
+        kept += predictions.write_published(run, target, scored=_is_scored)
+        earlier = (target / "predictions").rglob("[!.]*.parquet")
+        files = (*TABLES, *predictions.PUBLISHED)
+        for path in (*earlier, *(target / name for name in files)):
             if path not in kept:  # of an earlier form of the study
                 _files.remove(path)
+    for name in ("predictions/late", "predictions/twin", "predictions"):
+        with contextlib.suppress(OSError):  # it is not there, or holds files of others
+            (target / name).rmdir()
     return tuple(kept)
 
 
@@ -62,31 +62,5 @@ def check_finished(folder: Path) -> None:
         )
 
 
-def _predictions(source: Path, target: Path) -> Iterator[Path]:
-    for path in sorted(source.glob("[!.]*.parquet")):
-        found = _NAME.fullmatch(path.stem)
-        if found is None:
-            continue
-        method, combination, generation, replicate = found.groups()
-        _files.make_folder(target)
-        kept = target / f"{method}-{combination}-g{generation}-r{replicate or 0}.parquet"
-        read = predictions.read(path)
-        if combination != SCORED:
-            read = _labels_of(read)
-        predictions.write(read, kept, compact=True)
-        yield kept
-
-
-def _labels_of(found: Predictions) -> Predictions:
-    return Predictions(
-        ids=found.id_column,
-        classes=found.classes,
-        labels=found.labels,
-        truth=found.truth,
-        slices={
-            name: [column.values[code] for code in column.codes]
-            for name, column in found.slices.items()
-        },
-        weights=found.weights,
-        positions=True,
-    )
+def _is_scored(key: PredictionKey) -> bool:
+    return key.combination == SCORED and key.replicate == 0

@@ -330,15 +330,15 @@ def test_the_images_that_were_lost_are_on_the_page(run):
     assert all(image.startswith(b"\x89PNG") for image in found.images)
 
 
-def test_comparing_files_of_a_run_folder_shows_its_inputs_too(run, tmp_path):
+def test_comparing_files_of_a_run_shows_its_inputs_where_the_run_is_named(run, tmp_path):
     page = tmp_path / "page.html"
-    files = [run / f"predictions/singlebase-average-g{number}.parquet" for number in (1, 2)]
-    ran = dynsnap("compare", *files, "-q", "--resamples", "5", "--html", page)
-    assert ran.exit_code == 0, ran.output
-    assert read(page.read_text()).images
-    elsewhere = [shutil.copy(file, tmp_path) for file in files]
-    dynsnap("compare", *elsewhere, "-q", "--resamples", "5", "--html", page)
+    files = [f"{run}::singlebase/average/g{number}/r0" for number in (1, 2)]
+    compare = ("compare", *files, "-q", "--resamples", "5", "--html", page)
+    assert dynsnap(*compare).exit_code == 0
     assert not read(page.read_text()).images
+    assert dynsnap(*compare, "--study", run).exit_code == 0
+    assert read(page.read_text()).images
+    assert f"from {run} (--study)" in page.read_text()
 
 
 def test_a_table_of_many_metrics_has_room_for_values_alone():
