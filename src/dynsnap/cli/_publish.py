@@ -22,7 +22,7 @@ def publish(run: Path, target: Path) -> None:
     \b
         dynsnap publish runs/mine results/mine
         dynsnap report results/mine
-        dynsnap compare results/mine::dynsnap-cyc/average/g1/r0 results/mine::dynsnap-cyc/average/g2/r0
+        dynsnap compare results/mine::singlebase/average/g1/r0 new.parquet
     """
     # Read before anything is written: a study file that is damaged must not be copied first.
     file = run / "study.toml"
