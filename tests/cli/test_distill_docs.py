@@ -33,6 +33,7 @@ def place(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.slow
 def test_the_documented_commands_work_one_after_another(place):
     assert len(COMMANDS) >= 5
     for command in COMMANDS:

@@ -173,6 +173,7 @@ refresh = 2
 """
 
 
+@pytest.mark.slow
 def test_members_that_were_trained_on_elsewhere_are_found(tmp_path):
     """They name the member that they started from by the key that it has where it was trained."""
     study = STUDY.replace('name = "tiny"', 'name = "tiny"\nkeep = "weights"') + ROLLING

@@ -136,6 +136,7 @@ def test_a_damaged_round_is_named_and_trained_again(place):
     assert contents(place / "run") == before
 
 
+@pytest.mark.slow
 def test_a_terminal_gets_a_bar_with_rounds_epochs_accuracy_and_time_left(place):
     outside, inside = pty.openpty()
     pid = os.fork()

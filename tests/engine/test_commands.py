@@ -33,7 +33,8 @@ RUN = ("run", "long.toml", "--out", "run", "--engine", "processes", "--workers")
 
 
 # Workers load torch, each for itself: that is what takes long here.
-@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", [1, 2])
 def test_ctrl_c_or_a_kill_lose_nothing_and_the_predictions_are_the_serial_ones(
     place, serial, workers
 ):

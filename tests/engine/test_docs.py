@@ -5,6 +5,8 @@ import sys
 import tomllib
 from pathlib import Path
 
+import pytest
+
 from dynsnap.cli._engines import ENGINES, EngineChoice
 from dynsnap.study import read_study
 from tests.cli.helpers import dynsnap
@@ -18,6 +20,7 @@ def block(language):
     return found
 
 
+@pytest.mark.slow
 def test_the_documented_program_runs(tmp_path):
     (tmp_path / "program.py").write_text(block("python"))
     ended = subprocess.run(

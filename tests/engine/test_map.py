@@ -71,6 +71,7 @@ def test_a_worker_that_is_killed_is_replaced(spread, tmp_path):
     assert list(spread(functools.partial(dying, tmp_path), range(6))) == list(range(6))
 
 
+@pytest.mark.slow
 def test_workers_that_are_killed_again_and_again_stop_it(spread):
     with pytest.raises(ComparisonError, match=r"ended 3 times from outside.*fewer with --workers"):
         list(spread(deadly, range(2)))

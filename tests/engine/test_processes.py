@@ -76,7 +76,10 @@ def test_torch_gives_the_same_bits_as_in_one_process(kind):
         assert_same_round(done, expected[done.spec])
 
 
-@pytest.mark.parametrize("name", ["lightgbm.LGBMClassifier", "xgboost.XGBClassifier"])
+@pytest.mark.parametrize(
+    "name",
+    ["lightgbm.LGBMClassifier", pytest.param("xgboost.XGBClassifier", marks=pytest.mark.slow)],
+)
 def test_boosted_trees_keep_the_contract_too(name):
     from dynsnap.boost import BoostTrainer
 
@@ -171,5 +174,6 @@ def test_an_engine_that_is_left_early_leaves_no_workers(tmp_path):
     assert not multiprocessing.active_children()
 
 
+@pytest.mark.slow
 def test_the_memory_of_the_driver_does_not_grow_with_the_number_of_rounds():
     assert_memory_does_not_grow_with_rounds("ProcessesEngine")

@@ -29,7 +29,8 @@ def written(folder, name, ids, *, classes, seed, scored=True):
 
 
 @pytest.mark.parametrize(
-    ("rows", "classes", "rows_at_once"), [(900, 4, 7), (3000, 3, 1000), (150_000, 10, 50_001)]
+    ("rows", "classes", "rows_at_once"),
+    [(900, 4, 7), (3000, 3, 1000), pytest.param(150_000, 10, 50_001, marks=pytest.mark.slow)],
 )
 def test_the_values_are_the_same_to_the_last_bit(rows, classes, rows_at_once, tmp_path):
     ids = np.arange(rows)

@@ -91,6 +91,7 @@ def script(name):
 RESNET = {'name = "resnet20"': f'factory = "{__name__}:small_resnet"'}
 
 
+@pytest.mark.slow
 def test_balanced_cifar_10_is_run_published_and_shown(images, tmp_path):
     few = {"epochs = 200": "epochs = 2", "[methods]": "[methods]\nsnapshots = 1"}
     file = in_small("cifar10-balanced", tmp_path, {**RESNET, **few})

@@ -260,7 +260,7 @@ def test_a_second_study_in_the_folder_uses_the_rounds_that_both_name(finished, s
     assert execute(without, copy, stream).trained == 0
 
 
-@pytest.mark.parametrize("half", [False, True])
+@pytest.mark.parametrize("half", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_scores_in_half_precision_and_learners_are_cut_alike(stream, tmp_path, half):
     """The learners of a prefix are those that said what is stored."""
     text = TEXT.replace(

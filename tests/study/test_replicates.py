@@ -66,6 +66,7 @@ def test_single_learners_are_repeated_at_no_further_training(tmp_path):
     assert result.value("extbagging", "accuracy").spread is None
 
 
+@pytest.mark.slow
 def test_rounds_trained_ahead_change_nothing_but_the_waves(tmp_path):
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()

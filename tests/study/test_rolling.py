@@ -393,6 +393,7 @@ def test_rounds_that_nobody_can_count_yet_are_named(tmp_path):
     assert "Not counted" not in told and "carry members over" not in told
 
 
+@pytest.mark.slow
 def test_worker_processes_give_the_same_and_find_the_members_to_train_on(rolled, tmp_path):
     ended = dynsnap(
         *("run", rolled / "rolling.toml", "--out", tmp_path, "-q"),

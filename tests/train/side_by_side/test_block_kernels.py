@@ -63,7 +63,13 @@ def looked_at(block, images):
     return block.eval()(images)
 
 
-@pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
+@pytest.mark.parametrize(
+    "shape",
+    [
+        pytest.param(shape, id=name, marks=[] if name == "in pairs" else pytest.mark.slow)
+        for name, shape in SHAPES.items()
+    ],
+)
 def test_kernels_compute_a_block_and_its_gradients_in_training_and_after(shape, monkeypatch):
     channels, count, (height, width) = shape
     images, slopes = drawn(ROUNDS * count, channels, height, width)
@@ -83,6 +89,7 @@ def test_kernels_compute_a_block_and_its_gradients_in_training_and_after(shape, 
         torch.testing.assert_close(one, other, rtol=2e-4, atol=2e-4)
 
 
+@pytest.mark.slow
 def test_a_compiled_block_is_the_same(monkeypatch):
     images, slopes = drawn(ROUNDS * 2, 16, 4, 4)
     block = made(16)

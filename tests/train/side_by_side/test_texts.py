@@ -230,7 +230,7 @@ def test_what_is_derived_from_fasttext_is_not_taken_for_it():
     assert not can_be_grouped(Shifted(3, 12, 5, 0.0), feed_of(made()).example())
 
 
-@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("backend", ["eager", pytest.param("aot_eager", marks=pytest.mark.slow)])
 def test_a_step_is_one_graph_without_a_break(backend):
     torch._dynamo.reset()
     workshop = made()
