@@ -1,5 +1,6 @@
 """`dynsnap compare`: prediction files in, every consistency metric out."""
 
+import functools
 from pathlib import Path
 
 import click
@@ -142,15 +143,23 @@ def compare(
             )
             if flips_to is not None:
                 comparison.write_flips(blocks, flips_to, twin=noise_floor is not None)
-        told = report.comparison_report(found, by=by or report.BREAKDOWNS, limit=limit)
-        out.text(json_to, lambda: as_json(comparison.to_json(found)))
-        out.text(markdown_to, lambda: report.markdown(told))
-        if html_to or svg_to or png_to:
-            looks = read_looks(inputs, found, id_column=columns.id, beside=files[-1])
-            page = report.html.comparison_page(
-                found, looks=looks, learned_from=read_learned_from(files[-1])
+
+        @functools.cache
+        def document() -> report.Document:
+            last = files[-1]
+            page = html_to or svg_to or png_to
+            looks = read_looks(inputs, found, id_column=columns.id, beside=last) if page else {}
+            return report.comparison_document(
+                found,
+                by=by or report.BREAKDOWNS,
+                limit=limit,
+                looks=looks,
+                learned_from=read_learned_from(last) if page else {},
             )
-            out.text(html_to, lambda: page.html)
-            out.figures(page.figures, svg_to=svg_to, png_to=png_to)
+
+        out.text(json_to, lambda: as_json(comparison.to_json(found)))
+        out.text(markdown_to, lambda: report.to_markdown(document()))
+        out.text(html_to, lambda: report.to_html(document()))
+        out.figures(document, svg_to=svg_to, png_to=png_to)
     if not quiet and STDOUT not in outputs.values():
-        show(told)
+        show(document())

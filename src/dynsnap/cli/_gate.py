@@ -1,5 +1,6 @@
 """`dynsnap gate`: let a retrained model through, or not."""
 
+import functools
 from pathlib import Path
 from typing import Any
 
@@ -174,18 +175,26 @@ def gate(
         allow_unknown_labels=allow_unknown_labels,
         min_count=min_count,
     )
-    told = report.gate_report(verdict, limit=limit)
+
+    @functools.cache
+    def document() -> report.Document:
+        page = html_to or svg_to or png_to
+        judged = compared[0]
+        looks = read_looks(inputs, judged, id_column=columns.id, beside=new) if page else {}
+        return report.verdict_document(
+            verdict,
+            judged,
+            limit=limit,
+            looks=looks,
+            learned_from=read_learned_from(new) if page else {},
+        )
+
     with delivering() as out:
         out.text(json_to, lambda: as_json(gates.to_json(verdict)))
-        out.text(junit_to, lambda: report.junit(verdict))
-        out.text(markdown_to, lambda: report.markdown(told))
-        if html_to or svg_to or png_to:
-            looks = read_looks(inputs, compared[0], id_column=columns.id, beside=new)
-            page = report.html.gate_page(
-                verdict, compared[0], looks=looks, learned_from=read_learned_from(new)
-            )
-            out.text(html_to, lambda: page.html)
-            out.figures(page.figures, svg_to=svg_to, png_to=png_to)
+        out.text(junit_to, lambda: report.to_junit(document()))
+        out.text(markdown_to, lambda: report.to_markdown(document()))
+        out.text(html_to, lambda: report.to_html(document()))
+        out.figures(document, svg_to=svg_to, png_to=png_to)
     if not quiet and STDOUT not in outputs.values():
-        show(told)
+        show(document())
     ctx.exit(0 if verdict.passed else 1)

@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Sequence
 
 from dynsnap.comparison import Flow, GroupResult, PairResult, TransitionCounts
-from dynsnap.report._blocks import CASES, count
 from dynsnap.report.figures._drawing import (
     Box,
     Figure,
@@ -18,6 +17,7 @@ from dynsnap.report.figures._drawing import (
     width_of,
 )
 from dynsnap.report.figures._grid import grid
+from dynsnap.report.words import CASES, count
 
 _ROWS = 20  # classes in one picture
 _TALL = 220.0  # height that all inputs share

@@ -2,7 +2,16 @@
 
 from collections.abc import Callable, Sequence
 
-from dynsnap.report.figures._drawing import Box, Figure, Shape, Text, Tone, fitted, width_of
+from dynsnap.report.figures._drawing import (
+    Box,
+    Figure,
+    Letters,
+    Shape,
+    Text,
+    Tone,
+    fitted,
+    width_of,
+)
 
 
 def grid(
@@ -18,6 +27,7 @@ def grid(
     down: str = "",
     across: str = "",
     floor: float = 0.0,
+    letters: Letters = "none",
 ) -> Figure:
     """Numbers with rows and columns that have names; None leaves a cell empty.
 
@@ -33,6 +43,7 @@ def grid(
         down: What the rows are.
         across: What the columns are.
         floor: The number that has no colour.
+        letters: How a terminal shows it.
     """
     known = [value for row in values for value in row if value is not None]
     most = max([*known, floor])
@@ -86,4 +97,5 @@ def grid(
             (row, *("" if value is None else said(value) for value in values[i]))
             for i, row in enumerate(rows)
         ),
+        letters=letters,
     )

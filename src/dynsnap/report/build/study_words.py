@@ -1,9 +1,9 @@
-"""What the tables of a study call things, in the terminal and on the page."""
+"""What a study calls its methods, combinations, rounds and sweeps."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
 from dynsnap.ensemble import METHODS, Recipe
-from dynsnap.report._blocks import counted
+from dynsnap.report.words import counted
 from dynsnap.study import FRESH, Row, StudyPlan, Sweep
 
 HEADLINE = {"accuracy": "ACC", "consistency": "CON", "correct_consistency": "ACC-CON"}
@@ -25,16 +25,6 @@ def preferred(rows: Sequence[Row]) -> str:
     """The combination that pictures show: the average, where there is one."""
     known = list(dict.fromkeys(row.combination for row in rows))
     return "average" if "average" in known else known[0]
-
-
-def kappa(cost: float) -> str:
-    """A cost in trainings from scratch: two decimals, of less than one training three digits.
-
-    Example:
-        >>> [kappa(cost) for cost in (20, 1.45, 10 / 3, 1 / 3, 0.025, 0)]
-        ['20.0', '1.45', '3.33', '0.333', '0.025', '0.0']
-    """
-    return str(float(f"{cost:.2f}" if cost >= 1 else f"{cost:.3g}"))
 
 
 def said_replicates(usual: int, own: Mapping[str, int]) -> str:

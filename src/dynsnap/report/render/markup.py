@@ -72,14 +72,9 @@ def escaped(value: object) -> Markup:
     return Markup(html.escape(_UNPRINTABLE.sub("\ufffd", str(value)), quote=True))
 
 
-def clipped(text: str, most: int = 80) -> str:
-    """A text that is not longer than a table can bear.
-
-    Example:
-        >>> clipped("a long name", 6)
-        'a lon…'
-    """
-    return text if len(text) <= most else text[: most - 1] + "…"
+def term(word: str, meaning: str) -> Markup:
+    """A word with its meaning on hover and on focus."""
+    return element("span", word, class_="term", tabindex="0", title=meaning)
 
 
 def _name(name: str) -> str:

@@ -1,8 +1,9 @@
 """A figure as SVG: within a page, in the page's colours, or as a file of its own."""
 
-from dynsnap.report._element import Markup, clipped, element
 from dynsnap.report.figures._drawing import Box, Dot, Figure, Shape, Stroke, Text
-from dynsnap.report.figures._palette import LIGHT, classes, properties
+from dynsnap.report.render.markup import Markup, element
+from dynsnap.report.render.palette import LIGHT, classes, properties
+from dynsnap.report.words import clipped
 
 FONT = "system-ui,-apple-system,'Segoe UI',Roboto,'Helvetica Neue',Arial,sans-serif"
 
@@ -12,7 +13,7 @@ def inline(figure: Figure) -> Markup:
     return _svg(figure, title=f"{figure.name}-title", description=f"{figure.name}-desc")
 
 
-def svg(figure: Figure) -> str:
+def to_svg(figure: Figure) -> str:
     """A figure as an SVG file that needs nothing else."""
     style = element(
         "style",

@@ -6,7 +6,7 @@ from typing import Any
 
 from dynsnap.errors import PlanError
 from dynsnap.report.figures._drawing import Box, Dot, Figure, Ribbon, Shape, Stroke, Text
-from dynsnap.report.figures._palette import LIGHT
+from dynsnap.report.render.palette import LIGHT
 
 _INCH = 100.0  # units of a figure in an inch of paper
 _POINTS = 72 / _INCH
@@ -23,7 +23,7 @@ def check_png() -> None:
         )
 
 
-def png(figure: Figure, *, dots_per_inch: int = 200) -> bytes:
+def to_png(figure: Figure, *, dots_per_inch: int = 200) -> bytes:
     """A figure as the bytes of a PNG file."""
     check_png()
     from matplotlib.backends.backend_agg import FigureCanvasAgg
