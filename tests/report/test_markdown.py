@@ -1,6 +1,7 @@
 import re
 
 import pytest
+from dynsnap.report._markdown import escaped
 
 from dynsnap.report import (
     Bullets,
@@ -12,7 +13,6 @@ from dynsnap.report import (
     comparison_report,
     markdown,
 )
-from dynsnap.report._markdown import escaped
 from tests.gate import made
 
 HOSTILE = "<img src=x onerror=alert(1)>|`x`*b*_i_[l](u)~s~ @team #12 http://a.b www.c.d & $e$"

@@ -1,11 +1,11 @@
 import numpy as np
+from dynsnap.report._plots import bar, cases_bar, spark, strip
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dynsnap import report
 from dynsnap.comparison import Estimate, TransitionCounts, compare
 from dynsnap.gate import Rule, judge
-from dynsnap.report._plots import bar, cases_bar, spark, strip
 from tests.comparison.made import generations
 
 shares = st.floats(0, 1)

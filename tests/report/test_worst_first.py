@@ -4,6 +4,7 @@ import html
 import re
 
 import numpy as np
+from dynsnap.report.html import comparison_page
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,7 +12,6 @@ from dynsnap.comparison import compare, worst_first
 from dynsnap.predictions import Predictions
 from dynsnap.report import Table, comparison_report, text
 from dynsnap.report.figures import by_class
-from dynsnap.report.html import comparison_page
 from tests.gate import made
 
 CLASSES = ["dog", "ant", "cat", "bee", "elk"]  # not in the order of the alphabet

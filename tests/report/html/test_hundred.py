@@ -6,11 +6,11 @@ import pytest
 from dynsnap.comparison import compare
 from dynsnap.gate import Rule, judge
 from dynsnap.predictions import Predictions
-from dynsnap.report import comparison_report, gate_report, text
-from dynsnap.report._blocks import Table
+from dynsnap.report import MOST_BYTES, comparison_document, to_terminal
+from dynsnap.report.document import Table
 from dynsnap.report.figures import rules as drawn_rules
-from dynsnap.report.html import MOST_BYTES, comparison_page, gate_page
 from tests.report.html.reader import read
+from tests.report.pages import comparison_page, gate_page
 
 NAMES = [f"class_{place:02}" for place in range(100)]
 ROWS = 5000
@@ -111,7 +111,7 @@ def test_each_column_of_slices_has_a_table_of_its_own(found):
     told = read(comparison_page(found).html).text
     assert "By coarse, largest share lost first" in told
     assert "By training rows, largest share lost first" in told
-    terminal = text(comparison_report(found))
+    terminal = to_terminal(comparison_document(found))
     for title in ("Slices by coarse", "Slices by training rows", "Where lost answers went, by coa"):
         assert title in terminal
     assert "stayed within their coarse" in terminal
@@ -128,10 +128,10 @@ def test_many_columns_of_slices_do_not_burst_page_or_terminal():
     html = comparison_page(found).html
     assert len(html.encode()) <= MOST_BYTES
     assert "Further columns are left out" in html
-    terminal = text(comparison_report(found, limit=3))
+    terminal = to_terminal(comparison_document(found, limit=3))
     assert terminal.count("Slices by column") == 3
     assert "and 57 more columns of slices" in terminal
-    assert text(comparison_report(found, limit=0)).count("Slices by column") == 60
+    assert to_terminal(comparison_document(found, limit=0)).count("Slices by column") == 60
 
 
 @pytest.fixture(scope="module")

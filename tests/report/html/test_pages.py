@@ -10,9 +10,10 @@ from dynsnap.errors import InputError
 from dynsnap.gate import Rule, judge
 from dynsnap.metrics import catalogue
 from dynsnap.predictions import Predictions
-from dynsnap.report.html import MOST_BYTES, comparison_page, gate_page
+from dynsnap.report import MOST_BYTES
 from tests.comparison.made import Blocks, generations
 from tests.report.html.reader import read
+from tests.report.pages import comparison_page, gate_page
 
 HOSTILE = [
     "<script>alert(1)</script>",

@@ -7,14 +7,16 @@ import numpy as np
 import pytest
 
 from dynsnap.comparison import compare
-from dynsnap.report.html import MOST_BYTES, Closer, Curve, StudyFindings, study_page
-from dynsnap.report.html._study_table import CASES, by_method
+from dynsnap.report import MOST_BYTES, Curve, InputDrilldown, StudyFindings, to_html
+from dynsnap.report.build.study_tables import CASES, by_method
+from dynsnap.report.document import Document
 from dynsnap.study import Row, SweepRow
 from dynsnap.theory import audit
 from tests.cli.helpers import dynsnap, refused
 from tests.cli.studies import TINY
 from tests.comparison.made import generations
 from tests.report.html.reader import read
+from tests.report.pages import study_page
 
 RESULTS = Path(__file__).parents[3] / "results"
 SHIPPED = sorted(path.parent for path in RESULTS.glob("**/table.csv"))
@@ -68,7 +70,7 @@ def findings():
         ],
         about={"generations": [10, 20], "test_inputs": 50, "replicates": 2, "rounds": 7},
         file="[study]\nname = '<b>'\n",
-        closer=Closer(
+        drilldown=InputDrilldown(
             method="dynsnap-cyc<i>",
             combination="average",
             comparison=compared,
@@ -347,8 +349,10 @@ def test_a_table_of_many_metrics_has_room_for_values_alone():
             cost=1.0)
         for metric in (*CASES, "accuracy")
     ]  # fmt: skip
-    assert "[40.00, 60.00]" in str(by_method("few", "few", rows, {"accuracy": "ACC"}, short=True))
-    assert "[40.00, 60.00]" not in str(by_method("many", "many", rows, CASES, short=True))
+    few = by_method("few", "few", rows, {"accuracy": "ACC"}, short=True)
+    many = by_method("many", "many", rows, CASES, short=True)
+    assert "[40.00, 60.00]" in to_html(Document.of("", few))
+    assert "[40.00, 60.00]" not in to_html(Document.of("", many))
 
 
 def test_what_a_long_stream_has_no_room_for_is_said():
