@@ -214,7 +214,7 @@ class Part:
 
     name: str
     inputs: int
-    tone: Literal["kept", "gained", "lost", "never"]
+    tone: str  # kept, gained, lost or never
 
 
 @dataclass(frozen=True, slots=True)

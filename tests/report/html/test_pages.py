@@ -95,7 +95,7 @@ def test_a_verdict_comes_first_and_says_where_to_look():
     page = gate_page(judge(found, rules), found)
     text = read(page.html).text
     assert text.index("FAIL") < text.index("Rules") < text.index("What to look at next")
-    assert "1 of 2 checks failed." in text
+    assert "1 of 2 checks failed" in text
     assert page.figures[0].name == "rules"
     passing = gate_page(judge(found, rules[1:]), found)
     assert "PASS" in read(passing.html).text

@@ -61,6 +61,7 @@ _HEADLINE: dict[str, Detail] = {
     "consistency": "all",
     "correct_consistency": "all",
 }
+_UNKNOWN: dict[str, Detail] = {"consistency": "all", "churn": "all"}  # without the truth
 _FLIPS = {"lost": "NFR", "gained": "PFR"}  # rates of negative and positive flips
 _DIRECTION = {"higher": "higher is better", "lower": "lower is better", "neither": ""}
 
@@ -200,7 +201,7 @@ def _tiles(comparison: Comparison, pair: PairResult) -> Tiles:
         was = found[pair.old]["accuracy"]
         note = f"was {number(was.value)}"
         tiles.append(_tile("accuracy", found[pair.new]["accuracy"], note=note))
-    shown = _HEADLINE if pair.transitions is not None else {"consistency": "all", "churn": "all"}
+    shown = _HEADLINE if pair.transitions is not None else _UNKNOWN
     for name, detail in shown.items():
         if name in pair.metrics:
             inputs = getattr(pair.transitions, name, None) if name in CASES else None
@@ -279,8 +280,7 @@ def _metrics(comparison: Comparison, pair: PairResult) -> Section:
         )
     if len(comparison.pairs) > 1:
         title = "Averages over generations and over pairs"
-        found = [("value", comparison.averages, "all")]
-        body.append(_side_by_side("averages", title, found))  # type: ignore[arg-type]
+        body.append(_side_by_side("averages", title, [("value", comparison.averages, "all")]))
     return Section(
         name="metrics",
         title="Metrics",

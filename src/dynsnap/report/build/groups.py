@@ -311,23 +311,26 @@ def _table(
 
 def _cases(group: GroupResult, comparison: Comparison) -> list[Cell]:
     cases = group.transitions
-    if cases is None:
-        return [Cell()] * 11
     clear = group.corrected is not None and group.corrected < 1 - comparison.confidence
-    tone: Tone = ("bad" if cases.lost > cases.gained else "good") if clear else "plain"
-    net = cases.gained - cases.lost
+    lost = gained = net = Cell()
+    tone: Tone = "plain"
+    if cases is not None:
+        change = cases.gained - cases.lost
+        tone = ("bad" if change < 0 else "good") if clear else "plain"
+        lost, gained = count_cell(cases.lost), count_cell(cases.gained)
+        net = Cell(f"{change:+,}".replace("-", "−") if change else "0", change, tone)
     was, now = (_accuracy(group, which) for which in ("lost", "gained"))
     return [
-        count_cell(cases.lost),
+        lost,
         *estimate_cells(group.metrics.get("lost")),
-        count_cell(cases.gained),
+        gained,
         _metric(group, "gained"),
         interval_cell(group.metrics.get("gained")),
-        Cell(f"{net:+,}".replace("-", "−") if net else "0", net, tone),
+        net,
         _p(group.changed, "quiet"),
         _p(group.corrected, tone if clear else "quiet"),
-        value_cell(was),
-        value_cell(now),
+        Cell() if was is None else value_cell(was),
+        Cell() if now is None else value_cell(now),
     ]
 
 

@@ -37,7 +37,7 @@ def is_ablation(method: str) -> bool:
 
 def method_cell(method: str) -> Cell:
     """The name of a method."""
-    return Cell(method, tone="quiet" if is_reference(method) else "strong")
+    return Cell(method, tone="quiet" if is_reference(method) else "plain")
 
 
 def cost_cell(cost: float) -> Cell:
@@ -89,7 +89,8 @@ def by_method(
     for metric, word in shown.items():
         columns += extent.columns(word, metric_of(metric).meaning)
     usual = preferred(rows)
-    lines, left_out = [], set()
+    lines: list[tuple[Cell, ...]] = []
+    left_out = set()
     for method, how, alike in _lines(found, list(shown)):
         present = [found.get((method, how, metric)) for metric in shown]
         line = [

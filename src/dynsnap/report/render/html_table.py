@@ -155,7 +155,7 @@ def _image(image: AnyArray, name: str) -> Markup:
     return element(
         "img",
         src=Markup(source),
-        alt=clipped(name, _NAME),
+        alt=clipped(name, _NAME) or "input",
         width=max(1, round(wide * scale)),
         height=max(1, round(high * scale)),
         class_="pixels" if scale > 1 else None,

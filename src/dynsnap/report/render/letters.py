@@ -150,7 +150,7 @@ def plane(figure: Figure) -> tuple[str, ...]:
     first, last = min(point.x for point in points), max(point.x for point in points)
     low, high = min(point.y for point in points), max(point.y for point in points)
     canvas = [[" "] * _WIDE for _ in range(_HIGH)]
-    named = []
+    named: list[str] = []
     for one in sorted(figure.series, key=lambda each: each.marks):  # marks come last, on top
         mark = _POINTS[len(named) % len(_POINTS)] if one.marks else "·"
         if one.marks:

@@ -20,7 +20,7 @@ from dynsnap.report.document import (
     select,
 )
 from dynsnap.report.figures import Figure
-from dynsnap.report.render.letters import numbers
+from dynsnap.report.render import letters
 from dynsnap.report.words import count, interval, number
 
 _SPECIAL = re.compile(r"([\\`*_\[\]<>#|~$]|^\s*[-+=]|(?<=^\d)[.)](?=\s))")
@@ -92,15 +92,16 @@ def _node(node: Node) -> Iterator[str]:
         items = (f"* {escaped(item.text)}" for item in node.items)
         yield "\n".join([f"### {escaped(node.title)}", "", *items])
     elif isinstance(node, Details):
-        lines = (f"    {one_line(line)}" for line in node.text.splitlines())
-        yield "\n".join([f"### {escaped(node.title)}", "", *lines])
+        file = (f"    {one_line(line)}" for line in node.text.splitlines())
+        yield "\n".join([f"### {escaped(node.title)}", "", *file])
     elif isinstance(node, Stack):
         yield escaped(", ".join(f"{count(part.inputs)} {part.name}" for part in node.parts))
     elif isinstance(node, Tiles):
         yield "\n".join(_tiles(node))
     elif isinstance(node, Figure):
         if node.letters in ("lines", "table"):
-            yield from _node(lines(node) if node.letters == "lines" else numbers(node))
+            drawn = letters.lines(node) if node.letters == "lines" else letters.numbers(node)
+            yield from _node(drawn)
         elif node.letters == "plane":  # which takes letters of one width; its words are for all
             yield escaped(node.description)
     else:
