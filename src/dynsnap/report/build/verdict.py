@@ -221,7 +221,7 @@ def _row(outcome: RuleOutcome) -> tuple[Cell, ...]:
     level = f" at {rule.confidence:g}" if on_bound else ""
     floor = outcome.noise_floor
     return (
-        metric_cell(rule.metric, words=False),
+        metric_cell(rule.metric),
         Cell(outcome.status, tone=_TONES[outcome.status]),
         Cell(outcome.part),
         Cell(f"{sign} {rule.threshold:g}{level}"),
