@@ -5,39 +5,28 @@ figures as SVG and PNG.
 """
 
 from dynsnap.report import document, figures
-from dynsnap.report.build import (
-    BREAKDOWNS,
-    Curve,
-    InputDrilldown,
-    Looks,
-    StudyFindings,
-    audit_document,
-    audit_json,
-    comparison_document,
-    distill_document,
-    distill_json,
-    frontier_table,
+from dynsnap.report.build.audit import audit_document, audit_json
+from dynsnap.report.build.comparison import BREAKDOWNS, comparison_document
+from dynsnap.report.build.distill import distill_document, distill_json
+from dynsnap.report.build.frontier import frontier_table
+from dynsnap.report.build.inputs import Looks
+from dynsnap.report.build.size import size_document
+from dynsnap.report.build.study import InputDrilldown, StudyFindings, study_document
+from dynsnap.report.build.study_charts import Curve
+from dynsnap.report.build.study_words import (
     rounds_of,
     said_replicates,
     said_rounds,
     said_windows,
-    size_document,
-    study_document,
-    verdict_document,
 )
+from dynsnap.report.build.verdict import verdict_document
 from dynsnap.report.document import Document, figures_of
-from dynsnap.report.render import (
-    MOST_BYTES,
-    PIPE_WIDTH,
-    check_png,
-    markdown_table,
-    to_html,
-    to_junit,
-    to_markdown,
-    to_png,
-    to_svg,
-    to_terminal,
-)
+from dynsnap.report.render.html import MOST_BYTES, to_html
+from dynsnap.report.render.junit import to_junit
+from dynsnap.report.render.markdown import markdown_table, to_markdown
+from dynsnap.report.render.png import check_png, to_png
+from dynsnap.report.render.svg import to_svg
+from dynsnap.report.render.terminal import PIPE_WIDTH, to_terminal
 from dynsnap.report.words import kappa
 
 __all__ = [

@@ -12,7 +12,7 @@ from dynsnap import predictions
 from dynsnap.comparison import compare
 from dynsnap.gate import Rule, judge
 from dynsnap.report import MOST_BYTES
-from dynsnap.report.render.images import png_of
+from dynsnap.report.render.html_table import png_of
 from tests.cli.helpers import NEW, OLD, dynsnap, refused
 from tests.comparison.made import generations
 from tests.report.html.reader import read

@@ -16,6 +16,7 @@ from dynsnap.report.document import (
     Cell,
     Column,
     Detail,
+    Kind,
     Marks,
     Node,
     Prose,
@@ -35,6 +36,7 @@ _CLASSES = 200  # of which a page shows all while it has room
 _SEARCH = 12  # rows from which on a table has a field to search it
 _BESIDE = 14  # rows of a table beside a picture, which is not much taller
 _FAMILIES = 30  # rows and columns that a picture of families has room for
+_LONG = 22  # characters of a name that is better wrapped
 _PICTURED = 2  # kinds of families that are drawn, and told of each class
 
 About = tuple[Column, Mapping[str, Cell]]  # of classes: a column, and the cell of each
@@ -174,14 +176,16 @@ def _changes(
     limit: int,
 ) -> Table:
     rare = how_many(comparison, pair) - sum(flow.inputs for flow in gone)
+    longest = max((len(name) for flow in changed for name in (flow.old, flow.new)), default=0)
+    kind: Kind = "words" if longest > _LONG else "name"
     what, first = ("lost", "lost answers and ") if comparison.has_truth else ("changed", "")
     return Table(
         name="answers-table",
         title=f"Labels that changed, {first}most frequent first{_where(comparison, pair)}",
         columns=(
             Column("was"),
-            Column("is now", "words", key=True),
-            Column("truth", "words"),
+            Column("is now", kind, key=True),
+            Column("truth", kind),
             Column("case"),
             Column("inputs", "number"),
         ),

@@ -1,6 +1,6 @@
 """Pictures: plain shapes with the numbers behind them."""
 
-from dynsnap.report.figures._cases import between_families, by_class, flow, where_answers_went
+from dynsnap.report.figures._cases import between_families, by_class, flow, grid, where_answers_went
 from dynsnap.report.figures._drawing import (
     SERIES,
     Figure,
@@ -11,7 +11,6 @@ from dynsnap.report.figures._drawing import (
     slug,
     tones,
 )
-from dynsnap.report.figures._grid import grid
 from dynsnap.report.figures._lines import chart, doublings
 from dynsnap.report.figures._rules import rules
 

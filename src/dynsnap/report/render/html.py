@@ -25,8 +25,7 @@ from dynsnap.report.figures import Figure
 from dynsnap.report.render.html_table import Room, table
 from dynsnap.report.render.letters import numbers
 from dynsnap.report.render.markup import Child, Markup, element, term
-from dynsnap.report.render.palette import DARK, LIGHT, classes, properties
-from dynsnap.report.render.svg import inline
+from dynsnap.report.render.svg import DARK, LIGHT, classes, inline, properties
 from dynsnap.report.words import clipped, count, interval, number
 
 MOST_BYTES = 1_500_000

@@ -6,7 +6,7 @@ from typing import Any
 
 from dynsnap.errors import PlanError
 from dynsnap.report.figures._drawing import Box, Dot, Figure, Ribbon, Shape, Stroke, Text
-from dynsnap.report.render.palette import LIGHT
+from dynsnap.report.render.svg import LIGHT
 
 _INCH = 100.0  # units of a figure in an inch of paper
 _POINTS = 72 / _INCH
