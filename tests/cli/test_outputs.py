@@ -4,6 +4,7 @@ import pytest
 
 from dynsnap.cli._outputs import claim_outputs, kept_in
 from dynsnap.errors import FileError, PlanError
+from tests.cli.helpers import NEW, OLD, dynsnap
 
 
 def test_an_output_never_overwrites_an_input(tmp_path):
@@ -40,3 +41,30 @@ def test_outputs_that_cannot_be_written_are_refused_before_any_work(tmp_path):
     if Path("/dev/null").exists():
         with pytest.raises(FileError, match="not a regular file"):
             claim_outputs([], {"--json": Path("/dev/null")})
+
+
+BUILDERS = {
+    "compare": "comparison_document",
+    "gate": "verdict_document",
+    "audit": "audit_document",
+}
+
+
+@pytest.mark.parametrize("command", BUILDERS)
+def test_quiet_commands_build_no_report_that_nobody_writes(command, monkeypatch, tmp_path):
+    from dynsnap import report
+
+    made = []
+    builder = getattr(report, BUILDERS[command])
+    monkeypatch.setattr(
+        report, BUILDERS[command], lambda *args, **more: made.append(1) or builder(*args, **more)
+    )
+    files = [OLD, NEW]
+    if command == "audit":
+        files = [file.replace(".parquet", "-members.npz") for file in files]
+    rules = ["--at-most", "lost=0.9"] if command == "gate" else []
+    ran = dynsnap(command, *files, *rules, "-q", "--json", tmp_path / "found.json")
+    assert ran.exit_code == 0, ran.output
+    assert (tmp_path / "found.json").is_file() and not made
+    ran = dynsnap(command, *files, *rules, "--markdown", tmp_path / "found.md")
+    assert made == [1]  # for the file and the terminal together
