@@ -185,7 +185,7 @@ def _changes(
         columns=(
             Column("was"),
             Column("is now", kind, key=True),
-            Column("truth", kind),
+            Column("truth", kind, detail="brief"),  # a page tells it by the case
             Column("case"),
             Column("inputs", "number"),
         ),
