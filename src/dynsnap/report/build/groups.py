@@ -178,10 +178,10 @@ def _changes(
     rare = how_many(comparison, pair) - sum(flow.inputs for flow in gone)
     longest = max((len(name) for flow in changed for name in (flow.old, flow.new)), default=0)
     kind: Kind = "words" if longest > _LONG else "name"
-    what, first = ("lost", "lost answers and ") if comparison.has_truth else ("changed", "")
+    what, first = ("lost", "lost") if comparison.has_truth else ("changed", "most frequent")
     return Table(
         name="answers-table",
-        title=f"Labels that changed, {first}most frequent first{_where(comparison, pair)}",
+        title=f"Labels that changed, {first} first{_where(comparison, pair)}",
         columns=(
             Column("was"),
             Column("is now", kind, key=True),
