@@ -14,7 +14,7 @@ $(STAMP): pyproject.toml constraints.txt
 	touch $@
 
 demo: $(STAMP)
-	$(BIN)/dynsnap demo
+	$(BIN)/dynsnap demo --out demo
 
 # Each worker takes neighbouring tests, which share what they have trained, and the one that is done
 # first takes half of what the other has left.

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-from dynsnap.report import kappa
+from dynsnap.report import frontier_table, kappa, markdown_table
 from dynsnap.study import MethodSummary, Row, frontier, missing_rounds, read_sweeps, read_table
 
 RESULTS = Path(__file__).parent
@@ -63,14 +63,8 @@ def frontier_lines(study: str) -> Iterator[str]:
     if not was_run(study):
         yield f"*`dynsnap run {study}` has not been run yet.*"
         return
-    standings = frontier(read_table(RESULTS / study / "table.csv"))
-    generations = max(len(one.accuracies) for one in standings)
-    each = " | ".join(f"ACC {number}" for number in range(1, generations + 1))
-    more = "CON | ACC-CON | gained | lost | late class | κ of a retrain | counts"
-    yield f"| method | {each} | {more} |"
-    yield "|---" * (generations + 8) + "|"
-    for one in standings:
-        yield "| " + " | ".join(_cells(one, generations)) + " |"
+    found = frontier(read_table(RESULTS / study / "table.csv"))
+    yield markdown_table(frontier_table(found, annotated=True))
     yield ""
     yield _about(study)
 
@@ -256,16 +250,6 @@ def waiting_lines(studies: str) -> Iterator[str]:
 def was_run(study: str) -> bool:
     """Whether there are results of a study."""
     return (RESULTS / study / "table.csv").is_file()
-
-
-def _cells(one: MethodSummary, generations: int) -> Iterator[str]:
-    yield one.method
-    accuracies = [_percent(row) for row in one.accuracies]
-    yield from accuracies + [""] * (generations - len(accuracies))
-    for row in (one.consistency, one.correct_consistency, one.gained, one.lost, one.late):
-        yield _percent(row)
-    yield _cost(one)
-    yield ("yes" if one.qualifies else f"no: {one.shortfall}") if one.judged else ""
 
 
 def _percent(row: Row | None, *, spread: bool = True) -> str:

@@ -42,7 +42,7 @@ def registries():
     from dynsnap.ensemble import METHOD_KINDS
     from dynsnap.gate import RULE_KEYS
     from dynsnap.metrics import catalogue
-    from dynsnap.report.html import SECTIONS
+    from dynsnap.report import SECTIONS
     from dynsnap.trainers import BACKENDS
 
     with contextlib.ExitStack() as stack:

@@ -6,11 +6,11 @@ from dynsnap.cli._report import findings as read_run
 from dynsnap.comparison import compare
 from dynsnap.gate import Rule, judge
 from dynsnap.predictions import Predictions
-from dynsnap.report.html import comparison_page, gate_page, study_page
 from tests.cli.helpers import NEW, OLD, TWIN
 from tests.comparison.made import generations
 from tests.report.html.test_study_page import RESULTS, findings
 from tests.report.html.test_study_page import SECTIONS as STUDY
+from tests.report.pages import comparison_page, gate_page, study_page
 
 CIFAR10 = RESULTS / "cifar10-paper"
 HOSTILE = "<script>alert(1)</script>"

@@ -1,6 +1,6 @@
 import pytest
 
-from dynsnap.report.html import MOST_BYTES
+from dynsnap.report import MOST_BYTES
 from dynsnap.study import read_table
 from tests.browser.pages import CIFAR10, HOSTILE, PAGES, SECTIONS
 

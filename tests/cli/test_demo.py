@@ -80,3 +80,18 @@ def test_a_demo_that_is_stopped_says_that_nothing_was_kept(small):
     assert ended.exit_code == 4
     assert "Nothing was kept" in ended.stderr
     assert "dynsnap demo --out DIR" in ended.stderr
+
+
+def test_the_demo_ends_with_a_page_and_two_commands_on_two_screens(small):
+    folder = small()
+    ended = dynsnap("demo", "--out", "kept")
+    assert ended.exit_code == 0, ended.stderr
+    lines = ended.stdout.splitlines()
+    assert len(lines) <= 2 * 40
+    page = next(line for line in lines if line.endswith("kept/report.html")).split()[-1]
+    assert (folder / page).read_text().startswith("<!doctype html>")
+    commands = [line.split() for line in lines[-2:]]
+    assert [words[:3] for words in commands] == [
+        ["dynsnap", "report", "kept"],
+        ["dynsnap", "size", "kept"],
+    ]

@@ -7,7 +7,7 @@ import pytest
 
 from dynsnap.cli._outputs import claim_outputs, kept_in
 from dynsnap.errors import FileError, PlanError
-from tests.cli.helpers import NEW, OLD
+from tests.cli.helpers import NEW, OLD, dynsnap
 
 
 def test_an_output_never_overwrites_an_input(tmp_path):
@@ -64,3 +64,30 @@ def test_a_file_that_a_stream_writes_to_is_no_output(tmp_path, name):
     told = (tmp_path / "told.txt").read_text()
     assert f"--json {name} is standard " in told
     assert sorted(each.name for each in tmp_path.iterdir()) == ["printed.txt", "told.txt"]
+
+
+BUILDERS = {
+    "compare": "comparison_document",
+    "gate": "verdict_document",
+    "audit": "audit_document",
+}
+
+
+@pytest.mark.parametrize("command", BUILDERS)
+def test_quiet_commands_build_no_report_that_nobody_writes(command, monkeypatch, tmp_path):
+    from dynsnap import report
+
+    made = []
+    builder = getattr(report, BUILDERS[command])
+    monkeypatch.setattr(
+        report, BUILDERS[command], lambda *args, **more: made.append(1) or builder(*args, **more)
+    )
+    files = [OLD, NEW]
+    if command == "audit":
+        files = [file.replace(".parquet", "-members.npz") for file in files]
+    rules = ["--at-most", "lost=0.9"] if command == "gate" else []
+    ran = dynsnap(command, *files, *rules, "-q", "--json", tmp_path / "found.json")
+    assert ran.exit_code == 0, ran.output
+    assert (tmp_path / "found.json").is_file() and not made
+    ran = dynsnap(command, *files, *rules, "--markdown", tmp_path / "found.md")
+    assert made == [1]  # for the file and the terminal together

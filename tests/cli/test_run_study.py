@@ -62,9 +62,9 @@ def test_training_rows_are_told_and_break_comparisons_and_gates_down(finished, t
     assert "learned from" in page.read_text()
 
 
-def test_the_table_and_pictures_are_printed(finished):
+def test_the_tables_are_printed(finished):
     _, ended = finished
-    for part in ("ACC-CON", "█", "noise-floor", "never-retrain", "dynsnap-cyc"):
+    for part in ("ACC-CON", "noise-floor", "never-retrain", "dynsnap-cyc"):
         assert part in ended.stdout
 
 

@@ -78,7 +78,7 @@ def test_a_run_and_its_report_tell_windows_costs_and_replicates(varied):
     for text in (said, " ".join(reported.split())):
         assert points(text) == [("1", "0.125"), ("2", "0.25")]
         assert ROUNDS in text
-        assert "method retrain κ ACC 1 ACC 2" in text
+        assert "cost (κ) ACC 1 ACC 2" in text
     command = reported.splitlines()[-1]
     assert command.startswith("dynsnap compare ")
     assert dynsnap(*shlex.split(command)[1:]).exit_code == 0
@@ -101,7 +101,7 @@ def test_the_page_tells_windows_costs_and_replicates(varied):
         ("everything-table", "0.375"),
     ):
         assert f">{cost}<" in within(page, table), table
-    assert "retrain κ" in within(page, "frontier-table")
+    assert "cost (κ)" in within(page, "frontier-table")
     assert "retrain κ" not in within(page, "ablations-table")
 
 

@@ -5,6 +5,7 @@ import pytest
 
 import dynsnap
 from dynsnap import report
+from dynsnap.report.document import Table, select, walk
 from dynsnap.study import Row, SweepRow, read_study
 
 STUDIES = Path(dynsnap.__file__).parent / "studies"
@@ -37,17 +38,38 @@ TABLE = [
 ]
 
 
+def document_of(table=TABLE, **more):
+    return report.study_document(report.StudyFindings(name="A study", rows=table, **more))
+
+
 def shown(**more):
-    return report.text(report.study_report(TABLE, title="A study", **more))
+    return report.to_terminal(document_of(**more))
+
+
+def table_of(document, name):
+    tables = (node for node in walk(document.sections) if isinstance(node, Table))
+    (found,) = (table for table in tables if table.name == name)
+    return found
 
 
 def test_a_study_shows_the_papers_metrics_in_percent_with_intervals_and_cost():
     lines = shown().splitlines()
-    (line,) = (line for line in lines if line.startswith("dynsnap-cyc") and "MV" in line)
+    (line,) = (line for line in lines if line.startswith("dynsnap-cyc") and "AVG" in line)
     assert line.split() == [
-        *("dynsnap-cyc", "MV", "3.0"),
-        *("88.0", "87.0–89.0", "93.0", "92.0–94.0", "86.0", "85.0–87.0"),
+        *("dynsnap-cyc", "AVG", "3.0"),
+        *("89.00", "[88.00,", "90.00]", "94.00", "[93.00,", "95.00]", "87.00", "[86.00,", "88.00]"),
     ]
+
+
+def test_the_page_has_every_combination_and_the_terminal_one():
+    brief, full = (select(document_of(), level) for level in ("brief", "full"))
+    rows = [row[:2] for row in table_of(brief, "methods-table").rows]
+    assert [(name.text, how.text) for name, how in rows] == [
+        ("singlebase", "all"),
+        ("dynsnap-cyc", "AVG"),
+    ]
+    ways = [row[1].text for row in table_of(full, "methods-table").rows]
+    assert ways == ["all", "MV", "AVG", "all", "all"]  # references are in the frontier's table too
 
 
 def test_combinations_that_agree_are_one_line():
@@ -55,28 +77,17 @@ def test_combinations_that_agree_are_one_line():
     assert lines[0].split()[:3] == ["singlebase", "all", "1.0"]
 
 
-def test_the_longest_bar_belongs_to_the_most_consistent():
-    document = report.study_report(TABLE, title="A study")
-    picture = next(
-        block for block in document if isinstance(block, report.Table) and "CON" in block.title
-    )
-    lengths = {row[0].text: len(row[2].text) for row in picture.rows}
-    assert max(lengths, key=lengths.__getitem__) == "never-retrain"
-    assert lengths["dynsnap-cyc"] > lengths["singlebase"]
-
-
-def test_what_is_surely_better_than_single_base_is_marked():
-    document = report.study_report(TABLE, title="A study")
-    main = next(block for block in document if isinstance(block, report.Table))
-    tones = {row[0].text: row[7].tone for row in main.rows if row[0].text}
-    assert tones["dynsnap-cyc"] == "good"
-    assert tones["singlebase"] == "plain"
-
-
 def test_the_noise_floor_and_never_retraining_are_explained():
-    text = shown()
-    assert "already labels 13.0 % of the inputs" in " ".join(text.split())
-    assert "never learns" in text
+    notes = shown().partition("Notes")[2]
+    assert "noise-floor: " in notes and "13.00 %" in notes
+    assert "never-retrain: " in notes
+
+
+def test_thresholds_in_prose_are_the_constants(monkeypatch):
+    monkeypatch.setattr("dynsnap.report.build.frontier.LATE_SHARE", 0.77)
+    monkeypatch.setattr("dynsnap.report.build.frontier.LAST_LOSS", 0.0042)
+    said = shown()
+    assert "0.77" in said and "0.42 points" in said
 
 
 def test_sweeps_show_their_points_with_cost():
@@ -88,11 +99,11 @@ def test_sweeps_show_their_points_with_cost():
     text = shown(sweeps=points)
     assert "Sweep: m" in text
     (line,) = (line for line in text.splitlines() if line.startswith("20"))
-    assert line.split()[1:3] == ["4.5", "60.0"]
+    assert line.split()[1:3] == ["4.5", "60.00"]
 
 
 def test_a_report_of_a_study_can_be_markdown_too():
-    assert "| dynsnap-cyc" in report.markdown(report.study_report(TABLE, title="A study"))
+    assert "| dynsnap-cyc |" in report.to_markdown(document_of())
 
 
 def test_the_paper_s_tables_4_and_5_are_shown_where_they_were_measured():
@@ -122,18 +133,19 @@ def test_the_paper_s_tables_4_and_5_are_shown_where_they_were_measured():
             for metric, value in more.items()
         ),
     ]
-    document = report.study_report(table, title="A study")
-    four, five = [block for block in document if isinstance(block, report.Table)][1:3]
+    document = select(document_of(table), "full")
+    four, five = (table_of(document, name) for name in ("further-table", "pairs-table"))
     assert [column.title for column in four.columns] == [
-        *("method", "by", "κ", "s", "CCON-2", "CACC-2", "Pearson", "late ACC")
+        *("method", "by", "κ", "s", "CACC-2", "CCON-2", "Pearson")
     ]
     assert [[cell.text for cell in row] for row in four.rows] == [
-        ["dynsnap-cyc", "AVG", "3.0", "12.3", "97.0", "96.0", "91.0", "50.0"]
+        ["dynsnap-cyc", "AVG", "3.0", "12.3", "96.00", "97.00", "91.00"]
     ]
     assert [column.title for column in five.columns][3:] == [
         *("gained 1→2", "lost 1→2", "Com 1→2", "gained 2→3", "lost 2→3", "Com 2→3")
     ]
-    assert [cell.text for cell in five.rows[0]][3:] == ["7.0", "5.0", "80.0", "6.0", "4.0", "81.0"]
+    values = [cell.text for cell in five.rows[0]][3:]
+    assert values == ["7.00", "5.00", "80.00", "6.00", "4.00", "81.00"]
 
 
 @pytest.mark.parametrize(
@@ -183,14 +195,14 @@ def test_how_rounds_are_trained_is_said_where_a_study_varies_it():
         "dynsnap-cyc-short": "10 × 5",
     }
     swept = [SweepRow(sweep="snapshots", over="snapshots", point="5", row=row) for row in TABLE[:3]]
-    text = " ".join(shown(plan=plan, sweeps=swept).split())
-    assert "Sweep: snapshots, windows of 5 epochs ACC " in text
+    document = document_of(plan=plan, sweeps=swept)
+    said = report.said_windows(plan)["snapshots"]
+    assert said in table_of(document, "sweep-snapshots-table").title
+    (figure,) = (one for one in report.figures_of(document) if one.name == "sweep-snapshots")
+    assert said in figure.title
+    assert any(said in getattr(shape, "text", "") for shape in figure.shapes)
+    text = " ".join(report.to_terminal(document).replace("·", " ").split())
     assert report.said_rounds(plan) in text
-    page = report.html.study_page(
-        report.html.StudyFindings(name="A study", rows=TABLE, sweeps=swept, plan=plan)
-    )
-    assert "Sweep over snapshots, windows of 5 epochs" in page.html
-    assert "snapshots (with its cost), windows of 5 epochs" in page.html  # in the picture too
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,8 @@
 """`dynsnap audit`: the theorems on the members of two real ensembles."""
 
+import functools
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -50,11 +52,15 @@ def audit(
     before, after = theory.line_up(theory.read_members(old), theory.read_members(new))
     found = theory.audit(before.scores, after.scores, truth=before.truth, order=order, seed=seed)
     first, second = generation_names([old, new])
-    told = report.audit_report(found, old=first, new=second, ids=before.ids)
-    plain = report.audit_json(found, old=first, new=second, ids=before.ids)
+    about: dict[str, Any] = {"old": first, "new": second, "ids": before.ids}
+
+    @functools.cache
+    def document() -> report.Document:
+        return report.audit_document(found, **about)
+
     with delivering() as out:
-        out.text(json_to, lambda: as_json(plain))
-        out.text(markdown_to, lambda: report.markdown(told))
+        out.text(json_to, lambda: as_json(report.audit_json(found, **about)))
+        out.text(markdown_to, lambda: report.to_markdown(document()))
     if not quiet and STDOUT not in (json_to, markdown_to):
-        show(told)
+        show(document())
     ctx.exit(0 if found.holds else 1)

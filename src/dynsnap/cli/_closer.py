@@ -6,7 +6,7 @@ from pathlib import Path
 from dynsnap import comparison, predictions
 from dynsnap.cli._looks import read_late_families, read_learned_from, read_looks
 from dynsnap.errors import DynSnapError, PlanError, did_you_mean
-from dynsnap.report.html import Closer
+from dynsnap.report import InputDrilldown
 from dynsnap.study import FRESH, INPUTS, Row
 
 
@@ -17,7 +17,7 @@ def look(
     method: str | None,
     inputs: str | None,
     notes: list[str],
-) -> Closer | None:
+) -> InputDrilldown | None:
     """The generations of one method side by side, with the inputs that it lost.
 
     Args:
@@ -55,7 +55,7 @@ def look(
             raise
         notes.append(f"What was lost, input by input, is left out: {error}")
         return None
-    return Closer(
+    return InputDrilldown(
         method=chosen,
         combination=how,
         comparison=compared,

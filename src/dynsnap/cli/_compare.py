@@ -1,5 +1,6 @@
 """`dynsnap compare`: prediction files in, every consistency metric out."""
 
+import functools
 from pathlib import Path
 
 import click
@@ -144,13 +145,21 @@ def compare(
         drawn = html_to or svg_to or png_to
         looks = named.looks(found, id_column=columns.id) if drawn else {}
         learned_from = named.learned_from() if drawn else {}
-        found = named.noted(found)
-        told = report.comparison_report(found, by=by or report.BREAKDOWNS, limit=limit)
-        out.text(json_to, lambda: as_json(comparison.to_json(found)))
-        out.text(markdown_to, lambda: report.markdown(told))
-        if drawn:
-            page = report.html.comparison_page(found, looks=looks, learned_from=learned_from)
-            out.text(html_to, lambda: page.html)
-            out.figures(page.figures, svg_to=svg_to, png_to=png_to)
+        noted = named.noted(found)
+
+        @functools.cache
+        def document() -> report.Document:
+            return report.comparison_document(
+                noted,
+                by=by or report.BREAKDOWNS,
+                limit=limit,
+                looks=looks,
+                learned_from=learned_from,
+            )
+
+        out.text(json_to, lambda: as_json(comparison.to_json(noted)))
+        out.text(markdown_to, lambda: report.to_markdown(document()))
+        out.text(html_to, lambda: report.to_html(document()))
+        out.figures(document, svg_to=svg_to, png_to=png_to)
     if not quiet and STDOUT not in outputs.values():
-        show(told)
+        show(document())

@@ -1,6 +1,8 @@
 """`dynsnap demo`: the paper's experiment on a data set that needs no download."""
 
 import contextlib
+import dataclasses
+import shlex
 import tempfile
 import time
 from pathlib import Path
@@ -10,8 +12,9 @@ import click
 from dynsnap import report, study
 from dynsnap.cli import _execute, _options
 from dynsnap.cli._engines import EngineChoice
-from dynsnap.cli._outputs import show
+from dynsnap.cli._outputs import STDOUT, claim_outputs, delivering, show
 from dynsnap.cli._progress import Watch
+from dynsnap.cli._report import findings
 
 
 @click.command()
@@ -21,10 +24,19 @@ from dynsnap.cli._progress import Watch
     metavar="DIR",
     help="Keep rounds, predictions and tables there; a demo that was stopped goes on from there.",
 )
+@click.option(
+    "--html",
+    "html_to",
+    type=_options.FILE,
+    metavar="PATH",
+    help="Where the page goes.  [default: DIR/report.html, or a new temporary folder]",
+)
 @_execute.engine_option
 @_execute.budget_option
 @_execute.quiet_option
-def demo(out: Path | None, engine: EngineChoice, budget: float | None, quiet: bool) -> None:
+def demo(
+    out: Path | None, html_to: Path | None, engine: EngineChoice, budget: float | None, quiet: bool
+) -> None:
     """Train the paper's six methods on handwritten digits, and compare them.
 
     Three generations of growing data (9, 9 and 10 digits), four ways to combine the members, three
@@ -37,6 +49,7 @@ def demo(out: Path | None, engine: EngineChoice, budget: float | None, quiet: bo
     start = time.monotonic()
     file = _execute.find_study("digits")
     plan = study.read_study(file)
+    claim_outputs([file], {"--html": html_to})
     with contextlib.ExitStack() as scope:
         if out is None:
             folder = Path(scope.enter_context(tempfile.TemporaryDirectory(prefix="dynsnap-")))
@@ -47,12 +60,28 @@ def demo(out: Path | None, engine: EngineChoice, budget: float | None, quiet: bo
         watch = scope.enter_context(Watch(budget=budget, quiet=quiet))
         scope.enter_context(watch.going_on(again, kept))
         result = _execute.execute(plan, file, folder, engine=engine, watch=watch)
+        found = findings(folder)
+    took = time.monotonic() - start
     notes = [
-        f"{result.rounds} rounds of training ({result.trained} of them now), "
-        f"{time.monotonic() - start:.0f} s in all. Values are means over {plan.replicates} "
-        "replicates."
+        f"{result.rounds} rounds of training ({result.trained} of them now), {took:.0f} s in all. "
+        f"Values are means over {plan.replicates} replicates."
     ]
     if out is not None:
         notes.append(f"Everything is in {out}: table.csv, predictions/, rounds/.")
     title = "Handwritten digits: six methods, three generations (9, 9 and 10 classes)"
-    show(report.study_report(result.rows, title=title, notes=notes))
+    document = report.study_document(
+        dataclasses.replace(found, name=title, notes=[*found.notes, *notes])
+    )
+    folder = out or Path(tempfile.mkdtemp(prefix="dynsnap-demo-")) if html_to is None else Path()
+    page = html_to or folder / "report.html"
+    with delivering() as delivery:
+        delivery.text(page, lambda: report.to_html(document))
+    if page == STDOUT:
+        return
+    show(document)
+    # Commands are not wrapped: they are there to be copied.
+    kept_in = shlex.quote(str(out or "demo"))
+    first = "" if out is not None else f"dynsnap demo --out {kept_in} && "
+    click.echo(f"\nThe page with all of it: {page}\nTry next:")
+    click.echo(f"  {first}dynsnap report {kept_in} --method singlebase")
+    click.echo(f"  dynsnap size {kept_in}")

@@ -170,9 +170,9 @@ def distill(
                 for made in found.students
             ]
     with delivering() as delivery:
-        delivery.text(json_to, lambda: as_json(report.distilled_json(found, study=plan.name)))
+        delivery.text(json_to, lambda: as_json(report.distill_json(found, study=plan.name)))
     if json_to != STDOUT:
         listed = ", ".join(f"{path} (sha256 {digest})" for path, digest in saved)
         show(
-            report.distilled_report(found, title=plan.name, notes=[f"Ready to predict: {listed}."])
+            report.distill_document(found, title=plan.name, notes=[f"Ready to predict: {listed}."])
         )

@@ -1,5 +1,6 @@
 """`dynsnap gate`: let a retrained model through, or not."""
 
+import functools
 from pathlib import Path
 from typing import Any
 
@@ -184,17 +185,23 @@ def gate(
         min_count=min_count,
         weights_from=weights_from,
     )
-    told = report.gate_report(verdict, limit=limit)
+
+    @functools.cache
+    def document() -> report.Document:
+        return report.verdict_document(
+            verdict,
+            compared[0],
+            limit=limit,
+            looks=looks,
+            learned_from=learned_from,
+        )
+
     with delivering() as out:
         out.text(json_to, lambda: as_json(gates.to_json(verdict)))
-        out.text(junit_to, lambda: report.junit(verdict))
-        out.text(markdown_to, lambda: report.markdown(told))
-        if drawn:
-            page = report.html.gate_page(
-                verdict, compared[0], looks=looks, learned_from=learned_from
-            )
-            out.text(html_to, lambda: page.html)
-            out.figures(page.figures, svg_to=svg_to, png_to=png_to)
+        out.text(junit_to, lambda: report.to_junit(document()))
+        out.text(markdown_to, lambda: report.to_markdown(document()))
+        out.text(html_to, lambda: report.to_html(document()))
+        out.figures(document, svg_to=svg_to, png_to=png_to)
     if not quiet and STDOUT not in outputs.values():
-        show(told)
+        show(document())
     ctx.exit(0 if verdict.passed else 1)

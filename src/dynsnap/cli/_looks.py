@@ -8,7 +8,7 @@ from dynsnap import data, predictions, study
 from dynsnap.cli._stored import read_about
 from dynsnap.comparison import Comparison
 from dynsnap.errors import DataError, DynSnapError, PlanError
-from dynsnap.report.html import Looks
+from dynsnap.report import Looks
 
 inputs_option = click.option(
     "--inputs",

@@ -23,7 +23,7 @@ from dynsnap.cli._looks import (
 )
 from dynsnap.comparison import Comparison
 from dynsnap.errors import DynSnapError, PlanError
-from dynsnap.report.html import Looks
+from dynsnap.report import Looks
 
 PROJECT = Path("pyproject.toml")
 _KEYS = Table({}, {"study": Text(), "inputs": Text()})

@@ -6,7 +6,7 @@ import os
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -92,20 +92,26 @@ class Delivery:
             _files.write_text(target, make())
 
     def figures(
-        self, made: Sequence[report.figures.Figure], *, svg_to: Path | None, png_to: Path | None
+        self,
+        make: Callable[[], report.Document],
+        *,
+        svg_to: Path | None,
+        png_to: Path | None,
     ) -> None:
-        """Make a file of each figure, in the folders that were asked for."""
+        """Make a file of each figure of a report, in the folders that were asked for."""
+        if svg_to is None and png_to is None:
+            return
         for folder in filter(None, (svg_to, png_to)):
             _files.make_folder(folder)
         taken: Counter[str] = Counter()
-        for figure in made:
+        for figure in report.figures_of(make()):
             taken[figure.name] += 1  # two names of a study may be one to a file system
             number = taken[figure.name]
             name = figure.name if number == 1 else f"{figure.name}-{number}"
             if svg_to is not None:
-                _files.write_text(svg_to / f"{name}.svg", report.figures.svg(figure))
+                _files.write_text(svg_to / f"{name}.svg", report.to_svg(figure))
             if png_to is not None:
-                _files.write_bytes(png_to / f"{name}.png", report.figures.png(figure))
+                _files.write_bytes(png_to / f"{name}.png", report.to_png(figure))
 
 
 @contextlib.contextmanager
@@ -124,7 +130,7 @@ def delivering() -> Iterator[Delivery]:
 def claim_figures(svg_to: Path | None, png_to: Path | None) -> None:
     """Refuse figures that cannot be drawn, or nowhere to go, before any work is done."""
     if png_to is not None:
-        report.figures.check_png()
+        report.check_png()
     for option, folder in (("--svg", svg_to), ("--png", png_to)):
         if folder is None:
             continue
@@ -146,4 +152,4 @@ def show(document: report.Document) -> None:
     """Print a report: in colour and as wide as the terminal, plain and of one width in a pipe."""
     terminal = sys.stdout.isatty()
     width = shutil.get_terminal_size().columns if terminal else report.PIPE_WIDTH
-    click.echo(report.text(document, width=width, colour=terminal))
+    click.echo(report.to_terminal(document, width=width, colour=terminal))

@@ -5,16 +5,12 @@ from collections.abc import Iterator
 from dynsnap import report, study
 from dynsnap.cli._models import check_model
 from dynsnap.errors import DataError
-from dynsnap.report import Block, Bullets, Cell, Column, Document, Heading, Table
+from dynsnap.report.document import Bullets, Cell, Column, Document, Table
 from dynsnap.study import MethodWorkload, StudyPlan, Workload
 
 
 def planned(plan: StudyPlan) -> Document:
     """The plan of a study as a report."""
-    return tuple(_blocks(plan))
-
-
-def _blocks(plan: StudyPlan) -> Iterator[Block]:
     notes = list(check_model(plan))
     generations = study.growth_of(plan.data).generations
     try:
@@ -28,19 +24,19 @@ def _blocks(plan: StudyPlan) -> Iterator[Block]:
         notes.append(f"Generations to train on: {sizes} inputs. Held out: {sets}.")
         notes += found
     ahead = study.workload(plan, generations=generations)
-    yield Heading(plan.name)
     numeric = ("m", "N", "epochs", "rounds", "κ")
-    yield Table(
+    table = Table(
+        name="plan",
         title="Certain for each generation; + where pruning may ask for more",
         columns=(
             Column("method"),
-            *(Column(name, numeric=True) for name in numeric),
+            *(Column(name, "number") for name in numeric),
             Column("β"),
             Column("schedule"),
         ),
         rows=tuple(_line(one) for one in ahead.methods),
     )
-    yield Bullets(
+    together = Bullets.of(
         "All together",
         (
             f"{len(ahead.rounds)} rounds of training ({report.kappa(ahead.cost)} κ of "
@@ -53,6 +49,7 @@ def _blocks(plan: StudyPlan) -> Iterator[Block]:
             *notes,
         ),
     )
+    return Document.of(plan.name, table, together)
 
 
 def _spared(ahead: Workload) -> Iterator[str]:
@@ -85,7 +82,7 @@ def _line(one: MethodWorkload) -> tuple[Cell, ...]:
     best = "best" if plan.top == 1 else f"best {plan.top}"
     beta = best if plan.top else "mean" if plan.beta == "mean" else f"{plan.beta:g}"
     return (
-        Cell(one.name, "strong"),
+        Cell(one.name, tone="strong"),
         Cell(str(plan.size)),
         Cell(str(recipe.snapshots)),
         Cell(str(recipe.epochs)),

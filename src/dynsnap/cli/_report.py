@@ -24,7 +24,7 @@ from dynsnap.cli._outputs import (
 from dynsnap.cli._stored import read_about
 from dynsnap.cli._training import Training
 from dynsnap.errors import DynSnapError, FileError
-from dynsnap.report.html import StudyFindings
+from dynsnap.report import StudyFindings
 from dynsnap.study import Row, SweepRow
 
 Read = TypeVar("Read", Row, SweepRow)
@@ -72,21 +72,17 @@ def report_command(
     claim_figures(svg_to, png_to)
     claim_inputs(inputs, page_to)
     found = findings(folder, method=method, inputs=inputs)
-    page = report.html.study_page(found)
+    document = report.study_document(found)
     with delivering() as out:
-        out.text(page_to, lambda: page.html)
-        out.figures(page.figures, svg_to=svg_to, png_to=png_to)
+        out.text(page_to, lambda: report.to_html(document))
+        out.figures(lambda: document, svg_to=svg_to, png_to=png_to)
     if quiet or page_to == STDOUT:
         return
-    notes = [*found.notes, f"Everything is on the page {page_to}."]
-    show(
-        report.study_report(
-            found.rows, title=found.name, sweeps=found.sweeps, plan=found.plan, notes=notes
-        )
-    )
-    if found.closer is not None:  # a command is not wrapped: it is there to be copied
-        command = shlex.join(["dynsnap", "compare", *found.closer.files[-2:]])
-        click.echo(f"\nClass by class, slice by slice, in the terminal:\n{command}")
+    show(document)
+    click.echo(f"\nEverything is on the page {page_to}.")
+    if found.drilldown is not None:  # a command is not wrapped: it is there to be copied
+        command = shlex.join(["dynsnap", "compare", *found.drilldown.files[-2:]])
+        click.echo(f"Class by class, slice by slice, in the terminal:\n{command}")
 
 
 def findings(
@@ -123,7 +119,7 @@ def findings(
         file=_text(folder / "study.toml"),
         curves=training.curves,
         audits=training.audits,
-        closer=_closer.look(folder, rows, method=method, inputs=inputs, notes=notes),
+        drilldown=_closer.look(folder, rows, method=method, inputs=inputs, notes=notes),
         notes=notes,
     )
 

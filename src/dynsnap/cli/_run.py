@@ -80,10 +80,10 @@ def run(
         f"Everything is in {folder}: table.csv, predictions/, rounds/.",
         *_missing(plan, result),
     ]
-    document = report.study_report(
-        result.rows, title=plan.name, sweeps=result.sweeps, plan=plan, notes=notes
+    found = report.StudyFindings(
+        name=plan.name, rows=result.rows, sweeps=result.sweeps, plan=plan, notes=notes
     )
-    show(document)
+    show(report.study_document(found))
 
 
 def _missing(plan: StudyPlan, result: StudyResult) -> Iterator[str]:

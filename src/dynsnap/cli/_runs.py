@@ -1,7 +1,7 @@
 """`dynsnap runs`: what lies in a run folder."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -10,7 +10,7 @@ from dynsnap import report
 from dynsnap.cli import _options
 from dynsnap.cli._outputs import show
 from dynsnap.errors import FileError, PlanError
-from dynsnap.report import Cell, Column
+from dynsnap.report.document import Cell, Column, Document, Prose, Table
 from dynsnap.store import RoundEntry, RunFolder
 
 _KEY = 10  # characters that are shown of a key; any beginning that is unique will do
@@ -40,7 +40,7 @@ def runs(folder: Path, action: str, keys: tuple[str, ...], damaged: bool) -> Non
     if action == "list":
         if keys or damaged:
             raise PlanError("`list` takes no keys: it lists all rounds.")
-        show(tuple(_listing(list(store.entries()), store.begun)))
+        show(_listing(list(store.entries()), store.begun))
     elif action == "show":
         for key in map(store.find, keys):
             entry = store.entry(key)
@@ -56,29 +56,30 @@ def runs(folder: Path, action: str, keys: tuple[str, ...], damaged: bool) -> Non
             click.echo("No round is damaged.")
 
 
-def _listing(entries: Sequence[RoundEntry], begun: int) -> Iterator[report.Block]:
+def _listing(entries: Sequence[RoundEntry], begun: int) -> Document:
     started = f"{begun} begun: `dynsnap run` can go on with {'it' if begun == 1 else 'them'}."
     if not entries:
-        yield report.Paragraph("No rounds yet" + (f", {started}" if begun else "."))
-        return
+        return Document.of("", Prose("No rounds yet" + (f", {started}" if begun else ".")))
     numeric = ("epochs", "generation", "replicate", "round", "accuracy", "κ", "seconds", "MB")
-    yield report.Table(
+    table = Table(
+        name="rounds",
         title="",
         columns=(
             Column("key"),
             Column("schedule"),
-            *(Column(title, numeric=True) for title in numeric),
+            *(Column(title, "number") for title in numeric),
             Column("holds"),
         ),
         rows=tuple(_line(entry) for entry in sorted(entries, key=_order)),
         footer=_total(entries) + (f" {started}" if begun else ""),
     )
+    return Document.of("", table)
 
 
 def _line(entry: RoundEntry) -> tuple[Cell, ...]:
     key, size = Cell(entry.key[:_KEY]), Cell(f"{entry.bytes / 1e6:.2f}")
     if entry.damage is not None:
-        return (key, *[Cell("")] * 8, size, Cell("damaged", "bad"))
+        return (key, *[Cell()] * 8, size, Cell("damaged", tone="bad"))
     facts, spec = entry.facts, entry.facts["spec"]
     recipe, cost = spec["recipe"], facts["cost"]
     weighty = any(name.startswith("weights.") for name in facts["sha256"])

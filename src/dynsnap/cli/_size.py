@@ -1,5 +1,6 @@
 """`dynsnap size`: how many members an ensemble should have, from a run that is there."""
 
+import functools
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -134,13 +135,17 @@ def size(
         name = plan.name
         notes.append(f"What the run says about itself is left out: {error}")
     title = f"{name}: {method.name}, {combination.replace('_', ' ')}"
-    told = report.size_report(found, title=title, notes=notes)
+
+    @functools.cache
+    def document() -> report.Document:
+        return report.size_document(found, title=title, notes=notes)
+
     plain = {"study": name, "method": method.name, **found.to_json(), "notes": notes}
     with delivering() as out:
         out.text(json_to, lambda: as_json(plain))
-        out.text(markdown_to, lambda: report.markdown(told))
+        out.text(markdown_to, lambda: report.to_markdown(document()))
     if not quiet and STDOUT not in (json_to, markdown_to):
-        show(told)
+        show(document())
 
 
 def _sizes(text: str | None) -> list[int] | None:

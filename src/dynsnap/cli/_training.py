@@ -21,7 +21,7 @@ from dynsnap.cli._published import TRAINING
 from dynsnap.cli._stored import StoredRounds, truth_of
 from dynsnap.ensemble import Method, Round, members, survivors, threshold, wanted
 from dynsnap.errors import FileError
-from dynsnap.report.html import Curve
+from dynsnap.report import Curve
 from dynsnap.study import Ensemble, StudyPlan
 
 FILE = "training.npz"

@@ -6,6 +6,7 @@ from dynsnap.comparison._count import AlignedBlocks, Spread, default_top_k
 from dynsnap.comparison._flips import flips, write_flips
 from dynsnap.comparison._json import SCHEMA, to_json
 from dynsnap.comparison._results import (
+    CONFIDENCE,
     Comparison,
     Estimate,
     Estimates,
@@ -23,6 +24,7 @@ from dynsnap.comparison._results import (
 from dynsnap.comparison._worst import worst_first
 
 __all__ = [
+    "CONFIDENCE",
     "SCHEMA",
     "AlignedBlocks",
     "Comparison",

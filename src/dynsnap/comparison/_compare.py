@@ -8,7 +8,7 @@ from pathlib import Path
 from dynsnap.comparison._assemble import assemble
 from dynsnap.comparison._count import AlignedBlocks, Counted, InMemory, Spread, count
 from dynsnap.comparison._label_sets import refuse_strange_labels, unknown_labels
-from dynsnap.comparison._results import Comparison
+from dynsnap.comparison._results import CONFIDENCE, Comparison
 from dynsnap.comparison.intervals import BayesianBootstrap
 from dynsnap.errors import InputError, PlanError
 from dynsnap.predictions import Predictions, align, names_of_files, read, stream
@@ -21,7 +21,7 @@ def compare(
     names: Sequence[str] | None = None,
     rename: Mapping[str, str] | None = None,
     noise_floor: Predictions | str | Path | None = None,
-    confidence: float = 0.95,
+    confidence: float = CONFIDENCE,
     resamples: int = 1000,
     top_k: Sequence[int] | None = None,
     seed: int = 0,
@@ -105,7 +105,7 @@ def compare_blocks(
     blocks: AlignedBlocks,
     *,
     twin: bool = False,
-    confidence: float = 0.95,
+    confidence: float = CONFIDENCE,
     resamples: int = 1000,
     top_k: Sequence[int] | None = None,
     seed: int = 0,

@@ -12,6 +12,8 @@ from dynsnap.predictions import AlignmentReport
 GroupKind: TypeAlias = Literal["class", "slice", "frequency"]
 GroupKey: TypeAlias = tuple[GroupKind, str, str]  # kind, column, name
 
+CONFIDENCE = 0.95  # of intervals, unless another level is asked for
+
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
@@ -207,7 +209,7 @@ class Comparison:
     agreement: Estimates
     alignment: AlignmentReport
     notes: tuple[str, ...] = ()
-    confidence: float = 0.95
+    confidence: float = CONFIDENCE
     resamples: int = 1000
     weighted: bool = False
     has_truth: bool = True

@@ -1,61 +1,73 @@
-"""What was found, for people: text for the terminal, Markdown, JUnit XML, pages, figures."""
+"""What was found, for people: built once as a document, rendered to every format.
 
-from dynsnap.report import figures, html
-from dynsnap.report._audit import audit_json, audit_report
-from dynsnap.report._blocks import (
-    Block,
-    Bullets,
-    Cell,
-    Column,
-    Document,
-    Heading,
-    Paragraph,
-    Table,
-    Tone,
+`build` makes a `Document` of results, `render` writes it: terminal, Markdown, page, JUnit XML;
+figures as SVG and PNG.
+"""
+
+from dynsnap.report import document, figures
+from dynsnap.report.build.audit import audit_document, audit_json
+from dynsnap.report.build.comparison import (
+    BREAKDOWNS,
+    SECTIONS,
+    comparison_document,
+    register_section,
 )
-from dynsnap.report._comparison import BREAKDOWNS, comparison_report
-from dynsnap.report._distilled import distilled_json, distilled_report
-from dynsnap.report._gate import gate_report, junit
-from dynsnap.report._markdown import markdown
-from dynsnap.report._size import size_report
-from dynsnap.report._study import study_report
-from dynsnap.report._study_words import (
-    kappa,
+from dynsnap.report.build.distill import distill_document, distill_json
+from dynsnap.report.build.frontier import frontier_table
+from dynsnap.report.build.inputs import Looks
+from dynsnap.report.build.size import size_document
+from dynsnap.report.build.study import InputDrilldown, StudyFindings, study_document
+from dynsnap.report.build.study_charts import Curve
+from dynsnap.report.build.study_words import (
     rounds_of,
     said_replicates,
     said_rounds,
     said_windows,
 )
-from dynsnap.report._text import PIPE_WIDTH, text
+from dynsnap.report.build.verdict import verdict_document
+from dynsnap.report.document import Document, figures_of
+from dynsnap.report.render.html import MOST_BYTES, to_html
+from dynsnap.report.render.junit import to_junit
+from dynsnap.report.render.markdown import markdown_table, to_markdown
+from dynsnap.report.render.png import check_png, to_png
+from dynsnap.report.render.svg import to_svg
+from dynsnap.report.render.terminal import PIPE_WIDTH, to_terminal
+from dynsnap.report.words import kappa
 
 __all__ = [
     "BREAKDOWNS",
+    "MOST_BYTES",
     "PIPE_WIDTH",
-    "Block",
-    "Bullets",
-    "Cell",
-    "Column",
+    "SECTIONS",
+    "Curve",
     "Document",
-    "Heading",
-    "Paragraph",
-    "Table",
-    "Tone",
+    "InputDrilldown",
+    "Looks",
+    "StudyFindings",
+    "audit_document",
     "audit_json",
-    "audit_report",
-    "comparison_report",
-    "distilled_json",
-    "distilled_report",
+    "check_png",
+    "comparison_document",
+    "distill_document",
+    "distill_json",
+    "document",
     "figures",
-    "gate_report",
-    "html",
-    "junit",
+    "figures_of",
+    "frontier_table",
     "kappa",
-    "markdown",
+    "markdown_table",
+    "register_section",
     "rounds_of",
     "said_replicates",
     "said_rounds",
     "said_windows",
-    "size_report",
-    "study_report",
-    "text",
+    "size_document",
+    "study_document",
+    "to_html",
+    "to_junit",
+    "to_markdown",
+    "to_png",
+    "to_svg",
+    "to_terminal",
+    "verdict_document",
 ]

@@ -12,7 +12,7 @@ from dynsnap.study._ensembles import (
     trained_as,
     workload,
 )
-from dynsnap.study._frontier import FRESH, MethodSummary, frontier
+from dynsnap.study._frontier import FRESH, LAST_LOSS, LATE_SHARE, MethodSummary, frontier
 from dynsnap.study._pending import PendingRounds
 from dynsnap.study._plan import Keep, StudyPlan, Sweep
 from dynsnap.study._predictions import EnsemblePredictor
@@ -56,6 +56,8 @@ from dynsnap.study.size import (
 __all__ = [
     "FRESH",
     "INPUTS",
+    "LAST_LOSS",
+    "LATE_SHARE",
     "LAWS",
     "NEVER_RETRAIN",
     "NOISE_FLOOR",

@@ -17,7 +17,7 @@ from dynsnap.errors import PlanError
 from dynsnap.gate import RULE_KEYS, Rule, judge, read_rules, to_json
 from dynsnap.metrics import Cases, Metric, catalogue
 from dynsnap.predictions import Predictions
-from dynsnap.report.html import MOST_BYTES, SECTIONS, comparison_page
+from dynsnap.report import MOST_BYTES, SECTIONS, comparison_document, to_html
 from dynsnap.study import read_study
 from dynsnap.testing._centroids import CentroidTrainer
 
@@ -295,7 +295,7 @@ def check_section(name: str) -> None:
     shown = 0
     for comparison in _comparisons():
         made = SECTIONS[name](comparison)
-        html = comparison_page(comparison).html
+        html = to_html(comparison_document(comparison))
         assert len(html.encode()) <= MOST_BYTES, f"{name}: the page is too large"
         assert _HOSTILE not in html, f"{name}: markup in a name is obeyed"
         if made is None:

@@ -7,12 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dynsnap.comparison import compare
-from dynsnap.report.figures import Level, Point, Series, chart, png, svg, tones
+from dynsnap.report import to_png, to_svg
+from dynsnap.report.figures import Level, Point, Series, chart, tones
 from dynsnap.report.figures._drawing import Dot, Stroke, Text
 from dynsnap.report.figures._labels import beside, stacked
-from dynsnap.report.html import comparison_page
 from tests.cli.helpers import NEW, OLD, dynsnap, refused
 from tests.comparison.made import generations
+from tests.report.pages import comparison_page
 
 
 @pytest.fixture(scope="module")
@@ -23,18 +24,18 @@ def figures():
 def test_every_figure_is_an_svg_file_of_its_own(figures):
     assert len(figures) == 6
     for figure in figures:
-        root = ElementTree.fromstring(svg(figure))
+        root = ElementTree.fromstring(to_svg(figure))
         assert root.tag == "{http://www.w3.org/2000/svg}svg"
         assert root[0].text == figure.title
         assert root[1].text == figure.description
-        assert "var(--" in svg(figure)
-        assert "--ink:#" in svg(figure)
+        assert "var(--" in to_svg(figure)
+        assert "--ink:#" in to_svg(figure)
 
 
 def test_every_figure_is_a_png_file(figures):
     pytest.importorskip("matplotlib")
     for figure in figures:
-        assert png(figure, dots_per_inch=50).startswith(b"\x89PNG")
+        assert to_png(figure, dots_per_inch=50).startswith(b"\x89PNG")
 
 
 def test_every_figure_has_the_numbers_behind_it(figures):
@@ -54,7 +55,7 @@ def test_a_single_point_can_be_drawn():
     one = Series(name="only", points=(Point(x=1, y=0.5),), tone="one")
     made = chart(name="n", title="t", description="d", series=[one], across="x", up="y",
                  logarithmic=True)  # fmt: skip
-    ElementTree.fromstring(svg(made))
+    ElementTree.fromstring(to_svg(made))
 
 
 def test_the_key_shows_series_and_levels_as_they_are_drawn():

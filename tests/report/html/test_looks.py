@@ -11,11 +11,12 @@ from hypothesis.extra import numpy as arrays
 from dynsnap import predictions
 from dynsnap.comparison import compare
 from dynsnap.gate import Rule, judge
-from dynsnap.report.html import MOST_BYTES, comparison_page, gate_page
-from dynsnap.report.html._looks import png
+from dynsnap.report import MOST_BYTES
+from dynsnap.report.render.html_table import png_of
 from tests.cli.helpers import NEW, OLD, dynsnap, refused
 from tests.comparison.made import generations
 from tests.report.html.reader import read
+from tests.report.pages import comparison_page, gate_page
 
 shapes = st.tuples(st.integers(1, 9), st.integers(1, 9), st.sampled_from([1, 3]))
 
@@ -23,7 +24,7 @@ shapes = st.tuples(st.integers(1, 9), st.integers(1, 9), st.sampled_from([1, 3])
 @given(arrays.arrays(np.uint8, shapes))
 def test_a_picture_is_read_back_as_it_was(image):
     library = pytest.importorskip("PIL.Image")
-    with library.open(io.BytesIO(png(image))) as found:
+    with library.open(io.BytesIO(png_of(image))) as found:
         assert np.array_equal(np.asarray(found).reshape(image.shape), image)
 
 

@@ -1,12 +1,14 @@
 """A picture as a few plain shapes: drawn as SVG by hand, or as PNG by matplotlib, from the same."""
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 Tone: TypeAlias = Literal[
     "ink", "muted", "line", "panel", "kept", "gained", "lost", "never", "accent", "good", "bad",
     "one", "two", "three", "four", "five", "six",
 ]  # fmt: skip
+Letters: TypeAlias = Literal["none", "lines", "plane", "table"]
 Anchor: TypeAlias = Literal["start", "middle", "end"]
 
 SERIES: tuple[Tone, ...] = ("one", "two", "three", "four", "five", "six")
@@ -80,6 +82,48 @@ Shape: TypeAlias = Box | Stroke | Dot | Text | Ribbon
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """A value at a place, with its interval where there is one."""
+
+    x: float
+    y: float
+    low: float | None = None
+    high: float | None = None
+    label: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Series:
+    """Points under one name.
+
+    Attributes:
+        marks: Whether each point is marked, or the line alone is drawn.
+        drawn: Whether it is in the picture, or in letters only.
+    """
+
+    name: str
+    points: tuple[Point, ...]
+    tone: Tone
+    joined: bool = True
+    marks: bool = True
+    drawn: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Level:
+    """A dashed line at a height."""
+
+    y: float
+    name: str
+    tone: Tone = "muted"
+
+
+def tones(names: Sequence[str]) -> dict[str, Tone]:
+    """A colour for each name; shapes tell apart those that share one."""
+    return {name: SERIES[place % len(SERIES)] for place, name in enumerate(names)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
     """A picture with everything that is needed to do without it.
 
@@ -89,6 +133,9 @@ class Figure:
         description: The same in a sentence or two, for those who do not see it.
         head: The columns of the numbers behind it.
         rows: The numbers behind it, as text.
+        series: What a chart is drawn from.
+        letters: How a terminal shows it: not at all, each series as a small line, all of them on
+            one plane, or the numbers behind it as a table.
     """
 
     name: str
@@ -98,7 +145,10 @@ class Figure:
     height: float
     shapes: tuple[Shape, ...]
     head: tuple[str, ...] = ()
-    rows: tuple[tuple[str, ...], ...] = field(default=())
+    rows: tuple[tuple[str, ...], ...] = ()
+    series: tuple[Series, ...] = ()
+    letters: Letters = "none"
+    detail: Literal["all", "brief", "full"] = "all"
 
 
 def width_of(text: str, size: float = 12.0) -> float:

@@ -3,12 +3,16 @@
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal, TypeAlias
 
 from dynsnap.report.figures._drawing import (
     Dot,
     Figure,
+    Letters,
+    Level,
+    Series,
     Shape,
     Stroke,
     Text,
@@ -18,7 +22,6 @@ from dynsnap.report.figures._drawing import (
     width_of,
 )
 from dynsnap.report.figures._labels import beside, stacked
-from dynsnap.report.figures._plane import Frame, Level, Series, doublings
 
 _Shape: TypeAlias = Literal["circle", "square", "diamond"]
 
@@ -27,6 +30,45 @@ _BESIDE = 130.0  # room for names to the right of the last point
 _NAMES = 12  # that the usual height has room for
 _LINE = 14.0  # of height, for each more
 _DASH = 20.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frame:
+    """The plane that points are drawn on."""
+
+    left: float
+    top: float
+    width: float
+    height: float
+    x_from: float
+    x_to: float
+    y_from: float
+    y_to: float
+    logarithmic: bool = False
+
+    def x(self, value: float) -> float:
+        """Where a value stands, from the left."""
+        low, high, at = self.x_from, self.x_to, value
+        if self.logarithmic:
+            low, high, at = math.log(low), math.log(high), math.log(value)
+        return self.left + (at - low) / (high - low or 1) * self.width
+
+    def y(self, value: float) -> float:
+        """Where a value stands, from the top."""
+        share = (value - self.y_from) / (self.y_to - self.y_from or 1)
+        return self.top + (1 - share) * self.height
+
+
+def doublings(low: float, high: float) -> list[float]:
+    """The powers of two between two numbers.
+
+    Example:
+        >>> doublings(0.9, 5)
+        [1.0, 2.0, 4.0]
+    """
+    first = math.floor(math.log2(low) + 1e-9)
+    powers = (2.0**k for k in range(first, math.ceil(math.log2(high)) + 1))
+    return [value for value in powers if low - 1e-9 <= value <= high * 1.0001]
 
 
 def chart(
@@ -45,6 +87,7 @@ def chart(
     said: Callable[[float], str] = "{:.3f}".format,
     width: float = 660.0,
     height: float = 300.0,
+    letters: Letters = "none",
 ) -> Figure:
     """Series on one plane.
 
@@ -63,7 +106,9 @@ def chart(
         said: How a value is written.
         width: Of the whole figure.
         height: Of the whole figure.
+        letters: How a terminal shows the series.
     """
+    every_series, series = tuple(series), [one for one in series if one.drawn]
     every = [point for one in series for point in one.points]
     heights = [level.y for level in levels]
     for point in every:
@@ -119,6 +164,8 @@ def chart(
             for one in series
             for point in one.points
         ),
+        series=every_series,
+        letters=letters,
     )  # fmt: skip
 
 

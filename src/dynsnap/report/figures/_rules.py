@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Sequence
 
 from dynsnap.gate import Rule, RuleOutcome
-from dynsnap.report._blocks import number
 from dynsnap.report.figures._drawing import (
     Box,
     Dot,
@@ -16,6 +15,7 @@ from dynsnap.report.figures._drawing import (
     Tone,
     fitted,
 )
+from dynsnap.report.words import number
 
 _ROWS = 24
 _NEAREST = 3  # of each rule, those that passed and are drawn where there are many

@@ -1,0 +1,252 @@
+"""What consistency is worth: accuracy and losses against it and against cost."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+from dynsnap.metrics import catalogue
+from dynsnap.report.build.study_charts import WIDTH, colours_of, point_of
+from dynsnap.report.build.study_tables import (
+    cost_cell,
+    is_reference,
+    method_cell,
+    percent_cell,
+    value_of,
+)
+from dynsnap.report.build.study_words import HEADLINE, preferred
+from dynsnap.report.document import Bullets, Cell, Column, Detail, Node, Section, Side, Table
+from dynsnap.report.figures import Figure, Point, Series, Tone, chart, doublings
+from dynsnap.report.words import clipped, kappa, percent
+from dynsnap.study import FRESH, LAST_LOSS, LATE_SHARE, MethodSummary, Row, frontier
+
+_EACH = 5  # generations whose accuracy has a column of its own on a page
+_BRIEF = 3  # and in a terminal
+
+_Measure = Callable[[MethodSummary], Row | None]
+_MEASURES: dict[str, tuple[str, _Measure]] = {
+    "ACC": (catalogue["accuracy"].meaning, lambda one: one.accuracy),
+    "gained": (catalogue["gained"].meaning, lambda one: one.gained),
+    "lost": (catalogue["lost"].meaning, lambda one: one.lost),
+    "CON": (catalogue["consistency"].meaning, lambda one: one.consistency),
+    "ACC-CON": (catalogue["correct_consistency"].meaning, lambda one: one.correct_consistency),
+    "new classes": (
+        "Accuracy of the last generation on classes that arrive in a later generation.",
+        lambda one: one.late,
+    ),
+}
+
+
+def rule() -> str:
+    """When a method does not qualify."""
+    return (
+        f"A method does not qualify if its accuracy on classes that arrive in a later generation "
+        f"is below {LATE_SHARE:g} of {FRESH}'s, or its accuracy in the last generation is more "
+        f"than {100 * LAST_LOSS:g} points below."
+    )
+
+
+def frontier_section(rows: Sequence[Row]) -> Iterator[Section]:
+    """Every method with what it gives and what it takes; nothing where one method stands alone."""
+    how = preferred(rows)
+    found = frontier(rows, combination=how)
+    if len(found) < 2:
+        return
+    judged = any(one.judged for one in found)
+    lead = "Consistency alone rewards doing nothing: what is never retrained never changes a label."
+    if judged:
+        lead += f" {rule()} Those are marked × in the pictures, and grey."
+    body: list[Node] = [frontier_table(found, how)]
+    lacking = [
+        f"{clipped(one.method, 60)} does not qualify: {one.shortfall}."
+        for one in found
+        if one.shortfall
+    ]
+    if lacking:
+        body.append(Bullets.of("Methods that do not qualify", lacking, "full"))
+    body.append(Side(tuple(_pictures(found, how))))
+    yield Section(
+        name="frontier",
+        title="Accuracy, losses, cost",
+        short="Frontier",
+        lead=lead,
+        body=tuple(body),
+    )
+
+
+def frontier_table(
+    found: Sequence[MethodSummary], how: str = "average", *, annotated: bool = False
+) -> Table:
+    """Accuracy of each generation, losses, consistency and cost of every method, in percent.
+
+    Args:
+        found: What `dynsnap.study.frontier` returned.
+        how: How members are combined.
+        annotated: Whether each value has its standard deviation over replicates beside it, each
+            method that does not qualify the reason, and each generation its column: for documents
+            that have this table alone.
+    """
+    judged = any(one.judged for one in found)
+    every = max((one.accuracies for one in found), key=len)
+    numbers = [row.metric.removeprefix("accuracy_") for row in every]
+    # Of a long stream, the first and the last tell most.
+    cut = len(numbers) > _EACH and not annotated
+    shown = [*numbers[:1], *numbers[-(_EACH - 1) :]] if cut else numbers
+    few = shown if len(shown) <= _EACH and not cut else [*shown[:1], *shown[1 - _BRIEF :]]
+    columns = [
+        Column("method"),
+        Column("qualifies"),
+        Column("cost (κ)", "number", "Trainings from scratch that a retrain takes."),
+    ]
+    for number in shown:
+        detail: Detail = "all" if number in few else "full"
+        meaning = f"Accuracy of generation {number}."
+        columns.append(Column(f"ACC {number}", "number", meaning, detail))
+    used = {
+        word: measure
+        for word, (_, measure) in _MEASURES.items()
+        if any(measure(one) is not None for one in found)
+    }
+    for word in used:  # the terminal has some of them in its first table
+        detail = "full" if word in HEADLINE.values() else "all"
+        columns.append(Column(word, "number", _MEASURES[word][0], detail))
+    rows = []
+    for one in sorted(found, key=lambda each: is_reference(each.method)):
+        each = {row.metric.removeprefix("accuracy_"): row for row in one.accuracies}
+        values = [each.get(number) for number in shown]
+        values += [measure(one) for measure in used.values()]
+        rows.append(
+            (
+                method_cell(one.method),
+                _verdict(one, annotated) if judged else Cell(),
+                cost_cell(one.cost),
+                *(_value(row, annotated) for row in values),
+            )
+        )
+    left_out = " Between the first ACC and the next, some are left out." if cut else ""
+    means = f"Gained, lost, CON and ACC-CON are means over pairs of generations.{left_out}"
+    return Table(
+        name="frontier-table",
+        title=f"Accuracy, losses, cost: members combined by {how.replace('_', ' ')}, in percent",
+        columns=tuple(columns),
+        rows=tuple(rows),
+        footer=means,
+        brief_footer=f"{means} {rule()}" if judged else means,
+    )
+
+
+def _value(row: Row | None, annotated: bool) -> Cell:
+    cell = percent_cell(value_of(row))
+    if annotated and row is not None and row.spread is not None:
+        return Cell(f"{cell.text} ± {percent(row.spread)}", cell.value)
+    return cell
+
+
+def _verdict(one: MethodSummary, reasons: bool) -> Cell:
+    if not one.judged:
+        return Cell("reference", tone="quiet")
+    if one.qualifies:
+        return Cell("yes", tone="good")
+    if reasons:
+        return Cell(f"no: {one.shortfall}", tone="quiet")
+    return Cell("no", tone="bad", hint=one.shortfall)
+
+
+def _pictures(found: Sequence[MethodSummary], how: str) -> Iterator[Figure]:
+    for word in ("ACC", "lost"):
+        for costly in (False, True):
+            yield from _picture(found, how, word, costly=costly)
+    yield from _over_time(found, how)
+
+
+def _over_time(found: Sequence[MethodSummary], how: str) -> Iterator[Figure]:
+    """The accuracy of each generation, a line for each method."""
+    shown = [one for one in found if len(one.accuracies) > 2]
+    if len(shown) < 2:
+        return
+    colours = _colours(shown)
+    ends = (f"{one.method} ends at {percent(one.accuracies[-1].value)}" for one in shown)
+    yield chart(
+        name="accuracy-generations",
+        title=f"ACC of each generation, members combined by {how.replace('_', ' ')}",
+        description="Accuracy in percent, generation by generation, for every method. "
+        f"{'. '.join(ends)}.",
+        series=[
+            Series(
+                name=_named(one),
+                tone=colours.get(one.method, "six"),
+                points=tuple(
+                    Point(x=float(_number(row)), y=100 * row.value) for row in one.accuracies
+                ),
+            )
+            for one in shown
+        ],
+        across="generation",
+        up="ACC, percent",
+        places=[(float(_number(row)), str(_number(row))) for row in shown[0].accuracies],
+        named_points=True,
+        said="{:.1f}".format,
+        width=WIDTH,
+        height=340,
+    )
+
+
+def _number(row: Row) -> int:
+    return int(row.metric.removeprefix("accuracy_"))
+
+
+def _named(one: MethodSummary) -> str:
+    return one.method if one.qualifies else f"{one.method} ×"
+
+
+def _colours(shown: Sequence[MethodSummary]) -> dict[str, Tone]:
+    """The colour of each method; those that do not qualify are grey."""
+    colours = colours_of(one.method for one in shown)
+    qualified = {one.method for one in shown if one.qualifies}
+    return {method: tone for method, tone in colours.items() if method in qualified}
+
+
+def _picture(
+    found: Sequence[MethodSummary], how: str, word: str, *, costly: bool
+) -> Iterator[Figure]:
+    measure = _MEASURES[word][1]
+    shown = [(one, row) for one in found if (row := measure(one)) is not None]
+    if len(shown) < 2:
+        return
+    colours = _colours([one for one, _ in shown])
+    # Costs grow by factors, and what costs nothing stands a step before the cheapest.
+    priced = [one.cost for one, _ in shown if one.cost > 0] or [1.0]
+    nothing = min(priced) / 2
+    steps = [(step, f"{step:g}") for step in doublings(min(priced), max(priced))]
+    free = [(nothing, "0")] if any(one.cost <= 0 for one, _ in shown) else []
+    series = []
+    for one, row in shown:
+        name = _named(one)
+        consistency = 100 * one.consistency.value
+        beside = f"{kappa(one.cost)}κ" if costly else f"CON {consistency:.2f}"
+        reason = f" ({one.shortfall})" if one.shortfall else ""
+        x = (one.cost if one.cost > 0 else nothing) if costly else consistency
+        label = f"{name}: {word} {percent(row.value)}, {beside}{reason}"
+        tone = colours.get(one.method, "six")
+        series.append(Series(name=name, points=(point_of(row, x, label),), tone=tone))
+    against = "cost" if costly else "CON"
+    best = (min if word == "lost" else max)(
+        (each for each in shown if each[0].qualifies and not is_reference(each[0].method)),
+        key=lambda each: each[1].value,
+        default=shown[0],
+    )
+    yield chart(
+        name=f"{'lost' if word == 'lost' else 'accuracy'}-{'cost' if costly else 'consistency'}",
+        title=f"{word} against {against}, members combined by {how.replace('_', ' ')}",
+        description=(
+            f"{word} in percent against {against}, for every method. "
+            f"{'Lowest' if word == 'lost' else 'Highest'} of those that qualify: "
+            f"{best[0].method}, {percent(best[1].value)}."
+        ),
+        series=series,
+        across="cost of a retrain, κ (each step doubles)" if costly else "CON, percent",
+        up=f"{word}, percent",
+        places=[*free, *steps] if costly else (),
+        logarithmic=costly,
+        named_points=True,
+        said="{:.1f}".format,
+        width=WIDTH,
+        height=340,
+    )
