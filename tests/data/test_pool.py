@@ -109,7 +109,7 @@ def test_a_streams_fingerprint_follows_cuts_and_evaluation():
         ({"generations": (np.array([5, 6]),)}, "names rows 5 to 6, but the pool has 6"),
         ({"generations": (np.array([-1, 6]),)}, "names rows -1 to 6"),
         ({"generations": (np.array([0.5]),)}, "array of row numbers, but is float64"),
-        ({"late": ("frog",)}, r"late classes \['frog'\] are not classes"),
+        ({"late": ("frog",)}, r"`late` names \['frog'\]"),
         ({"evaluation": {}}, 'a set named "test"'),
         ({"evaluation": {"test": pool(0)}}, "`test` has no rows"),
         (

@@ -75,7 +75,10 @@ KINDS = {
         ensemble(LogisticRegression(), blobs(), method="extbagging", epochs=1),
         blobs(),
     ),
-    "rolling": lambda: (ensemble(normed, pictures(), method="rolling", untouched=0.3), pictures()),
+    "rolling": lambda: (
+        ensemble(normed, pictures(), method="rolling", selection_holdout=0.3),
+        pictures(),
+    ),
     "distilled": lambda: (ensemble(normed, pictures()).distill(epochs=2), pictures()),
 }
 

@@ -397,8 +397,8 @@ COMMANDS = COMMANDS.replace("[data.growth]", "[data.growth]\nuntouched = 0.5")
 COMMANDS = COMMANDS.replace("members = 2\nsnapshots = 2", "members = 4\nsnapshots = 2")
 COMMANDS += """
 [methods.rolling]
-carry = 1.0
-refresh = 2
+carry_over = 1.0
+finetune_epochs = 2
 
 [[variant]]
 name = "dynsnap-cyc"
