@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.tree import DecisionTreeClassifier
 
 import dynsnap
-from dynsnap import data, predictions, study
+from dynsnap import comparison, data, predictions, study, theory
 from dynsnap._renamed import RenamedWarning, renamed_arguments
 from dynsnap.cli._execute import shipped
 from dynsnap.data import GrowthPlan, Pool, Stream, from_arrivals, from_generations
@@ -147,12 +147,21 @@ def test_an_ensemble_file_keeps_its_names_and_is_read_by_old_and_new_ones(tmp_pa
         (predictions, "stand", "stabilize"),
         (predictions, "standing", "stabilize_scores"),
         (data, "untouched_rows", "selection_rows"),
+        (comparison, "RestlessInput", "UnstableInput"),
+        (theory, "Members", "MemberPredictions"),
     ],
 )
 def test_an_old_function_is_the_new_one_and_names_it(module, old, new):
     with pytest.warns(RenamedWarning, match=f"{old}` is now .*{new}`"):
         assert getattr(module, old) is getattr(module, new)
     assert old not in dir(module)
+
+
+def test_the_unstable_inputs_of_a_comparison_are_found_by_their_old_name():
+    found = comparison.compare(*(predictions.read(file) for file in (OLD, NEW, OLD)))
+    with pytest.warns(RenamedWarning, match="restless.*unstable"):
+        assert found.restless is found.unstable
+    assert found.unstable
 
 
 # --- study files ----------------------------------------------------------------------------

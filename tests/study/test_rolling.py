@@ -297,7 +297,7 @@ def test_data_without_untouched_rows_is_refused_with_the_way_out():
 # --- through the real commands --------------------------------------------------------------
 
 ROLLING = (
-    TINY.replace("[data.growth]", "[data.growth]\nuntouched = 0.5")
+    TINY.replace("[data.growth]", "[data.growth]\nselection_holdout = 0.5")
     .replace('"dynsnap-cyc"]', '"dynsnap-cyc", "rolling"]')
     .replace("members = 2", "members = 4")
     .replace("resamples = 30", 'resamples = 30\nkeep = "weights"')

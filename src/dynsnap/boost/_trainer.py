@@ -12,7 +12,7 @@ from dynsnap._types import AnyArray, MemberScores
 from dynsnap.boost._learner import Learner, Task, describe
 from dynsnap.boost._lightgbm import LightGBMLearner
 from dynsnap.boost._one_thread import one_thread
-from dynsnap.boost._saver import Saver
+from dynsnap.boost._saver import RoundCheckpointSaver
 from dynsnap.boost._scikit import ScikitLearner, SteppedLearner
 from dynsnap.boost._settings import check_class_weights, check_objective, has_class_weights
 from dynsnap.boost._snapshots import features, opened, pack, score
@@ -132,7 +132,7 @@ class BoostTrainer:
         for spec in specs:
             if stopping:
                 raise Interrupted(f"Training stopped as asked, before {spec}.")
-            saver = Saver(
+            saver = RoundCheckpointSaver(
                 spec,
                 checkpoints=self._checkpoints,
                 every=self._checkpoint_every,
@@ -143,7 +143,7 @@ class BoostTrainer:
             # Not before the caller has come back for more, and so has the round in safety.
             saver.drop()
 
-    def _train_one(self, spec: RoundSpec, saver: Saver) -> tuple[Round, bool]:
+    def _train_one(self, spec: RoundSpec, saver: RoundCheckpointSaver) -> tuple[Round, bool]:
         """A round, and whether the monitor asked to stop while it was in its last epoch."""
         pool, name = self._stream.pool, spec.canonical()
         rng = seeds.generator(spec.seed, name, "split")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dynsnap._types import AnyArray, Flags, Floats, Labels, Scores
-from dynsnap.metrics._tally_layout import BINS, BLOCKS, Chunk, GenerationSums, Layout, PairSums
+from dynsnap.metrics._tally_layout import BINS, BLOCKS, Chunk, GenerationSums, PairSums, TallyLayout
 
 _AT_ONCE = 1 << 18  # scores that are worked on together: temporary arrays then stay small
 
@@ -17,7 +17,7 @@ _AT_ONCE = 1 << 18  # scores that are worked on together: temporary arrays then 
 class NumpyKernel:
     """Counts chunks of rows with whole-array operations."""
 
-    def __init__(self, layout: Layout) -> None:
+    def __init__(self, layout: TallyLayout) -> None:
         self.layout = layout
 
     def __call__(
@@ -155,7 +155,7 @@ class Blocks:
     hashed: Labels
 
     @classmethod
-    def of(cls, layout: Layout, chunk: Chunk) -> "Blocks":
+    def of(cls, layout: TallyLayout, chunk: Chunk) -> "Blocks":
         """The blocks of some rows."""
         hashed = hashes_of(chunk.keys)
         if layout.exact:

@@ -8,13 +8,13 @@ import numpy as np
 from dynsnap._types import AnyArray
 from dynsnap.metrics._kernel_compile import TILE
 from dynsnap.metrics._kernel_pass import Room, Side, Sums, count
-from dynsnap.metrics._tally_layout import Chunk, GenerationSums, Layout, PairSums
+from dynsnap.metrics._tally_layout import Chunk, GenerationSums, PairSums, TallyLayout
 
 
 class CompiledKernel:
     """Counts chunks of rows as machine code."""
 
-    def __init__(self, layout: Layout) -> None:
+    def __init__(self, layout: TallyLayout) -> None:
         self.layout = layout
         self.top_k = np.array(layout.top_k, np.int64)
 

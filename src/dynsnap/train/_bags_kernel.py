@@ -34,7 +34,7 @@ class Room(NamedTuple):
     turned: AnyArray  # (padded width, classes)
 
 
-class Lesson(NamedTuple):
+class KernelTargets(NamedTuple):
     """What texts are taught beside their labels; targets of length 0 for nothing."""
 
     targets: AnyArray  # (texts, classes)
@@ -119,7 +119,7 @@ def _slope(label: int, top: float, room: Room, batch: float) -> float:
 def _cool(targets: AnyArray, top: float, room: Room, batch: float, heat: float) -> float:
     """The slope of the mean cross-entropy with a teacher's scores, at a temperature, for one text.
 
-    Softmax less the targets, times the temperature, as `Teaching.slopes` has it; the loss with it.
+    Softmax less the targets, times the temperature, as in `DistillationLoss.slopes`; and the loss.
     """
     full_width()
     scores, cool, classes = room.scores, room.cool, len(room.cool)
@@ -249,7 +249,7 @@ def train(
     taken: int,
     rates: Rates,
     room: Room,
-    lesson: Lesson,
+    taught_by: KernelTargets,
 ) -> float:
     """Steps of one round over batches of texts; the summed loss.
 
@@ -267,12 +267,12 @@ def train(
         taken: Steps that Adam has taken before.
         rates: Its settings.
         room: Room for the numbers of one text.
-        lesson: What the texts are taught beside their labels.
+        taught_by: What the texts are taught beside their labels.
     """
     steps, batch = order.shape
     classes, wide = weights.weight.shape
     size = np.float32(batch)
-    weight, heat = np.float32(lesson.weight), np.float32(lesson.temperature)
+    weight, heat = np.float32(taught_by.weight), np.float32(taught_by.temperature)
     loss = 0.0
     for step in range(steps):
         for c in range(classes):
@@ -286,11 +286,11 @@ def train(
                     room.mean[k] *= masks[step, row, k]
             top = _score(weights, room)
             labelled = _slope(labels[text], top, room, size)
-            if len(lesson.targets):
-                taught = _cool(lesson.targets[text], top, room, size, heat)
+            if len(taught_by.targets):
+                taught = _cool(taught_by.targets[text], top, room, size, heat)
                 for c in range(classes):
                     room.slope[c] = weight * room.cool[c] + (1 - weight) * room.slope[c]
-                labelled = lesson.weight * taught + (1 - lesson.weight) * labelled
+                labelled = taught_by.weight * taught + (1 - taught_by.weight) * labelled
             loss += labelled
             _backward(weights, gradient, room)
             if len(masks):

@@ -46,7 +46,7 @@ def test_a_page_with_large_pictures_keeps_its_limit():
 def test_pictures_stand_beside_the_lost_and_the_restless():
     found = compare(*generations(count=4), resamples=5)
     lost = {one.id for one in found.pairs[-1].flipped}
-    restless = {one.id for one in found.restless}
+    restless = {one.id for one in found.unstable}
     looks = {name: np.zeros((2, 2, 1), np.uint8) for name in lost | restless}
     assert len(read(comparison_page(found, looks=looks).html).images) == len(lost) + len(restless)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from dynsnap.comparison import Comparison, PairResult, RestlessInput
+from dynsnap.comparison import Comparison, PairResult, UnstableInput
 from dynsnap.report._blocks import count
 from dynsnap.report._element import Markup
 from dynsnap.report.html._looks import Looks, look, looks_head, most_rows
@@ -61,7 +61,7 @@ def flipped(comparison: Comparison, pair: PairResult, rows: int, looks: Looks) -
 
 
 def restless(
-    found: Sequence[RestlessInput], names: Sequence[str], rows: int, looks: Looks
+    found: Sequence[UnstableInput], names: Sequence[str], rows: int, looks: Looks
 ) -> Markup:
     """The inputs whose label changes again and again."""
     shown = found[: most_rows(looks, rows)]

@@ -35,8 +35,8 @@ def many(comparison: Comparison, rows: int, looks: Looks) -> Section:
         element("div", [picture(each) for each in drawn[1:]], class_="side"),
         _retrains(comparison, rows),
     ]
-    if comparison.restless:
-        body.append(restless(comparison.restless, names, rows, looks))
+    if comparison.unstable:
+        body.append(restless(comparison.unstable, names, rows, looks))
     else:
         body.append(element("p", "No input changed its label more than once.", class_="note"))
     if len(names) > _MOST:
