@@ -172,7 +172,7 @@ def lesson(
 
 
 def measured(line: Sequence[Sequence[Learner]], stream: Stream) -> dict[str, float]:
-    """Accuracy of each generation, consistency over all pairs, and the late class."""
+    """Accuracy of each generation, consistency over all pairs, and the new class."""
     truth = stream.evaluation["test"].labels
     labels = [together(one, [m.said["test"] for m in one]).argmax(axis=1) for one in line]
     late = together(line[-1], [m.said["late"] for m in line[-1]]).argmax(axis=1)

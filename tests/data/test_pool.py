@@ -129,7 +129,7 @@ def test_a_stream_that_cannot_be_trained_on_is_refused(wrong, message):
         stream(**wrong)
 
 
-def test_a_late_class_may_be_validated_on_before_it_is_learned():
+def test_a_new_class_may_be_validated_on_before_it_is_learned():
     early = stream(validation=(np.array([1, 2]), np.array([1, 2])), late=("dog",))
     assert early.late == ("dog",)
 

@@ -55,7 +55,7 @@ class Stepper(Protocol):
         ...
 
     def remain(self, lanes: Sequence[RoundState], /) -> None:
-        """These are the last ones, nobody waits any more: make yourself small if that pays."""
+        """These lanes are the last: no round waits. Release what is no longer needed."""
         ...
 
 
@@ -90,7 +90,7 @@ class Lockstep:
         return fresh
 
     def stop(self) -> None:
-        """Let nobody in any more, and every lane go no further than the end of its epoch."""
+        """Admit no further rounds, and stop every lane at the end of its epoch."""
         self._stopped = True
 
     def stretch(self) -> tuple[list[RoundState], int]:
