@@ -195,6 +195,17 @@ def test_a_study_file_with_old_keys_is_the_same_study(name, tmp_path):
         assert f"`{key}` is now `{KEYS[key]}`" in str(said[0].message)
 
 
+@pytest.mark.parametrize("name", [name for name in STUDIES if (PUBLISHED / name).is_dir()])
+def test_the_shipped_study_is_the_one_that_was_published(name):
+    ran, shipped_now = (
+        study.read_study(file, stored=True)
+        for file in (PUBLISHED / name / "study.toml", STUDIES[name])
+    )
+    assert ran == shipped_now
+    names = ([one.canonical() for one in study.workload(it).rounds] for it in (ran, shipped_now))
+    assert next(names) == next(names)
+
+
 def test_old_keys_were_in_use():
     texts = "".join(with_old_keys(file.read_text()) for file in STUDIES.values())
     assert {key for key in KEYS if re.search(rf"(?m)^{key} *=", texts)} >= KEYS.keys() - {"holdout"}

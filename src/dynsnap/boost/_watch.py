@@ -10,7 +10,7 @@ from dynsnap.ensemble import Monitor, RoundSpec, snapshot_epochs
 from dynsnap.errors import Interrupted, TrainingError
 
 
-class Watch:
+class EpochWatch:
     """Is shown the validation scores after every epoch of one round, and may stop it there.
 
     Attributes:

@@ -53,14 +53,14 @@ class Bags:
         self._texts = texts
         tokens = np.ascontiguousarray(texts.tokens.numpy())
         starts = np.ascontiguousarray(texts.starts.numpy())
-        room = counting.Bags(
+        room = counting.BagArrays(
             np.empty(len(starts), np.int64),
             np.empty(len(tokens), np.int32),
             np.empty(len(tokens), np.float32),
         )
         seen = np.full(1 + len(texts.words) + prepare.buckets, -1, np.int64)
         count = counting.count(tokens, starts, seen, room)
-        self._counted = counting.Bags(
+        self._counted = counting.BagArrays(
             room.starts, room.tokens[:count].copy(), room.counts[:count].copy()
         )
 
@@ -81,7 +81,7 @@ class KnownBags:
     """Bags in the numbers of one vocabulary, in which 0 is unknown.
 
     Attributes:
-        bags: `_bags_counting.Bags`.
+        bags: `_bags_counting.BagArrays`.
         lengths: Known words of each text, repeated ones too.
     """
 
@@ -216,7 +216,7 @@ class _Work:
         self._gradient = kernel.Parameters(*map(np.zeros_like, self.weights))
         # A word whose second moment is zero has never had a gradient.
         self._touched = np.where(self._second.vectors.any(axis=1), 2, 0).astype(np.uint8)
-        self._room = kernel.Room(
+        self._room = kernel.Scratch(
             *(np.zeros(wide, np.float32) for _ in range(2)),
             *(np.zeros(classes, np.float32) for _ in range(3)),
             np.zeros((wide, classes), np.float32),

@@ -4,14 +4,14 @@ import torch
 
 from dynsnap.train.models import resnet
 from dynsnap.train.side_by_side._flat import FlatLayout
-from dynsnap.train.side_by_side._group import Grouping
+from dynsnap.train.side_by_side._group import GroupedNetwork
 from dynsnap.train.side_by_side._network import place_of
 
 ROUNDS = 3
 
 
 def filled():
-    module = Grouping(resnet(20, 10), ROUNDS).module
+    module = GroupedNetwork(resnet(20, 10), ROUNDS).module
     generator = torch.Generator().manual_seed(0)
     with torch.no_grad():
         for value in module.parameters():

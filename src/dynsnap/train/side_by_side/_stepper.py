@@ -16,7 +16,7 @@ from dynsnap.train._round_state import RoundState
 from dynsnap.train.side_by_side._capture import beside, captured
 from dynsnap.train.side_by_side._evaluation import Evaluation, padded, parts
 from dynsnap.train.side_by_side._fast_layers import with_fast_layers
-from dynsnap.train.side_by_side._group import Grouping
+from dynsnap.train.side_by_side._group import GroupedNetwork
 from dynsnap.train.side_by_side._narrowing import worth_narrowing
 from dynsnap.train.side_by_side._network import Network, Program, Settings
 
@@ -58,7 +58,7 @@ class SideBySideStepper:
         # An empty place costs as much as a full one, and rounds of three generations or so do not
         # end their epochs together.
         together = min(math.ceil(width / 3), MOST_EVALUATED_TOGETHER) if grouped else 1
-        looking = Grouping(plain, together).module if grouped else copy.deepcopy(self._alone)
+        looking = GroupedNetwork(plain, together).module if grouped else copy.deepcopy(self._alone)
         self._evaluation = Evaluation(
             _on_device(looking, context.device), together, settings, grouped=grouped
         )
@@ -68,7 +68,7 @@ class SideBySideStepper:
         """Make and capture networks with as many empty places as the stepper is wide."""
         start = time.perf_counter()
         count, wide = (1, self.width) if self._grouped else (self.width, 1)
-        self._grouping = Grouping(self._plain, wide) if self._grouped else None
+        self._grouping = GroupedNetwork(self._plain, wide) if self._grouped else None
         module = self._grouping.module if self._grouping else copy.deepcopy(self._alone)
         module = _on_device(module, self._context.device)
         program = Program(module.train(), wide, self._settings, grouped=self._grouped)
