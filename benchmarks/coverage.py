@@ -40,7 +40,7 @@ from dynsnap.comparison.intervals import (
 )
 from dynsnap.metrics import catalogue
 from dynsnap.metrics._tally import Tally
-from dynsnap.metrics._tally_layout import BLOCKS, Layout
+from dynsnap.metrics._tally_layout import BLOCKS, TallyLayout
 from dynsnap.predictions import Predictions
 
 CLASSES = 5
@@ -68,7 +68,7 @@ class Rows:
         weights: What it counts for.
     """
 
-    layout: Layout
+    layout: TallyLayout
     means: list[Floats]
     gaps: list[Floats]
     labels: list[Floats]
@@ -100,7 +100,7 @@ def population(flips: float, sigma: float, dependence: float, *, seed: int = 0) 
 
 
 def _rows(scores: list[Floats], true: AnyArray, weights: Floats) -> Rows:
-    layout = Layout(
+    layout = TallyLayout(
         rows=BLOCKS,
         classes=CLASSES,
         scored=(True,) * len(scores),

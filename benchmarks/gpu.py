@@ -27,7 +27,7 @@ from torch.nn import functional
 
 from dynsnap.data import Pool, Stream
 from dynsnap.ensemble import Recipe, RoundSpec, Schedule
-from dynsnap.train import Adam, ShiftsAndFlips, TorchTrainer, _teams
+from dynsnap.train import Adam, ShiftsAndFlips, TorchTrainer, _round_groups
 from dynsnap.train._alone import AloneStepper
 from dynsnap.train.models import by_name
 from dynsnap.train.side_by_side import _group
@@ -85,7 +85,7 @@ class Clock:
         return stepper
 
 
-BUILD = _teams.side_by_side
+BUILD = _round_groups.side_by_side
 
 
 def images(count: int, rng: np.random.Generator) -> np.ndarray:
@@ -133,7 +133,7 @@ def specs(rounds: int, epochs: int) -> list[RoundSpec]:
 
 
 def trainer_of(arguments: argparse.Namespace, clock: Clock, **more) -> TorchTrainer:
-    _teams.side_by_side = clock.stepper
+    _round_groups.side_by_side = clock.stepper
     settings = {"augment": None if arguments.model == "fasttext" else ShiftsAndFlips(), **more}
     return TorchTrainer(
         made_stream(arguments.model, arguments.share),

@@ -74,18 +74,18 @@ def stream_lines(study: str) -> Iterator[str]:
     if not was_run(study):
         yield f"*`dynsnap run {study}` has not been run yet.*"
         return
-    standings = frontier(read_table(RESULTS / study / "table.csv"))
-    generations = max(len(one.accuracies) for one in standings)
+    summaries = frontier(read_table(RESULTS / study / "table.csv"))
+    generations = max(len(one.accuracies) for one in summaries)
     each = " | ".join(str(number) for number in range(1, generations + 1))
-    yield f"| method | {each} | late class | κ of a retrain |"
+    yield f"| method | {each} | new class | κ of a retrain |"
     yield "|---" * (generations + 3) + "|"
-    for one in standings:
+    for one in summaries:
         if one.accuracies:
             accuracies = [_percent(row) for row in one.accuracies]
             late, cost = _percent(one.late, spread=False), _cost(one)
             yield "| " + " | ".join([one.method, *accuracies, late, cost]) + " |"
     yield ""
-    yield from _after_the_change(standings)
+    yield from _after_the_change(summaries)
     path = RESULTS / study / "consistency.csv"
     if not path.is_file():
         yield f"*`python results/consistency.py results/{study} results/{study}/{path.name}` has not been run yet.*"
@@ -111,9 +111,9 @@ def stream_lines(study: str) -> Iterator[str]:
     yield _about(study)
 
 
-def _after_the_change(standings: Sequence[MethodSummary]) -> Iterator[str]:
+def _after_the_change(summaries: Sequence[MethodSummary]) -> Iterator[str]:
     """How far rolling ensembles are from a fresh one, from the generation that changed most on."""
-    found = {one.method: [row.value for row in one.accuracies] for one in standings}
+    found = {one.method: [row.value for row in one.accuracies] for one in summaries}
     fresh = found["dynsnap-cyc"]
     steps = [new - old for old, new in itertools.pairwise(fresh)]
     change = steps.index(max(steps)) + 1  # its place among the generations, from 0
@@ -161,14 +161,14 @@ def says_lines(study: str) -> Iterator[str]:
     found = {one.method: one for one in frontier(read_table(RESULTS / study / "table.csv"))}
     fresh, rolling = found["dynsnap-cyc"], found["rolling"]
     gap = 100 * (rolling.accuracies[-1].value - fresh.accuracies[-1].value)
-    verdict = "It counts" if rolling.qualifies else f"It does not count ({rolling.shortfall})"
+    verdict = "It qualifies" if rolling.qualifies else f"It does not qualify ({rolling.shortfall})"
     yield (
         f"In `{study}` the default loses {_percent(rolling.lost)} % of the answers in a retrain, a "
         f"fresh ensemble {_percent(fresh.lost)} %, for {_cost(rolling)} κ instead of {_cost(fresh)}. CON is "
         f"{_percent(rolling.consistency)} against {_percent(fresh.consistency)}, ACC-CON "
         f"{_percent(rolling.correct_consistency)} against {_percent(fresh.correct_consistency)}. Its last "
         f"generation is {gap:+.1f} points from the fresh one's, and answers {_percent(rolling.late)} % of the "
-        f"late class, the fresh one {_percent(fresh.late)} %. {verdict}."
+        f"new class, the fresh one {_percent(fresh.late)} %. {verdict}."
     )
 
 
@@ -183,14 +183,14 @@ def target_lines(study: str) -> Iterator[str]:
         if one.method.startswith("rolling")
     ]
     reached = [one for one in rolling if one.qualifies and not _missed(one)]
-    yield f"What was aimed at among methods that count: {aims} for at most {TARGET_COST:g} κ a retrain."
+    yield f"What was aimed at among methods that qualify: {aims} for at most {TARGET_COST:g} κ a retrain."
     if reached:
         yield f"Reached by {', '.join(f'`{one.method}`' for one in reached)}."
     else:
         yield "Reached by none:"
         yield ""
         for one in rolling:
-            said = _missed(one) + ([] if one.qualifies else ["it does not count"])
+            said = _missed(one) + ([] if one.qualifies else ["it does not qualify"])
             yield f"* `{one.method}`: {', '.join(said)}"
         yield ""
     beyond = [one for one in reached if 100 * one.accuracy.value >= BAGGING]
@@ -220,7 +220,7 @@ def distilled_lines(study: str) -> Iterator[str]:
         "consistency": "CON",
         "correct_consistency": "ACC-CON",
         "lost": "lost",
-        "late_accuracy": "late class",
+        "late_accuracy": "new class",
     }
     yield f"| `{study}` | networks | κ | {' | '.join(metrics.values())} |"
     yield "|---" * (len(metrics) + 3) + "|"

@@ -54,9 +54,9 @@ Consistency of Deep Learning Models" (NeurIPS 2020). `python results/make_reprod
 (`results/paper.csv`) and from results that were really run (`results/<study>/`); no result on it is typed by hand. `dynsnap compare` and
 `dynsnap report` work on those folders.
 
-ACC is the mean over three generations; CON (labelled alike), ACC-CON (alike and right) and all other metrics of pairs are the mean over
+ACC is the mean over three generations; CON (consistency), ACC-CON (correct consistency) and all other metrics of pairs are the mean over
 the three pairs; κ is the number of trainings from scratch that one generation takes. MV, WMV: majority and weighted majority vote; AVG,
-WAVG: average and weighted average. The late class is the one that the last generation meets for the first time. The paper's SingleBase is
+WAVG: average and weighted average. The new class is the one that the last generation learns for the first time. The paper's SingleBase is
 the mean of five runs (standard deviation .2 to .5), its other rows are single runs: expect ± 0.5 (ACC) and ± 1 (CON, ACC-CON) around them.
 Its κ for ExtBagging is 20. Seconds are those of the training as it went: on the machine of 20 Newsgroups other work ran at the same time, so
 that only κ compares methods there.
@@ -69,9 +69,9 @@ Found by reading its text, tables and the authors' scripts side by side. The rea
 
 | in the paper | followed here |
 |---|---|
-| the late class of CIFAR-10 is called horse | frog: only that gives the sizes of 24,400, 30,500 and 32,500 |
+| the new class of CIFAR-10 is called horse | frog: only that gives the sizes of 24,400, 30,500 and 32,500 |
 | shares are of 6,000 images per class | of 5,000, the training images |
-| the appendix leaves the late class out of Yahoo! Answers' validation and test sets | all ten classes are in both: only that gives 10,000 and 50,000 |
+| the appendix leaves the new class out of Yahoo! Answers' validation and test sets | all ten classes are in both: only that gives 10,000 and 50,000 |
 | Yahoo! Answers grows by .8, 1, 1 | by .8, .9, 1 |
 | ExtBagging has 20 members | its files show 5 on CIFAR-10; the study here says how many it has |
 | ExtBagging on CIFAR-100 and Yahoo! Answers: Table 2 and Table 5 imply accuracies 1.2 and 1.5 points apart | no target |

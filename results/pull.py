@@ -93,7 +93,7 @@ def generations(
     method = plan.method("rolling")
     assert method.rolling is not None and method.plan.size != "auto"
     count = method.rolling.carried(method.plan.size)
-    recipe = replace(method.rolling, refresh=refresh).refreshing
+    recipe = replace(method.rolling, finetune_epochs=refresh).finetuning
     assert recipe is not None
     ensemble: list[Learner] = []
     for generation in range(1, len(stream.generations) + 1):
@@ -152,7 +152,7 @@ def judged(
     ensemble: Sequence[Learner], stream: Stream, generation: int, count: int
 ) -> list[Learner]:
     """The best members, by rows that none was ever trained on."""
-    rows = stream.untouched[generation - 1]
+    rows = stream.selection_holdout[generation - 1]
     truth = stream.evaluation["untouched"].labels[rows]
     right = [np.mean(one.said["untouched"][rows].argmax(axis=1) == truth) for one in ensemble]
     kept = best(np.array(right), np.zeros(len(right)), count=count, rolling=Rolling())
@@ -172,7 +172,7 @@ def lesson(
 
 
 def measured(line: Sequence[Sequence[Learner]], stream: Stream) -> dict[str, float]:
-    """Accuracy of each generation, consistency over all pairs, and the late class."""
+    """Accuracy of each generation, consistency over all pairs, and the new class."""
     truth = stream.evaluation["test"].labels
     labels = [together(one, [m.said["test"] for m in one]).argmax(axis=1) for one in line]
     late = together(line[-1], [m.said["late"] for m in line[-1]]).argmax(axis=1)

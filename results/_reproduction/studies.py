@@ -126,7 +126,7 @@ def papers(path: Path) -> dict[str, Found]:
 def plan_of(folder: Path) -> StudyPlan | None:
     """The study as it was run."""
     path = folder / "study.toml"
-    return read_study(path) if path.is_file() else None
+    return read_study(path, stored=True) if path.is_file() else None
 
 
 Points = dict[tuple[str, str], dict[str, Row]]

@@ -168,7 +168,7 @@ def _tables(paper: Found | None, ours: Found | None) -> Iterator[str]:
     yield from _table(
         "Table 2", methods, list(COMBINATIONS), {**MAIN, "cost": "κ", "seconds": "s"}, sides
     )
-    late = {"late_accuracy": "late class"}
+    late = {"late_accuracy": "new class"}
     yield from _table("Table 4", methods, ["average"], {**FURTHER, **late}, sides)
     moves = {
         f"{name}_{pair}": f"{title} {pair.replace('_', '→')}"

@@ -22,7 +22,7 @@ _HOMES = {
     "Predictions": "dynsnap.predictions",
     "align": "dynsnap.predictions",
     "read": "dynsnap.predictions",
-    "stand": "dynsnap.predictions",
+    "stabilize": "dynsnap.predictions",
     "compare": "dynsnap.comparison",
     "DynSnapClassifier": "dynsnap.estimator",
     "EnsemblePlan": "dynsnap.ensemble",
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from dynsnap.predictions import Predictions as Predictions
     from dynsnap.predictions import align as align
     from dynsnap.predictions import read as read
-    from dynsnap.predictions import stand as stand
+    from dynsnap.predictions import stabilize as stabilize
 
 
 def __getattr__(name: str) -> "Any":
@@ -56,6 +56,10 @@ def __getattr__(name: str) -> "Any":
                 "pip install 'dynsnap[torch]', or 'dynsnap[boost]'",
                 name=library,
             ) from error
+    if name == "stand":
+        from dynsnap._renamed import renamed_functions
+
+        return renamed_functions(__name__, {"stand": "stabilize"})(name)
     if name in _ROOMS:
         return importlib.import_module(f"dynsnap.{name}")
     raise AttributeError(f"module 'dynsnap' has no attribute {name!r}")

@@ -43,7 +43,7 @@ def shipped():
 def pictured():
     """Lost inputs as pictures, in two sizes and in grey and colour; one is not known."""
     found = compare(*generations(rows=300, count=3), resamples=20)
-    names = sorted({one.id for one in (*found.pairs[-1].flipped, *found.restless)})
+    names = sorted({one.id for one in (*found.pairs[-1].flipped, *found.unstable)})
     rng = np.random.default_rng(0)
     images = [rng.integers(0, 256, shape, dtype=np.uint8) for shape in ((8, 8, 1), (64, 48, 3))]
     looks = {name: images[place % 2] for place, name in enumerate(names[1:])}

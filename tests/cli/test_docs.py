@@ -22,7 +22,7 @@ LINES = [
     for line in block.splitlines()
     # Commands that train are run by their own tests.
     if line.startswith(
-        ("$ dynsnap compare", "$ dynsnap gate", "$ dynsnap audit", "$ dynsnap stand")
+        ("$ dynsnap compare", "$ dynsnap gate", "$ dynsnap audit", "$ dynsnap stabilize")
     )
 ]
 

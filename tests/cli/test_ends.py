@@ -72,7 +72,7 @@ def commands(folder):
     """Command lines that write: to new files, to old ones, and to folders."""
     out = folder / "out"
     return {
-        "stand": ["stand", OLD, NEW, "-o", out / "new.parquet"],
+        "stabilize": ["stabilize", OLD, NEW, "-o", out / "new.parquet"],
         "publish": ["publish", published(folder / "run"), out / "results"],
         "compare": [
             *("compare", OLD, NEW, "--resamples", 3, "--json", out / "old.json"),
@@ -84,7 +84,12 @@ def commands(folder):
 
 @pytest.mark.parametrize(
     ("command", "sent"),
-    [("stand", "SIGINT"), ("stand", "SIGHUP"), ("publish", "SIGTERM"), ("compare", "SIGTERM")],
+    [
+        ("stabilize", "SIGINT"),
+        ("stabilize", "SIGHUP"),
+        ("publish", "SIGTERM"),
+        ("compare", "SIGTERM"),
+    ],
 )
 def test_a_signal_ends_a_command_in_one_line_and_leaves_no_trace(tmp_path, command, sent):
     out = tmp_path / "out"

@@ -169,7 +169,7 @@ def test_rounds_from_anywhere_have_to_be_there(finished, tmp_path, option):
 ROLLING = """
 [[variant]]
 name = "refreshed"
-refresh = 2
+finetune_epochs = 2
 """
 
 
@@ -177,7 +177,7 @@ refresh = 2
 def test_members_that_were_trained_on_elsewhere_are_found(tmp_path):
     """They name the member that they started from by the key that it has where it was trained."""
     study = STUDY.replace('name = "tiny"', 'name = "tiny"\nkeep = "weights"') + ROLLING
-    study = study.replace("late = {", "untouched = 0.5\nlate = {")
+    study = study.replace("late = {", "selection_holdout = 0.5\nlate = {")
     (tmp_path / "tiny.toml").write_text(study)
     command = ["run", str(tmp_path / "tiny.toml"), "--out", str(tmp_path / "run"), "-q"]
     assert dynsnap(*command).exit_code == 0

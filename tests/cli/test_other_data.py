@@ -75,7 +75,7 @@ def test_without_truth_generations_must_have_a_class_in_common(tmp_path):
     assert 'No label of "new" is among the labels of "old"' in refused("compare", old, new, code=3)
 
 
-def test_a_model_that_does_not_know_a_late_class_is_compared_on_it(tmp_path):
+def test_a_model_that_does_not_know_a_new_class_is_compared_on_it(tmp_path):
     one = labelled(tmp_path / "one.parquet", truth=["bowl"], labels=list(FINE))
     two = labelled(tmp_path / "two.parquet", truth=["bowl"], labels=[*FINE, "bowl"])
     assert dynsnap("compare", one, two).exit_code == 0

@@ -164,7 +164,7 @@ def test_who_always_starts_afresh_is_asked_for_nothing_else_before_anything_is_t
     (place / "wrong.toml").write_text(f"{study}\n{wish}\n")
     ended = dynsnap("run", "wrong.toml", "--out", "run")
     assert ended.exit_code == 2
-    assert "start afresh. Leave `onward` and `refresh` out." in ended.stderr
+    assert "start afresh. Leave `warm_start` and `finetune_epochs` out." in ended.stderr
     assert not (place / "run").exists()
 
 

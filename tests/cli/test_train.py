@@ -50,7 +50,7 @@ def test_an_ensemble_whose_answers_stand_says_who_lets_them(place):
     (place / "standing.toml").write_text(TINY + standing)
     ended = dynsnap("train", "standing.toml", "--method", "standing", "-q")
     assert ended.exit_code == 0, ended.stderr
-    assert "dynsnap stand OLD NEW -o OUT --margin 0.2" in ended.stdout
+    assert "dynsnap stabilize OLD NEW -o OUT --margin 0.2" in ended.stdout
     assert "stand" not in dynsnap("train", "standing.toml", "--out", "run", "-q").stdout
 
 

@@ -35,19 +35,19 @@ def test_blocks_do_not_change_what_is_remembered(step, count, weighted):
     made = generations(rows=60, count=count, weights=weights)
     whole = compare(*made, resamples=5)
     parted = compare_blocks(Blocks(*made, step=step), resamples=5)
-    assert whole.restless == parted.restless
+    assert whole.unstable == parted.unstable
     assert whole.ambiguity_so_far == parted.ambiguity_so_far
     assert [p.flipped for p in whole.pairs] == [p.flipped for p in parted.pairs]
 
 
 def test_only_so_many_are_remembered(monkeypatch):
     monkeypatch.setattr(examples, "FLIPPED", 3)
-    monkeypatch.setattr(examples, "RESTLESS", 2)
+    monkeypatch.setattr(examples, "UNSTABLE", 2)
     made = generations(rows=300, count=3)
     found = compare_blocks(Blocks(*made, step=17), resamples=5)
     assert [len(pair.flipped) for pair in found.pairs] == [3, 0, 3]
-    assert len(found.restless) == 2
-    assert found.restless[0].changes == 2
+    assert len(found.unstable) == 2
+    assert found.unstable[0].changes == 2
 
 
 def test_ambiguity_so_far_ends_at_the_ambiguity_and_never_falls():
@@ -66,12 +66,12 @@ def test_without_truth_and_scores_changed_labels_are_remembered():
     assert one.old_confidence is None
 
 
-def test_restless_inputs_carry_their_labels_in_every_generation():
+def test_unstable_inputs_carry_their_labels_in_every_generation():
     made = [
         Predictions(ids=["x", "y"], classes=["a", "b"], labels=labels, truth=[0, 0])
         for labels in ([0, 0], [1, 0], [0, 1])
     ]
-    (one,) = compare(*made).restless
+    (one,) = compare(*made).unstable
     assert (one.id, one.truth, one.labels, one.changes) == ("x", "a", ("a", "b", "a"), 2)
 
 

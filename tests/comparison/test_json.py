@@ -82,7 +82,7 @@ def test_what_the_page_shows_of_single_inputs_is_in_the_json():
         for one in plain["pairs"][-1]["flipped"]
     ]
     assert plain["ambiguity_so_far"] == list(found.ambiguity_so_far)
-    assert [one["changes"] for one in plain["restless"]] == [one.changes for one in found.restless]
+    assert [one["changes"] for one in plain["restless"]] == [one.changes for one in found.unstable]
     assert {len(one["labels"]) for one in plain["restless"]} == {4}
 
 

@@ -119,7 +119,7 @@ def growths(draw):
         validation=draw(st.floats(0.2, 0.8)),
         late_validation=draw(st.sampled_from(["never", "arrival", "always"])),
         late_in_test=draw(st.booleans()),
-        holdout=draw(st.floats(0.3, 0.6)),
+        test_size=draw(st.floats(0.3, 0.6)),
         seed=draw(st.integers(0, 5)),
     )
 
@@ -175,7 +175,7 @@ def test_two_rounds_validate_on_different_rows():
 
 def test_the_hold_out_is_stratified_and_follows_the_seed():
     train = labelled("ab", [40, 20], "train")
-    streams = [grow(train, GrowthPlan(holdout=0.5, seed=seed)) for seed in (0, 0, 1)]
+    streams = [grow(train, GrowthPlan(test_size=0.5, seed=seed)) for seed in (0, 0, 1)]
     ids = [made.evaluation["test"].ids.tolist() for made in streams]
     assert ids[0] == ids[1] != ids[2]
     assert streams[0].evaluation["test"].counts.tolist() == [10, 5]
@@ -216,8 +216,8 @@ def test_digits_keep_their_seventeen_levels():
         ({"late": {"a": 4}}, "by the last of 3 generations, got 4"),
         ({"late": {"a": 2}, "shares": {"a": 0}}, "share 0, so it would never arrive"),
         ({"validation": 1.0}, "`validation` must be above 0 and below 1"),
-        ({"holdout": "a"}, "`holdout` must be above 0 and below 1"),
-        ({"holdout": 0.0}, "`holdout` must be above 0 and below 1"),
+        ({"test_size": "a"}, "`test_size` must be above 0 and below 1"),
+        ({"test_size": 0.0}, "`test_size` must be above 0 and below 1"),
         ({"late_validation": "maybe"}, 'must be "never", "arrival" or "always", got \'maybe\''),
     ],
 )

@@ -109,7 +109,7 @@ def test_a_streams_fingerprint_follows_cuts_and_evaluation():
         ({"generations": (np.array([5, 6]),)}, "names rows 5 to 6, but the pool has 6"),
         ({"generations": (np.array([-1, 6]),)}, "names rows -1 to 6"),
         ({"generations": (np.array([0.5]),)}, "array of row numbers, but is float64"),
-        ({"late": ("frog",)}, r"late classes \['frog'\] are not classes"),
+        ({"late": ("frog",)}, r"`late` names \['frog'\]"),
         ({"evaluation": {}}, 'a set named "test"'),
         ({"evaluation": {"test": pool(0)}}, "`test` has no rows"),
         (
@@ -129,7 +129,7 @@ def test_a_stream_that_cannot_be_trained_on_is_refused(wrong, message):
         stream(**wrong)
 
 
-def test_a_late_class_may_be_validated_on_before_it_is_learned():
+def test_a_new_class_may_be_validated_on_before_it_is_learned():
     early = stream(validation=(np.array([1, 2]), np.array([1, 2])), late=("dog",))
     assert early.late == ("dog",)
 

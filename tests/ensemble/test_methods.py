@@ -176,14 +176,14 @@ def test_a_schedule_that_makes_no_sense_is_refused(kind, factors, message):
 def test_a_spec_names_its_round_in_words_and_by_a_stable_text():
     spec = RoundSpec(recipe=step_recipe(), generation=2, index=3, twin=1)
     assert str(spec) == "round 3 of generation 2, replicate 0, twin (step, 50 epochs)"
-    onward = RoundSpec(recipe=step_recipe(), generation=2, parent="a/0")
-    assert str(onward) == "round 0 of generation 2, replicate 0 (step, 50 epochs, from a member)"
+    continued = RoundSpec(recipe=step_recipe(), generation=2, parent="a/0")
+    assert str(continued) == "round 0 of generation 2, replicate 0 (step, 50 epochs, from a member)"
     assert made_round(spec).spec.canonical() == spec.canonical()
     assert spec.canonical() != RoundSpec(recipe=step_recipe(), generation=2, index=3).canonical()
 
 
 def test_bagging_that_rolls_takes_the_best_three_of_the_rounds_that_single_learners_have():
-    bagging = method("rolling-bagging", epochs=200, members=21, rolling=Rolling(carry=0.86))
+    bagging = method("rolling-bagging", epochs=200, members=21, rolling=Rolling(carry_over=0.86))
     assert bagging.recipe == method("singlebase", epochs=200).recipe
     assert (bagging.plan.top, bagging.plan.beta, bagging.plan.most_per_round) == (3, 1.0, 3)
     assert [bagging.new_members(generation) for generation in (1, 2, 3)] == [21, 3, 3]

@@ -21,9 +21,9 @@ def a_rolling_one(kind, **settings):
         "members": 4,
         "snapshots": 2,
         "epochs": 8,
-        "carry": 0.5,
-        "lag": 1.0,
-        "untouched": 0.2,
+        "carry_over": 0.5,
+        "max_accuracy_gap": 1.0,
+        "selection_holdout": 0.2,
         "random_state": 0,
         **({"learning_rate": 0.05, "device": "cpu"} if kind == "torch" else {}),
         **settings,
@@ -63,7 +63,7 @@ def test_members_are_carried_over_and_a_new_class_is_learned(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_carried_over_says_what_it_said(kind):
     inputs, labels = blobs(classes=3, rows=300)
-    first = a_rolling_one(kind, carry=1.0).fit(inputs[:200], labels[:200])
+    first = a_rolling_one(kind, carry_over=1.0).fit(inputs[:200], labels[:200])
     second = first.retrain(inputs[200:], labels[200:])
     assert second.rounds_ == 0 and second.cost_ == 0 and second.generation_ == 2
     np.testing.assert_allclose(second.predict_proba(inputs), first.predict_proba(inputs), atol=1e-6)
@@ -74,17 +74,21 @@ def test_what_is_carried_over_says_what_it_said(kind):
 def test_a_new_class_alone_makes_nobody_lag_behind():
     inputs, labels = blobs(classes=4, rows=400)
     early = labels != "b"  # a quarter of the rows is of a class that the old members never saw
-    first = a_rolling_one("trees", lag=0.1).fit(inputs[early], labels[early])
+    first = a_rolling_one("trees", max_accuracy_gap=0.1).fit(inputs[early], labels[early])
     second = first.retrain(inputs[~early], labels[~early])
     assert [one.generation for one in second.members_] == [1, 1, 2, 2]
 
 
 def test_members_that_were_trained_on_the_rows_to_judge_by_are_not_carried_over():
     inputs, labels = blobs(classes=3, rows=300)
-    usual = {"carry": 0.75, "lag": 0.05, "untouched": 0.1}  # which are for rolling ensembles
+    usual = {
+        "carry_over": 0.75,
+        "max_accuracy_gap": 0.05,
+        "selection_holdout": 0.1,
+    }  # which are for rolling ensembles
     first = a_rolling_one("trees", method="dynsnap-cyc", **usual).fit(inputs[:200], labels[:200])
-    first.set_params(method="rolling", untouched=0.2)
-    with pytest.raises(InputError, match=r"left 0% of the rows untouched, and 20% are asked for"):
+    first.set_params(method="rolling", selection_holdout=0.2)
+    with pytest.raises(InputError, match=r"0%.*`selection_holdout` asks for 20%"):
         first.retrain(inputs[200:], labels[200:])
     other = a_rolling_one("trees").fit(inputs[:200], labels[:200])
     other.set_params(model=a_network())
@@ -95,7 +99,9 @@ def test_members_that_were_trained_on_the_rows_to_judge_by_are_not_carried_over(
 def test_who_lags_behind_is_replaced():
     inputs, labels = blobs(classes=3, rows=400)
     shuffled = np.random.default_rng(0).permutation(labels[:60])
-    first = a_rolling_one("trees", lag=0.05).fit(inputs[:60], shuffled)  # learns nonsense
+    first = a_rolling_one("trees", max_accuracy_gap=0.05).fit(
+        inputs[:60], shuffled
+    )  # learns nonsense
     second = first.retrain(inputs[60:], labels[60:])
     assert [one.generation for one in second.members_] == [2] * 4
 
@@ -117,7 +123,7 @@ def test_a_file_holds_who_knows_what(kind, tmp_path):
     np.testing.assert_array_equal(first.predict_proba(inputs), before)  # never modified
 
 
-def test_no_generation_trains_on_the_untouched_rows(monkeypatch):
+def test_no_generation_trains_on_the_selection_holdout(monkeypatch):
     seen = []
     backend = trainers.named("boost")
     real = backend.trainer
@@ -137,11 +143,11 @@ def test_no_generation_trains_on_the_untouched_rows(monkeypatch):
 
 def test_bad_input_gets_one_clear_line(tmp_path):
     inputs, labels = blobs(classes=3, rows=300)
-    for carry, message in [(2, "between 0 and 1"), (0.01, "carry")]:
+    for carry_over, message in [(2, "between 0 and 1"), (0.01, "carry_over")]:
         with pytest.raises(PlanError, match=message):
-            a_rolling_one("trees", carry=carry).fit(inputs, labels)
+            a_rolling_one("trees", carry_over=carry_over).fit(inputs, labels)
     with pytest.raises(InputError, match=r"20 rows are too few|rows are too few for that"):
-        a_rolling_one("trees", untouched=0.9).fit(inputs[:20], labels[:20])
+        a_rolling_one("trees", selection_holdout=0.9).fit(inputs[:20], labels[:20])
     first = a_rolling_one("torch").fit(inputs[:200], labels[:200])
     rest = labels[200:] != "a"
     with pytest.raises(InputError, match="knows the class 'a', of which there are no rows"):
@@ -160,7 +166,7 @@ def test_bad_input_gets_one_clear_line(tmp_path):
 @pytest.mark.parametrize("kind", KINDS)
 def test_bagging_rolls_too_with_a_few_of_the_best_epochs_of_each_training(kind):
     inputs, labels = blobs(classes=3, rows=300)
-    settings = {"method": "rolling-bagging", "members": 6, "snapshots": 4, "carry": 0.5}
+    settings = {"method": "rolling-bagging", "members": 6, "snapshots": 4, "carry_over": 0.5}
     first = a_rolling_one(kind, **settings).fit(inputs[:200], labels[:200])
     assert first.rounds_ == 2 and len(first.members_) == 6
     second = first.retrain(inputs[200:], labels[200:])

@@ -65,9 +65,9 @@ def test_usual_values_are_no_reason_to_refuse():
 
 USERS = {
     "dropout": (0.3, ["mcdropout"]),
-    "carry": (0.5, ROLLING),
-    "lag": (0.2, ROLLING),
-    "untouched": (0.2, ROLLING),
+    "carry_over": (0.5, ROLLING),
+    "max_accuracy_gap": (0.2, ROLLING),
+    "selection_holdout": (0.2, ROLLING),
     "beta": (0.3, ["dynsnap-cyc", "dynsnap-step", "rolling"]),
 }
 
@@ -103,7 +103,13 @@ def test_settings_of_automatic_members_are_refused_beside_a_number(setting):
 
 def test_what_is_distilled_can_be_retrained_whatever_its_teacher_was_set_to():
     inputs, labels = blobs(2, 60)
-    settings = {"method": "rolling", "carry": 0.5, "untouched": 0.2, "beta": 0.9, "lag": 0.2}
+    settings = {
+        "method": "rolling",
+        "carry_over": 0.5,
+        "selection_holdout": 0.2,
+        "beta": 0.9,
+        "max_accuracy_gap": 0.2,
+    }
     teacher = DynSnapClassifier(
         mlp, members=2, snapshots=2, epochs=2, device="cpu", random_state=0, **settings
     ).fit(inputs, labels)

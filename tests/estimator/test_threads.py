@@ -25,7 +25,7 @@ from xgboost import XGBClassifier
 from dynsnap import DynSnapClassifier
 from dynsnap.errors import PlanError
 from dynsnap.train import Predictor, Standardised
-from dynsnap.train._weights import Learner
+from dynsnap.train._weights import StoredLearner
 from dynsnap.train.models import cnn, fasttext, mlp
 from tests.train.made import blobs, pictures, sentences
 
@@ -75,7 +75,10 @@ KINDS = {
         ensemble(LogisticRegression(), blobs(), method="extbagging", epochs=1),
         blobs(),
     ),
-    "rolling": lambda: (ensemble(normed, pictures(), method="rolling", untouched=0.3), pictures()),
+    "rolling": lambda: (
+        ensemble(normed, pictures(), method="rolling", selection_holdout=0.3),
+        pictures(),
+    ),
     "distilled": lambda: (ensemble(normed, pictures()).distill(epochs=2), pictures()),
 }
 
@@ -155,7 +158,7 @@ def test_threads_may_open_an_estimator_at_the_same_time(kind):
 
 def test_learners_with_and_without_noise_do_not_share_a_module():
     estimator, pool = made("dropout")
-    noisy = Learner.from_bytes(estimator._fitted.learners[0])
+    noisy = StoredLearner.from_bytes(estimator._fitted.learners[0])
     quiet = dataclasses.replace(noisy, passes=1)
     weights = [one.to_bytes() for one in (quiet, noisy)]
     apart = [Predictor([one], model=normed, device="cpu")(pool.inputs) for one in weights]

@@ -83,7 +83,7 @@ def case(rng: random.Random, folder: Path) -> Attempt:
             [*compare, "--html", folder / "page.html"],
             [*compare, "--markdown", folder / "found.md", "--flips", folder / "flips.parquet"],
             ["gate", *files, "--at-most", "lost=0.5", "--resamples", 3, "--junit", "-"],
-            ["stand", *files, "-o", folder / f"out.{rng.choice(SUFFIXES)}"],
+            ["stabilize", *files, "-o", folder / f"out.{rng.choice(SUFFIXES)}"],
         )
     )
     return Attempt(f"{bad.name.partition('.')[2]} {kind}", [command])

@@ -14,7 +14,7 @@ from dynsnap.metrics._tally_formulas import (
     generation_metrics,
     pair_metrics,
 )
-from dynsnap.metrics._tally_layout import Layout
+from dynsnap.metrics._tally_layout import TallyLayout
 from tests.strategies import generations
 
 
@@ -30,7 +30,7 @@ def layout_of(generations, **changes):
         "top_k": tuple(k for k in (1, 2, 4) if k <= len(one.classes)),
         "pairs": tuple(itertools.combinations(range(len(generations)), 2)),
     }
-    return Layout(**(settings | changes))
+    return TallyLayout(**(settings | changes))
 
 
 def tallied(generations, *, compiled=False, **changes):
@@ -300,4 +300,4 @@ def test_more_rows_than_planned_are_refused():
 
 def test_top_k_beyond_the_classes_is_refused():
     with pytest.raises(InputError, match=r"`top_k` must lie between 1 and the 3 classes"):
-        Layout(rows=1, classes=3, scored=(True, True), truth=True, top_k=(4,))
+        TallyLayout(rows=1, classes=3, scored=(True, True), truth=True, top_k=(4,))

@@ -6,7 +6,7 @@ from dynsnap.metrics import _kernel_divergence as divergence
 from dynsnap.metrics import _kernel_pass as kernel
 from dynsnap.metrics import jensen_shannon
 from dynsnap.metrics._tally import Tally
-from dynsnap.metrics._tally_layout import BLOCKS, BLOCKS_OF_MANY, FEWEST, MANY, Layout
+from dynsnap.metrics._tally_layout import BLOCKS, BLOCKS_OF_MANY, FEWEST, MANY, TallyLayout
 from dynsnap.predictions import Predictions
 
 
@@ -34,7 +34,7 @@ def test_the_polynomials_are_as_near_as_they_say():
 def test_the_compiled_divergence_is_exact_on_awkward_rows(rows):
     old, new = (np.array([row]) for row in rows)
     pair = [Predictions(ids=[0], classes=list("abc"), scores=each) for each in (old, new)]
-    tally = Tally(Layout(rows=1, classes=3, scored=(True, True), truth=False), compiled=True)
+    tally = Tally(TallyLayout(rows=1, classes=3, scored=(True, True), truth=False), compiled=True)
     tally.add(pair, start=0)
     place = len(tally.layout.cases) + tally.layout.pair_columns((0, 1)).index("jensen_shannon")
     found = tally.pair_sums(0).sum(axis=0)[place]
@@ -52,7 +52,9 @@ def test_the_stamp_covers_every_file_that_the_pass_is_compiled_from():
 
 
 def layout(**changes):
-    return Layout(**({"rows": 500, "classes": 10, "scored": (True, True), "truth": True} | changes))
+    return TallyLayout(
+        **({"rows": 500, "classes": 10, "scored": (True, True), "truth": True} | changes)
+    )
 
 
 def test_each_row_is_its_own_block_while_they_are_few():

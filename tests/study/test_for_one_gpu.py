@@ -141,7 +141,7 @@ def test_the_stream_of_cifar_10_is_one_wave_whether_members_fall_behind_or_not(c
     for method in (one for one in plan.methods if one.rolling is not None):
         (seventh,) = (one for one in grown if one.method == method and one.generation == 7)
         old = [spec for spec, _ in grown[seventh].members.sources if spec.generation < 7]
-        assert bool(old) != (change > 0 and method.rolling.lag < 1)
+        assert bool(old) != (change > 0 and method.rolling.max_accuracy_gap < 1)
 
 
 @pytest.mark.parametrize(
@@ -219,10 +219,10 @@ def test_rolling_on_cifar_100_is_one_wave_of_the_defaults():
     assert sum(spec.recipe.epochs for spec in waves[0]) == 16 * 200
     rolling = plan.method("rolling")
     assert dataclasses.asdict(rolling.rolling) == {
-        "carry": 0.75,
-        "lag": 0.05,
-        "refresh": 0,
-        "onward": False,
+        "carry_over": 0.75,
+        "max_accuracy_gap": 0.05,
+        "finetune_epochs": 0,
+        "warm_start": False,
         "agreement": 0.0,
         "class_aware": True,
     }

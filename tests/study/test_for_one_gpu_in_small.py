@@ -106,7 +106,7 @@ def test_balanced_cifar_10_is_run_published_and_shown(images, tmp_path):
 
 @pytest.mark.slow
 def test_rolling_on_cifar_10_refreshes_and_is_distilled(images, tmp_path, monkeypatch):
-    few = {"epochs = 200": "epochs = 2", "refresh = 10": "refresh = 1"}
+    few = {"epochs = 200": "epochs = 2", "finetune_epochs = 10": "finetune_epochs = 1"}
     few["[methods]"] = "[methods]\nmembers = 2\nsnapshots = 2"
     file = in_small("cifar10-distill", tmp_path, {**RESNET, **few}, ["rolling-refresh"])
     run, target = tmp_path / "run", tmp_path / "results/cifar10-distill"
@@ -136,8 +136,8 @@ def test_rolling_on_cifar_10_refreshes_and_is_distilled(images, tmp_path, monkey
 def test_rolling_on_cifar_10_is_held_against_what_was_aimed_at(images, tmp_path, monkeypatch):
     few = {
         "epochs = 200": "epochs = 2",
-        "untouched = 0.1": "untouched = 0.5",  # there are few rows
-        "refresh = 5": "refresh = 1",
+        "selection_holdout = 0.1": "selection_holdout = 0.5",  # there are few rows
+        "finetune_epochs = 5": "finetune_epochs = 1",
         "members = 19": "members = 2\nsnapshots = 2",
         "members = 21": "members = 4",
         "snapshots = 3": "snapshots = 2",
@@ -160,7 +160,7 @@ def test_rolling_on_cifar_100_trains_nothing_in_the_folder_of_the_paper_s_study(
     few = {
         "seed = 2020": "seed = 2020\nresamples = 20",
         'source = "cifar-100"': 'source = "digits"',
-        "untouched = 0.1": "untouched = 0.5",  # there are few rows
+        "selection_holdout = 0.1": "selection_holdout = 0.5",  # there are few rows
         'name = "resnet56"': 'name = "mlp"\nhidden = [16]',
         "epochs = 200": "epochs = 10",
         "batch_size = 32": 'batch_size = 64\ndevice = "cpu"',

@@ -23,21 +23,21 @@ def summaries(*others):
 
 
 @pytest.mark.parametrize(
-    ("late", "last", "counts"),
+    ("late", "last", "qualifies"),
     [(0.9, 0.88, True), (0.811, 0.88, True), (0.809, 0.88, False), (0.9, 0.8771, True),
      (0.9, 0.8769, False), (1.0, 0.95, True)],
 )  # fmt: skip
-def test_a_method_counts_if_it_has_learned_what_is_new(late, last, counts):
+def test_a_method_qualifies_if_it_has_learned_new_data(late, last, qualifies):
     one = summaries(*rows("rolling", late=late, last=last))["rolling"]
     assert one.judged
-    assert one.qualifies is counts
-    assert bool(one.shortfall) is not counts
+    assert one.qualifies is qualifies
+    assert bool(one.shortfall) is not qualifies
 
 
 def test_what_is_lacking_is_said():
     one = summaries(*rows("never-retrain", late=0.0, last=0.86))["never-retrain"]
     assert one.shortfall == (
-        "late classes 0.0 %, below 0.9 of dynsnap-cyc's 90.0 %; "
+        "new classes 0.0 %, below 0.9 of dynsnap-cyc's 90.0 %; "
         "last generation 2.0 points below dynsnap-cyc's"
     )
 

@@ -40,9 +40,11 @@ def ensembles():
         method("extbagging", **small),
         method("dynsnap-cyc", **small),
         method("dynsnap-cyc", **{**small, "members": "auto"}, tolerance=0.05, most_rounds=4),
-        method("rolling", **small, rolling=Rolling(carry=0.5, lag=0.0)),
-        method("rolling", **small, rolling=Rolling(carry=0.5, refresh=2)),
-        method("rolling", **small, rolling=Rolling(carry=0.5, refresh=2, onward=True)),
+        method("rolling", **small, rolling=Rolling(carry_over=0.5, max_accuracy_gap=0.0)),
+        method("rolling", **small, rolling=Rolling(carry_over=0.5, finetune_epochs=2)),
+        method(
+            "rolling", **small, rolling=Rolling(carry_over=0.5, finetune_epochs=2, warm_start=True)
+        ),
     ]
     return [
         Ensemble(method=dataclasses.replace(one, name=f"m{number}"), generation=generation)

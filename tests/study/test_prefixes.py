@@ -393,12 +393,12 @@ COMMANDS = TINY.replace("resamples = 30", 'resamples = 30\nprefixes = true\nkeep
 COMMANDS = COMMANDS.replace(
     '["singlebase", "dynsnap-cyc"]', '["singlebase", "snapshot", "rolling"]'
 )
-COMMANDS = COMMANDS.replace("[data.growth]", "[data.growth]\nuntouched = 0.5")
+COMMANDS = COMMANDS.replace("[data.growth]", "[data.growth]\nselection_holdout = 0.5")
 COMMANDS = COMMANDS.replace("members = 2\nsnapshots = 2", "members = 4\nsnapshots = 2")
 COMMANDS += """
 [methods.rolling]
-carry = 1.0
-refresh = 2
+carry_over = 1.0
+finetune_epochs = 2
 
 [[variant]]
 name = "dynsnap-cyc"

@@ -34,7 +34,7 @@ from tests.study.test_waves import Memory
 CLASSES = ("a", "b", "c", "d")
 
 
-def a_stream(untouched=0.5):
+def a_stream(selection_holdout=0.5):
     pool, test = (
         Pool(
             name=name,
@@ -45,7 +45,7 @@ def a_stream(untouched=0.5):
         )
         for name in ("train", "test")
     )
-    plan = GrowthPlan(fractions=(0.4, 0.7, 1.0), late={"d": 3}, untouched=untouched)
+    plan = GrowthPlan(fractions=(0.4, 0.7, 1.0), late={"d": 3}, selection_holdout=selection_holdout)
     return grow(pool, plan, test=test)
 
 
@@ -91,7 +91,7 @@ def by_hand(stream, trainer, rolling, size):
     """Generation after generation, one member at a time, as the words say."""
     found = []
     for ensemble in line_of(rolling, size=size):
-        rows = stream.untouched[ensemble.generation - 1]
+        rows = stream.selection_holdout[ensemble.generation - 1]
         truth = stream.evaluation["untouched"].labels[rows]
         carried = []
         if found:
@@ -108,8 +108,8 @@ def by_hand(stream, trainer, rolling, size):
             ]
             order = sorted(range(len(before)), key=lambda place: -merit[place])
             ranked = [before[place] for place in order]
-            most = round(rolling.carry * size)
-            most = most if rolling.carry == 1 else min(most, size - 1)
+            most = round(rolling.carry_over * size)
+            most = most if rolling.carry_over == 1 else min(most, size - 1)
             carried = ranked[:most]
         fresh, index = [], 0
 
@@ -124,7 +124,10 @@ def by_hand(stream, trainer, rolling, size):
                 index += 1
             if not found or not fresh[: size - most]:
                 break
-            bar = np.mean([accuracy(member) for member in fresh[: size - most]]) - rolling.lag
+            bar = (
+                np.mean([accuracy(member) for member in fresh[: size - most]])
+                - rolling.max_accuracy_gap
+            )
             held = [member for member in ranked if accuracy(member) >= bar][:most]
             if held == carried:
                 break
@@ -142,7 +145,10 @@ def by_hand(stream, trainer, rolling, size):
     st.integers(0, 5),
 )
 def test_members_are_carried_over_as_the_definition_says(carry, agreement, lag, size, seed):
-    stream, rolling = a_stream(), Rolling(carry=carry, agreement=agreement, lag=lag)
+    stream, rolling = (
+        a_stream(),
+        Rolling(carry_over=carry, agreement=agreement, max_accuracy_gap=lag),
+    )
     line = line_of(rolling, size=size)
     grown = managed(Made(stream, seed)).grow(line, engine=serial)
     expected = by_hand(stream, Made(stream, seed), rolling, size)
@@ -159,14 +165,14 @@ def test_a_rolling_ensemble_trains_no_round_that_a_fresh_one_does_not():
     ensembles = [Ensemble(method=fresh, generation=number) for number in (1, 2, 3)]
     alone, both = Made(stream), Made(stream)
     managed(alone).grow(ensembles, engine=serial)
-    grown = managed(both).grow([*ensembles, *line_of(Rolling(carry=0.5))], engine=serial)
+    grown = managed(both).grow([*ensembles, *line_of(Rolling(carry_over=0.5))], engine=serial)
     assert both.asked == alone.asked
-    first = line_of(Rolling(carry=0.5))[0]
+    first = line_of(Rolling(carry_over=0.5))[0]
     assert grown[first].members.sources == grown[ensembles[0]].members.sources
 
 
 def test_carried_members_are_trained_on_from_where_they_were():
-    stream, rolling = a_stream(), Rolling(carry=0.5, refresh=2, lag=1.0)
+    stream, rolling = a_stream(), Rolling(carry_over=0.5, finetune_epochs=2, max_accuracy_gap=1.0)
     trainer = Made(stream)
     manager = managed(trainer)
     line = line_of(rolling)
@@ -187,7 +193,7 @@ def test_carried_members_are_trained_on_from_where_they_were():
 
 def test_whom_rounds_go_on_from_is_found_once_however_often_it_is_asked():
     manager = managed(Made(a_stream()))
-    line = line_of(Rolling(carry=0.25, onward=True), size=8)
+    line = line_of(Rolling(carry_over=0.25, warm_start=True), size=8)
     grown = manager.grow(line, engine=serial)
     read, load = [], manager.rounds.load
     manager.rounds.load = lambda spec: (read.append(spec), load(spec))[1]
@@ -196,13 +202,13 @@ def test_whom_rounds_go_on_from_is_found_once_however_often_it_is_asked():
 
 
 def test_new_rounds_go_on_from_the_best_member_of_each_old_round():
-    stream, rolling = a_stream(), Rolling(carry=0.25, onward=True, lag=1.0)
+    stream, rolling = a_stream(), Rolling(carry_over=0.25, warm_start=True, max_accuracy_gap=1.0)
     trainer = Made(stream)
     manager = managed(trainer)
     line = line_of(rolling, size=8)
     grown = manager.grow(line, engine=serial)
     for before, ensemble in itertools.pairwise(line):
-        rows = stream.untouched[ensemble.generation - 1]
+        rows = stream.selection_holdout[ensemble.generation - 1]
         truth = stream.evaluation["untouched"].labels[rows]
         merit = {}
         for spec, place in grown[before].members.sources:
@@ -247,7 +253,7 @@ def test_a_member_is_judged_by_what_it_knows():
 
 @pytest.mark.parametrize(("size", "carry", "count"), [(2, 0.75, 1), (4, 0.9, 3), (4, 1.0, 4)])
 def test_a_small_ensemble_too_has_somebody_new(size, carry, count):
-    assert Rolling(carry=carry).carried(size) == count
+    assert Rolling(carry_over=carry).carried(size) == count
 
 
 def test_the_best_are_carried_over_and_agreement_counts_where_asked():
@@ -262,12 +268,12 @@ def test_the_best_are_carried_over_and_agreement_counts_where_asked():
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"carry": -0.1}, "`carry` must be between 0 and 1, got -0.1"),
-        ({"carry": 1.5}, "`carry` must be between 0 and 1, got 1.5"),
-        ({"carry": float("nan")}, "`carry` must be between 0 and 1"),
-        ({"lag": -0.1}, "`lag` must not be negative, got -0.1"),
-        ({"refresh": -1}, "`refresh` must be a number of epochs"),
-        ({"refresh": 1.5}, "`refresh` must be a number of epochs"),
+        ({"carry_over": -0.1}, "`carry_over` must be between 0 and 1, got -0.1"),
+        ({"carry_over": 1.5}, "`carry_over` must be between 0 and 1, got 1.5"),
+        ({"carry_over": float("nan")}, "`carry_over` must be between 0 and 1"),
+        ({"max_accuracy_gap": -0.1}, "`max_accuracy_gap` must not be negative, got -0.1"),
+        ({"finetune_epochs": -1}, "`finetune_epochs` must be a number of epochs"),
+        ({"finetune_epochs": 1.5}, "`finetune_epochs` must be a number of epochs"),
         ({"agreement": -1}, "`agreement` must not be negative"),
     ],
 )
@@ -278,44 +284,44 @@ def test_wrong_settings_are_refused(wrong, message):
 
 @pytest.mark.parametrize("carry", [0.0, 0.02])
 def test_carrying_nobody_over_is_refused(carry):
-    with pytest.raises(PlanError, match=r"`carry` = .* of 20 members .*dynsnap-cyc"):
-        method("rolling", epochs=200, rolling=Rolling(carry=carry))
+    with pytest.raises(PlanError, match=r"`carry_over` = .* of 20 members .*dynsnap-cyc"):
+        method("rolling", epochs=200, rolling=Rolling(carry_over=carry))
 
 
 def test_data_without_untouched_rows_is_refused_with_the_way_out():
-    manager = managed(Made(a_stream(untouched=0.0)))
-    with pytest.raises(PlanError, match=r"set `untouched` in \[data.growth\]"):
+    manager = managed(Made(a_stream(selection_holdout=0.0)))
+    with pytest.raises(PlanError, match=r"set `selection_holdout` in \[data.growth\]"):
         manager.grow(line_of(Rolling()), engine=serial)
 
 
 # --- through the real commands --------------------------------------------------------------
 
 ROLLING = (
-    TINY.replace("[data.growth]", "[data.growth]\nuntouched = 0.5")
+    TINY.replace("[data.growth]", "[data.growth]\nselection_holdout = 0.5")
     .replace('"dynsnap-cyc"]', '"dynsnap-cyc", "rolling"]')
     .replace("members = 2", "members = 4")
     .replace("resamples = 30", 'resamples = 30\nkeep = "weights"')
     + """
 [methods.rolling]
-carry = 0.5
+carry_over = 0.5
 
 [[variant]]
 name = "refreshed"
-carry = 0.5
-refresh = 2
+carry_over = 0.5
+finetune_epochs = 2
 
 [[variant]]
 name = "onward"
-carry = 0.5
-onward = true
+carry_over = 0.5
+warm_start = true
 
 [[variant]]
 name = "stubborn"
-carry = 1.0
+carry_over = 1.0
 class_aware = false
 
 [[sweep]]
-over = "carry"
+over = "carry_over"
 values = [0.25, 0.75]
 """
 )
@@ -429,13 +435,19 @@ def read_inputs(file):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (("carry = 0.5\n\n", "carry = 2\n\n"), "`carry` must be between 0 and 1, got 2.0"),
-        (("carry = 0.5\n\n", "cary = 0.5\n\n"), "has no setting `cary`"),
+        (
+            ("carry_over = 0.5\n\n", "carry_over = 2\n\n"),
+            "`carry_over` must be between 0 and 1, got 2.0",
+        ),
+        (("carry_over = 0.5\n\n", "cary = 0.5\n\n"), "has no setting `cary`"),
         (('keep = "weights"', ""), 'refreshed trains on carried members.*`keep = "weights"`'),
-        (("refresh = 2", "onward = true"), "refreshed trains on carried"),
-        (("onward = true", "onward = 1"), "`onward`"),
-        (("untouched = 0.5", ""), r"set `untouched` in \[data.growth\]"),
-        (('over = "carry"', 'over = "carry"\nmethod = "dynsnap-cyc"'), "sweep over `carry`"),
+        (("finetune_epochs = 2", "warm_start = true"), "refreshed trains on carried"),
+        (("warm_start = true", "warm_start = 1"), "`warm_start`"),
+        (("selection_holdout = 0.5", ""), r"set `selection_holdout` in \[data.growth\]"),
+        (
+            ('over = "carry_over"', 'over = "carry_over"\nmethod = "dynsnap-cyc"'),
+            "sweep over `carry_over`",
+        ),
     ],
 )
 def test_what_is_wrong_with_a_rolling_study_is_said_in_one_line(tmp_path, change, message):
@@ -451,7 +463,7 @@ def test_what_is_wrong_with_a_rolling_study_is_said_in_one_line(tmp_path, change
 
 
 @pytest.mark.parametrize("how", ["average", "majority"])
-@pytest.mark.parametrize("rolling", [None, Rolling(carry=0.5)])
+@pytest.mark.parametrize("rolling", [None, Rolling(carry_over=0.5)])
 def test_answers_stand_from_generation_to_generation(rolling, how):
     stream = a_stream()
     plain = method("dynsnap-cyc", epochs=8, members=6, snapshots=4)
@@ -475,7 +487,7 @@ def test_answers_stand_from_generation_to_generation(rolling, how):
         deployed = said[0][name, 1]
         np.testing.assert_array_equal(said[1][name, 1].scores, deployed.scores)
         for number in (2, 3):
-            deployed = predictions.stand(deployed, said[0][name, number], margin=0.1)
+            deployed = predictions.stabilize(deployed, said[0][name, number], margin=0.1)
             found = said[1][name, number]
             np.testing.assert_array_equal(found.scores, deployed.scores)
     # Whoever asks for the last generation first hears the same.
@@ -509,7 +521,7 @@ def test_a_study_lets_answers_stand_at_no_further_training(tmp_path):
     for folder in (held, held / "late"):
         said = [predictions.read(folder / f"dynsnap-cyc-average-g{i}.parquet") for i in (1, 2)]
         made = predictions.read(folder / "standing-average-g2.parquet")
-        np.testing.assert_array_equal(made.labels, predictions.stand(*said, margin=0.3).labels)
+        np.testing.assert_array_equal(made.labels, predictions.stabilize(*said, margin=0.3).labels)
     rows = {
         (row["method"], row["metric"]): float(row["value"])
         for row in csv.DictReader((tmp_path / "run/table.csv").open())

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dynsnap.errors import ComparisonError, FileError, InputError
-from dynsnap.theory import Members, audit, line_up, read_members
+from dynsnap.theory import MemberPredictions, audit, line_up, read_members
 
 SCORES = np.random.default_rng(0).dirichlet(np.ones(3), (4, 5))
 CLASSES = np.array(["cat", "dog", "elk"])
@@ -156,7 +156,7 @@ def members(**changes):
         "ids": tuple(IDS.tolist()),
         "classes": tuple(CLASSES.tolist()),
     }
-    return Members(**{**parts, **changes})
+    return MemberPredictions(**{**parts, **changes})
 
 
 @given(st.permutations(range(5)), st.permutations(range(3)))
@@ -176,7 +176,7 @@ def test_inputs_and_classes_are_lined_up_by_name(rows, columns):
 
 
 def test_truth_and_names_of_one_side_serve_both():
-    bare = Members(scores=SCORES)
+    bare = MemberPredictions(scores=SCORES)
     for pair in (line_up(bare, members()), line_up(members(), bare)):
         for side in pair:
             assert side.truth.tolist() == [0, 1, 2, 1, 0]

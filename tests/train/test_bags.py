@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from dynsnap.train import Adam, TorchTrainer, Words, _teams
+from dynsnap.train import Adam, TorchTrainer, Words, _round_groups
 from dynsnap.train._bags import Bags
 from dynsnap.train.models import fasttext
 from tests.train.made import sentences, spec, stream_of
@@ -38,7 +38,7 @@ def trainer(**more):
 def test_a_round_on_bags_is_the_round_that_torch_trains(more, monkeypatch):
     specs = [spec(0, epochs=5, generation=2), spec(1, kind="cyclic", epochs=6, snapshots=3)]
     ours = {done.spec: done for done in trainer(**more).train(specs)}
-    monkeypatch.setattr(_teams, "suits_bags", lambda workshop: False)
+    monkeypatch.setattr(_round_groups, "suits_bags", lambda context: False)
     for alone in trainer(**more).train(specs):
         own = ours[alone.spec]
         np.testing.assert_allclose(own.curve, alone.curve)
@@ -85,5 +85,5 @@ def test_bags_hold_every_word_of_a_text_once():
     ids=["loss", "optimizer", "precision", "augment"],
 )
 def test_settings_that_the_compiled_steps_do_not_know_train_alone(more):
-    assert not trainer(**more)._teams.bags
-    assert trainer()._teams.bags
+    assert not trainer(**more)._round_groups.bags
+    assert trainer()._round_groups.bags

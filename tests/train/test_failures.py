@@ -8,7 +8,7 @@ import torch
 from dynsnap.ensemble import train_rounds
 from dynsnap.errors import PlanError, TrainingError
 from dynsnap.train import TorchTrainer
-from dynsnap.train._teams import Teams
+from dynsnap.train._round_groups import RoundGroups
 from dynsnap.train.models import cnn, mlp
 from dynsnap.train.side_by_side import _choice as choice
 from tests.train.made import blobs, pictures, spec, stream_of
@@ -46,9 +46,9 @@ class Memory(dict):
 
 def failing(monkeypatch, error, *, after):
     trainer = TorchTrainer(stream_of(pictures()), model=cnn, batch_size=16, device="cpu")
-    usual = Teams.stepper
+    usual = RoundGroups.stepper
     made = lambda *args, **more: Failing(usual(*args, **more), error, after)  # noqa: E731
-    monkeypatch.setattr(Teams, "stepper", made)
+    monkeypatch.setattr(RoundGroups, "stepper", made)
     return trainer
 
 
@@ -91,7 +91,7 @@ class Narrow:
 
     most = 3
 
-    def __init__(self, workshop, module, settings, *, width, rows, grouped):
+    def __init__(self, context, module, settings, *, width, rows, grouped):
         if width > self.most:
             raise torch.OutOfMemoryError("CUDA out of memory.")
         self.width = width
@@ -100,8 +100,8 @@ class Narrow:
 def chosen(wanted):
     trainer = TorchTrainer(stream_of(pictures()), model=cnn, batch_size=16, device="cpu")
     return choice.side_by_side(
-        trainer._shop,
-        trainer._shop.blueprint.build,
+        trainer._context,
+        trainer._context.blueprint.build,
         batch_size=16,
         rows=100,
         wanted=wanted,

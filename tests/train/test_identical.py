@@ -13,7 +13,7 @@ from torch import nn
 from dynsnap.errors import Interrupted
 from dynsnap.train import Adam, ShiftsAndFlips, Standardised, TorchTrainer
 from dynsnap.train import _stacked as stacked
-from dynsnap.train._teams import Teams
+from dynsnap.train._round_groups import RoundGroups
 from dynsnap.train.models import cnn, fasttext, mlp
 from tests.train.made import Memory, Watcher, blobs, pictures, same, sentences, spec, stream_of
 
@@ -115,12 +115,12 @@ def test_a_round_that_has_to_go_on_in_another_way_is_started_over(monkeypatch, c
     checkpoints = Memory()
     with pytest.raises(Interrupted):
         list(WAYS["stacked"](monitor=Watcher(1), checkpoints=checkpoints).train(SPECS[:1]))
-    stepping = Teams.stepper
+    stepping = RoundGroups.stepper
 
-    def alone(self, team, *, rounds):
-        return stepping(self, dataclasses.replace(team, layers=None), rounds=rounds)
+    def alone(self, group, *, rounds):
+        return stepping(self, dataclasses.replace(group, layers=None), rounds=rounds)
 
-    monkeypatch.setattr(Teams, "stepper", alone)
+    monkeypatch.setattr(RoundGroups, "stepper", alone)
     (over,) = WAYS["stacked"](checkpoints=checkpoints).train(SPECS[:1])
     (fresh,) = WAYS["stacked"]().train(SPECS[:1])
     assert same(over, fresh)

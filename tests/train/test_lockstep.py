@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from dynsnap.ensemble import snapshot_epochs
 from dynsnap.errors import Interrupted, TrainingError
-from dynsnap.train._drive import Saver, drive
-from dynsnap.train._lane import Lane
+from dynsnap.train._drive import CheckpointSaver, drive
 from dynsnap.train._lockstep import Lockstep
+from dynsnap.train._round_state import RoundState
 from tests.train.made import Memory, Watcher, recipe, spec
 
 ROUNDS = st.lists(
@@ -66,7 +66,7 @@ def lanes_of(rounds):
 
     def opening(one):
         rows, batch = sizes[one]
-        return Lane(
+        return RoundState(
             spec=one,
             train=np.arange(100, 100 + rows),
             validation=np.arange(3),
@@ -78,7 +78,7 @@ def lanes_of(rounds):
 
 
 def run(specs, opening, stepper, *, monitor=None, checkpoints=None, every=60):
-    saver = Saver(checkpoints=checkpoints, every=every, owner="tests")
+    saver = CheckpointSaver(checkpoints=checkpoints, every=every, owner="tests")
     lockstep = Lockstep(specs, opening, width=stepper.width)
     return drive(lockstep, stepper, saver=saver, monitor=monitor)
 
@@ -148,7 +148,7 @@ def test_a_lane_keeps_the_states_of_the_best_epochs(selection, tenths, wanted):
     while epochs % wanted:
         wanted -= 1
     kind = "cyclic" if selection == "window" else "step"
-    lane = Lane(
+    lane = RoundState(
         spec=spec(kind=kind, epochs=epochs, snapshots=wanted),
         train=np.arange(4),
         validation=np.arange(4),
@@ -206,7 +206,7 @@ def test_a_checkpoint_that_does_not_belong_is_passed_over_with_a_warning(damage,
 
 
 def test_the_rate_follows_the_schedule():
-    lane = Lane(
+    lane = RoundState(
         spec=spec(kind="cyclic", epochs=4, snapshots=2),
         train=np.arange(4),
         validation=np.arange(4),

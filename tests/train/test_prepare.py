@@ -11,7 +11,7 @@ from dynsnap.errors import FileError, InputError, PlanError
 from dynsnap.train import Features, Pixels, ShiftsAndFlips, Standardised, Words, pool_of, tokenise
 from dynsnap.train._identity import identity
 from dynsnap.train._preparations import from_header, preparation, to_header
-from dynsnap.train._weights import FORMAT, Learner, pack, unpack
+from dynsnap.train._weights import FORMAT, StoredLearner, pack, unpack
 from tests.train.made import blobs, pictures, sentences
 
 TEXTS = np.array(["Red, red fire!", "blue ICE and ice, and ice", "", "Zoë's naïve—plan"], object)
@@ -250,10 +250,10 @@ def test_stored_bytes_are_the_same_for_the_same_content():
 
 @given(st.binary(max_size=60), st.integers(0, 300))
 def test_damaged_bytes_are_refused_and_never_anything_else(noise, where):
-    content = Learner(weights={"w": torch.arange(6.0)}, prepared={}, classes=2).to_bytes()
+    content = StoredLearner(weights={"w": torch.arange(6.0)}, prepared={}, classes=2).to_bytes()
     damaged = content[:where] + noise + content[where + len(noise) :]
     try:
-        Learner.from_bytes(damaged)
+        StoredLearner.from_bytes(damaged)
     except FileError as error:
         assert "stored learner" in str(error)
 

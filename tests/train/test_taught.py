@@ -12,8 +12,8 @@ from dynsnap.errors import Interrupted, PlanError
 from dynsnap.train import TorchTrainer
 from dynsnap.train._alone import AloneStepper
 from dynsnap.train._bags import BagsStepper
+from dynsnap.train._distillation import DistillationLoss
 from dynsnap.train._stacked import StackedStepper
-from dynsnap.train._teaching import Teaching
 from dynsnap.train.models import fasttext, mlp
 from tests.train.made import Memory, Watcher, blobs, same, sentences, spec, stream_of
 
@@ -42,11 +42,11 @@ def scores_of(done):
 
 
 def stepper_of(way, asked):
-    return way._teams.stepper(way._teams.of(asked), rounds=1)
+    return way._round_groups.stepper(way._round_groups.of(asked), rounds=1)
 
 
-def taught(lesson, **settings):
-    (done,) = trainer(**settings).taught(lesson).train([spec(**STUDENT)])
+def taught(targets, **settings):
+    (done,) = trainer(**settings).taught(targets).train([spec(**STUDENT)])
     return done
 
 
@@ -82,49 +82,49 @@ def test_one_hot_scores_teach_what_labels_teach():
 def test_the_loss_is_the_paper_of_hinton_s():
     rng = np.random.default_rng(0)
     said = rng.dirichlet(np.ones(3), len(POOL))
-    lesson = SoftTargets(scores=said, weight=0.7, temperature=3.0)
-    teaching = Teaching.of(lesson, POOL, torch.device("cpu"))
+    targets = SoftTargets(scores=said, weight=0.7, temperature=3.0)
+    distillation = DistillationLoss.of(targets, POOL, torch.device("cpu"))
     logits = torch.from_numpy(rng.normal(size=(len(POOL), 3)).astype(np.float32))
     labels = torch.from_numpy(POOL.labels)
     soft = torch.from_numpy(said ** (1 / 3) / (said ** (1 / 3)).sum(1, keepdims=True)).float()
     hard = functional.cross_entropy(logits, labels)
     wanted = 0.7 * 9 * functional.cross_entropy(logits / 3, soft) + 0.3 * hard
-    found = teaching.mixed(teaching.losses(logits, teaching.targets).mean(), hard)
+    found = distillation.mixed(distillation.losses(logits, distillation.targets).mean(), hard)
     torch.testing.assert_close(found, wanted)
 
 
 def test_the_same_student_twice_is_the_same_bits():
-    lesson = SoftTargets(scores=contrary() * 0.7 + 0.1, temperature=2.0, weight=0.5)
-    assert same(taught(lesson), taught(lesson))
+    targets = SoftTargets(scores=contrary() * 0.7 + 0.1, temperature=2.0, weight=0.5)
+    assert same(taught(targets), taught(targets))
 
 
 def test_a_student_that_was_stopped_goes_on_to_the_same_bits():
-    lesson = SoftTargets(scores=contrary() * 0.7 + 0.1)
+    targets = SoftTargets(scores=contrary() * 0.7 + 0.1)
     memory = Memory()
     watcher = Watcher(after=11)
-    stopped = trainer(monitor=watcher, checkpoint_every=0).taught(lesson, checkpoints=memory)
+    stopped = trainer(monitor=watcher, checkpoint_every=0).taught(targets, checkpoints=memory)
     with pytest.raises(Interrupted):
         list(stopped.train([spec(**STUDENT)]))
     assert memory.kept
     watcher.after = None
     (resumed,) = stopped.train([spec(**STUDENT)])
     assert [epoch for _, epoch, _ in watcher.seen] == list(range(30))
-    assert same(resumed, taught(lesson))
+    assert same(resumed, taught(targets))
 
 
 def test_another_lesson_is_another_key():
     base = trainer()
-    lesson = SoftTargets(scores=contrary())
+    targets = SoftTargets(scores=contrary())
     others = [
         SoftTargets(scores=contrary()[:, ::-1]),
-        dataclasses.replace(lesson, weight=0.5),
-        dataclasses.replace(lesson, temperature=2.0),
-        dataclasses.replace(lesson, name="by name"),
+        dataclasses.replace(targets, weight=0.5),
+        dataclasses.replace(targets, temperature=2.0),
+        dataclasses.replace(targets, name="by name"),
     ]
     one = spec(**STUDENT)
-    keys = {round_key(base, one), *(round_key(base.taught(x), one) for x in [lesson, *others])}
+    keys = {round_key(base, one), *(round_key(base.taught(x), one) for x in [targets, *others])}
     assert len(keys) == 6
-    assert round_key(base.taught(lesson), one) == round_key(trainer().taught(lesson), one)
+    assert round_key(base.taught(targets), one) == round_key(trainer().taught(targets), one)
 
 
 def test_teachers_known_by_name_have_the_key_of_their_name():
@@ -174,8 +174,11 @@ def test_a_lesson_for_other_rows_or_classes_is_refused():
 
 @pytest.mark.parametrize("settings", [{}, {"weight": 0.6, "temperature": 3.0}])
 def test_a_student_in_a_stack_is_the_student_alone(settings):
-    lesson = SoftTargets(scores=contrary() * 0.7 + 0.1, **settings)
-    stacked, alone = trainer().taught(lesson), trainer(loss=functional.cross_entropy).taught(lesson)
+    targets = SoftTargets(scores=contrary() * 0.7 + 0.1, **settings)
+    stacked, alone = (
+        trainer().taught(targets),
+        trainer(loss=functional.cross_entropy).taught(targets),
+    )
     one = spec(generation=2, epochs=3)
     assert isinstance(stepper_of(stacked, one), StackedStepper)
     assert isinstance(stepper_of(alone, one), AloneStepper)

@@ -10,7 +10,7 @@ import numpy as np
 from dynsnap import seeds
 from dynsnap._types import AnyArray, Floats, Labels, Scores
 from dynsnap.boost._saver import State
-from dynsnap.boost._watch import Watch
+from dynsnap.boost._watch import EpochWatch
 from dynsnap.ensemble import Recipe
 from dynsnap.errors import FileError, PlanError
 
@@ -21,7 +21,7 @@ Loaded: TypeAlias = tuple[Predict, int | None]
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Task:
+class FitTask:
     """One round to be trained.
 
     Attributes:
@@ -62,15 +62,15 @@ class Learner(Protocol):
         """Raise PlanError unless this learner can follow the recipe."""
         ...
 
-    def open(self, state: State, task: Task, /, *, trust: bool) -> Any:
-        """What `fit` goes on from, of a state that it gave to `Watch.rest`.
+    def open(self, state: State, task: FitTask, /, *, trust: bool) -> Any:
+        """What `fit` goes on from, of a state that it gave to `EpochWatch.rest`.
 
         The state comes from a file: unless it is trusted, FileError is raised where it is not
         known to be sound, or does not fit the task.
         """
         ...
 
-    def fit(self, task: Task, watch: Watch, begun: Any, /) -> Cut:
+    def fit(self, task: FitTask, watch: EpochWatch, begun: Any, /) -> Cut:
         """Train from the epoch that the watch says: from `begun`, or None for a fresh start.
 
         What an epoch computes may depend on the state before it and on its number alone, so that
@@ -79,7 +79,7 @@ class Learner(Protocol):
         ...
 
 
-def seed(task: Task, name: int | str) -> int:
+def seed(task: FitTask, name: int | str) -> int:
     """A seed of 31 bits for a part of a round."""
     return seeds.number(task.seed, name) % 2**31
 

@@ -11,8 +11,8 @@ from dynsnap._types import AnyArray, Labels, Scores
 from dynsnap.boost import _check_lightgbm, _params_lightgbm
 from dynsnap.boost._learner import (
     Cut,
+    FitTask,
     Loaded,
-    Task,
     rates,
     seed,
     two_columns,
@@ -20,7 +20,7 @@ from dynsnap.boost._learner import (
 from dynsnap.boost._params_lightgbm import aliases, decided
 from dynsnap.boost._saver import State
 from dynsnap.boost._settings import numbered_class_weights, refuse_other_length
-from dynsnap.boost._watch import Watch
+from dynsnap.boost._watch import EpochWatch
 from dynsnap.ensemble import Recipe
 
 
@@ -51,7 +51,7 @@ class LightGBMLearner:
         """Every recipe without dropout will do, if the model is not set to another length."""
         refuse_other_length(self._model, sorted(aliases("num_iterations")), recipe.epochs)
 
-    def open(self, state: State, task: Task, *, trust: bool) -> Any:
+    def open(self, state: State, task: FitTask, *, trust: bool) -> Any:
         text = state["booster"]
         if not trust:
             text, features = _check_lightgbm.check(text, len(task.classes), whole=True)
@@ -59,7 +59,7 @@ class LightGBMLearner:
         booster = self._module.Booster(model_str=text.decode())
         return booster, [int(length) for length in json.loads(state["lengths"])]
 
-    def fit(self, task: Task, watch: Watch, begun: Any) -> Cut:
+    def fit(self, task: FitTask, watch: EpochWatch, begun: Any) -> Cut:
         booster, lengths = begun or (None, [])
         schedule = rates(task.recipe, self._rate)
 

@@ -30,7 +30,7 @@ class Begun:
     state: Any = None
 
 
-class Saver:
+class RoundCheckpointSaver:
     """Saves one round at the ends of epochs, and brings it back.
 
     Args:
@@ -73,7 +73,7 @@ class Saver:
         except Exception as error:  # each library has its own way to say that a file is damaged
             # Nothing but time is lost, so this is no reason to stop.
             reason = error if isinstance(error, FileError) else f"{self._spec}: {error!r}."
-            log.warning("A checkpoint is of no use. %s Starting that round over.", reason)
+            log.warning("Ignoring an unusable checkpoint. %s Starting that round over.", reason)
             return Begun()
         self._start -= seconds
         return begun

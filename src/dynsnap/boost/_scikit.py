@@ -9,7 +9,7 @@ import numpy as np
 
 from dynsnap._types import AnyArray, Scores
 from dynsnap.boost import _skops
-from dynsnap.boost._learner import Cut, Loaded, Task, rates, seed
+from dynsnap.boost._learner import Cut, FitTask, Loaded, rates, seed
 from dynsnap.boost._saver import State
 from dynsnap.boost._settings import (
     numbered_class_weights,
@@ -18,7 +18,7 @@ from dynsnap.boost._settings import (
     refuse_warm_start,
 )
 from dynsnap.boost._structure import invalid
-from dynsnap.boost._watch import Watch
+from dynsnap.boost._watch import EpochWatch
 from dynsnap.ensemble import Recipe
 from dynsnap.errors import PlanError
 
@@ -61,10 +61,10 @@ class ScikitLearner:
                 f"of XGBClassifier, LGBMClassifier, {MANY}."
             )
 
-    def open(self, state: State, task: Task, *, trust: bool) -> Any:
+    def open(self, state: State, task: FitTask, *, trust: bool) -> Any:
         return open_model(state["learner"], task, trust=trust), state["learner"]
 
-    def fit(self, task: Task, watch: Watch, begun: Any) -> Cut:
+    def fit(self, task: FitTask, watch: EpochWatch, begun: Any) -> Cut:
         # It is done after the first epoch, and cannot stop before: there is nothing in between.
         if begun is None:
             model = self._fresh(task).fit(task.inputs, task.labels)
@@ -77,7 +77,7 @@ class ScikitLearner:
             watch.rest(lambda: {"learner": learner})
         return lambda _epoch: learner
 
-    def _fresh(self, task: Task) -> Any:
+    def _fresh(self, task: FitTask) -> Any:
         """An unfitted copy whose randomness, at any depth, comes from the round's seed."""
         from sklearn.base import clone
 
@@ -106,11 +106,11 @@ class SteppedLearner(ScikitLearner):
             refuse_unused(self._model, ["learning_rate", "power_t"], reason)
             refuse_unused(self._model, ["max_fun"], "it is for the solver lbfgs.")
 
-    def open(self, state: State, task: Task, *, trust: bool) -> Any:
+    def open(self, state: State, task: FitTask, *, trust: bool) -> Any:
         kept = {int(name): part for name, part in state.items() if name != "model"}
         return open_model(state["model"], task, trust=trust), kept
 
-    def fit(self, task: Task, watch: Watch, begun: Any) -> Cut:
+    def fit(self, task: FitTask, watch: EpochWatch, begun: Any) -> Cut:
         kept: dict[int, Any]  # a learner, or what `_stored` made of it before the round was stopped
         if begun is None:
             model, kept = self._fresh(task).set_params(early_stopping=False), {}
@@ -162,7 +162,7 @@ def _stored(learner: Any) -> bytes:
     return _skops.dump(learner)
 
 
-def open_model(content: bytes, task: Task, *, trust: bool) -> Any:
+def open_model(content: bytes, task: FitTask, *, trust: bool) -> Any:
     """A classifier from a checkpoint, which must be one for the task."""
     if trust:
         return _skops.load(content)

@@ -14,12 +14,12 @@ import numpy as np
 
 from dynsnap._types import Scores
 from dynsnap.boost import _skops
-from dynsnap.boost._learner import Cut, Task
+from dynsnap.boost._learner import Cut, FitTask
 from dynsnap.boost._saver import State
 from dynsnap.boost._scikit import ScikitLearner, open_model, refuse_early_stopping
 from dynsnap.boost._settings import refuse_other_length, refuse_unused
 from dynsnap.boost._structure import invalid
-from dynsnap.boost._watch import Watch
+from dynsnap.boost._watch import EpochWatch
 from dynsnap.boost.rebuilt import array
 from dynsnap.ensemble import Recipe
 
@@ -32,7 +32,7 @@ class GradientLearner(ScikitLearner):
         refuse_other_length(self._model, ["n_estimators"], recipe.epochs)
         refuse_early_stopping(self._model)
 
-    def open(self, state: State, task: Task, *, trust: bool) -> Any:
+    def open(self, state: State, task: FitTask, *, trust: bool) -> Any:
         model, raw = open_model(state["model"], task, trust=trust), array(state["raw"])
         # Compiled code writes to it, row by row.
         shape = (len(task.labels), model.n_trees_per_iteration_)
@@ -40,7 +40,7 @@ class GradientLearner(ScikitLearner):
             raise invalid(f"its scores have the shape {raw.shape} instead of {shape}")
         return model, raw
 
-    def fit(self, task: Task, watch: Watch, begun: Any) -> Cut:
+    def fit(self, task: FitTask, watch: EpochWatch, begun: Any) -> Cut:
         epochs = task.recipe.epochs
         if begun is None:
             model = self._fresh(task)
@@ -83,10 +83,10 @@ class HistogramLearner(ScikitLearner):
         refuse_early_stopping(self._model)
         refuse_unused(self._model, ["scoring"], "it is for early stopping.")
 
-    def open(self, state: State, task: Task, *, trust: bool) -> Any:
+    def open(self, state: State, task: FitTask, *, trust: bool) -> Any:
         return open_model(state["model"], task, trust=trust)
 
-    def fit(self, task: Task, watch: Watch, begun: Any) -> Cut:
+    def fit(self, task: FitTask, watch: EpochWatch, begun: Any) -> Cut:
         model = self._fresh(task) if begun is None else begun
         raw: Any = None
         if begun is not None:

@@ -9,15 +9,15 @@ import numpy as np
 
 from dynsnap import seeds
 from dynsnap._types import AnyArray, MemberScores
-from dynsnap.boost._learner import Learner, Task, describe
+from dynsnap.boost._learner import FitTask, Learner, describe
 from dynsnap.boost._lightgbm import LightGBMLearner
 from dynsnap.boost._one_thread import one_thread
-from dynsnap.boost._saver import Saver
+from dynsnap.boost._saver import RoundCheckpointSaver
 from dynsnap.boost._scikit import ScikitLearner, SteppedLearner
 from dynsnap.boost._settings import check_class_weights, check_objective, has_class_weights
 from dynsnap.boost._snapshots import features, opened, pack, score
 from dynsnap.boost._staged import GradientLearner, HistogramLearner
-from dynsnap.boost._watch import Watch
+from dynsnap.boost._watch import EpochWatch
 from dynsnap.boost._xgboost import XGBoostLearner
 from dynsnap.data import Stream, split
 from dynsnap.ensemble import Checkpoints, Monitor, Recipe, Round, RoundSpec, snapshot_epochs
@@ -132,7 +132,7 @@ class BoostTrainer:
         for spec in specs:
             if stopping:
                 raise Interrupted(f"Training stopped as asked, before {spec}.")
-            saver = Saver(
+            saver = RoundCheckpointSaver(
                 spec,
                 checkpoints=self._checkpoints,
                 every=self._checkpoint_every,
@@ -143,7 +143,7 @@ class BoostTrainer:
             # Not before the caller has come back for more, and so has the round in safety.
             saver.drop()
 
-    def _train_one(self, spec: RoundSpec, saver: Saver) -> tuple[Round, bool]:
+    def _train_one(self, spec: RoundSpec, saver: RoundCheckpointSaver) -> tuple[Round, bool]:
         """A round, and whether the monitor asked to stop while it was in its last epoch."""
         pool, name = self._stream.pool, spec.canonical()
         rng = seeds.generator(spec.seed, name, "split")
@@ -153,7 +153,7 @@ class BoostTrainer:
             raise TrainingError(
                 f"{spec} has rows of {len(seen)} class to train on: at least two are needed."
             )
-        task = Task(
+        task = FitTask(
             recipe=spec.recipe,
             inputs=features(pool.inputs[train]),
             labels=labels,
@@ -162,7 +162,7 @@ class BoostTrainer:
             seed=seeds.number(spec.seed, name, "model") % 2**31,
         )
         begun = saver.restore(lambda state: self._learner.open(state, task, trust=self._trust))
-        watch = Watch(
+        watch = EpochWatch(
             spec,
             truth=pool.labels[validation],
             seen=seen,

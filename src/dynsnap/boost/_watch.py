@@ -5,12 +5,12 @@ from collections.abc import Callable
 import numpy as np
 
 from dynsnap._types import Labels, Positions, Scores
-from dynsnap.boost._saver import Saver, State
+from dynsnap.boost._saver import RoundCheckpointSaver, State
 from dynsnap.ensemble import Monitor, RoundSpec, snapshot_epochs
 from dynsnap.errors import Interrupted, TrainingError
 
 
-class Watch:
+class EpochWatch:
     """Is shown the validation scores after every epoch of one round, and may stop it there.
 
     Attributes:
@@ -25,7 +25,7 @@ class Watch:
         truth: Labels,
         seen: Labels,
         monitor: Monitor | None,
-        saver: Saver,
+        saver: RoundCheckpointSaver,
         curve: list[float],
     ) -> None:
         self._spec = spec

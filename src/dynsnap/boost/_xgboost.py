@@ -8,15 +8,15 @@ from dynsnap._types import AnyArray, Labels, Scores
 from dynsnap.boost import _check_xgboost, _params_xgboost
 from dynsnap.boost._learner import (
     Cut,
+    FitTask,
     Loaded,
-    Task,
     rates,
     seed,
     two_columns,
 )
 from dynsnap.boost._saver import State
 from dynsnap.boost._settings import refuse_other_length
-from dynsnap.boost._watch import Watch
+from dynsnap.boost._watch import EpochWatch
 from dynsnap.ensemble import Recipe
 from dynsnap.errors import PlanError
 
@@ -53,14 +53,14 @@ class XGBoostLearner:
         """Every recipe without dropout will do, if the model is not set to another length."""
         refuse_other_length(self._model, ["n_estimators"], recipe.epochs)
 
-    def open(self, state: State, task: Task, *, trust: bool) -> Any:
+    def open(self, state: State, task: FitTask, *, trust: bool) -> Any:
         if not trust:
             task.check_fits(_check_xgboost.check(state["booster"], len(task.classes)))
         booster = self._module.Booster()
         booster.load_model(bytearray(state["booster"]))
         return booster
 
-    def fit(self, task: Task, watch: Watch, begun: Any) -> Cut:
+    def fit(self, task: FitTask, watch: EpochWatch, begun: Any) -> Cut:
         from sklearn.base import clone
 
         # XGBoost keeps the margins of the evaluation set and adds each new tree to them, so that

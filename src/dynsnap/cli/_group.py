@@ -10,6 +10,7 @@ import importlib
 import io
 import os
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
@@ -17,6 +18,7 @@ from typing import Any, NoReturn
 import click
 
 from dynsnap import __version__
+from dynsnap._renamed import RenamedWarning, now_called
 from dynsnap.cli import _signals
 from dynsnap.cli._streams import mute, tell
 from dynsnap.errors import DynSnapError, FileError, Interrupted, PlanError, did_you_mean
@@ -55,15 +57,18 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "dynsnap.cli._gate:gate",
         "Let a retrained model through, or not: an exit code for CI.",
     ),
-    "stand": (
-        "dynsnap.cli._stand:stand",
-        "Let deployed answers stand, unless another one is clearly better.",
+    "stabilize": (
+        "dynsnap.cli._stabilize:stabilize",
+        "Keep deployed labels unless another class leads by a margin.",
     ),
     "audit": (
         "dynsnap.cli._audit:audit",
         "Check the paper's theorems on the members of two ensembles.",
     ),
 }
+
+# Commands that have another name by now. They work, and no list shows them.
+OLD_NAMES = {"stand": "stabilize"}
 
 WRONG_USE = 2
 UNUSABLE = 3  # what was named cannot be read, compared or written
@@ -93,6 +98,9 @@ class CommandGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         known = self.list_commands(ctx)
+        if (successor := OLD_NAMES.get(args[0])) is not None:
+            tell(f"dynsnap: {now_called(f'dynsnap {args[0]}', f'dynsnap {successor}')}.")
+            args = [successor, *args[1:]]
         if args[0] not in known and not args[0].startswith("-"):
             ctx.fail(f"There is no command {args[0]!r}. {did_you_mean(args[0], known)}")
         return super().resolve_command(ctx, args)
@@ -102,7 +110,7 @@ class CommandGroup(click.Group):
             return super().make_context(*args, **extra)
 
     def invoke(self, ctx: click.Context) -> Any:
-        with _own_endings():
+        with _own_endings(), _old_names_said():
             return super().invoke(ctx)
 
     def main(  # type: ignore[override]
@@ -166,6 +174,23 @@ def _own_endings() -> Iterator[None]:
         raise _EndedError(_leave_pipe) from error
     except EOFError as error:
         raise FileError(f"A file ends too early ({error}). Write it again.") from error
+
+
+@contextlib.contextmanager
+def _old_names_said() -> Iterator[None]:
+    """Old names of settings, as one line each, without the place in the code that found them."""
+    show = warnings.showwarning
+
+    def said(message: Any, category: Any, *place: Any, **more: Any) -> None:
+        if issubclass(category, RenamedWarning):
+            tell(f"dynsnap: {message}")
+        else:
+            show(message, category, *place, **more)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", RenamedWarning)
+        warnings.showwarning = said
+        yield
 
 
 @click.group(

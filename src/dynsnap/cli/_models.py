@@ -64,7 +64,7 @@ def _configured(
         raise PlanError(
             f"{plan.starting_from_members[0].name} trains on from stored members, which networks "
             f"can; the models of the trainer {backend.name!r}, such as boosted trees, always start "
-            "afresh. Leave `onward` and `refresh` out."
+            "afresh. Leave `warm_start` and `finetune_epochs` out."
         )
     return found
 

@@ -26,7 +26,7 @@ def publish(run: Path, target: Path) -> None:
     """
     # Read before anything is written: a study file that is damaged must not be copied first.
     file = run / "study.toml"
-    seen = Training.of(run, study.read_study(file)) if file.is_file() else Training()
+    seen = Training.of(run, study.read_study(file, stored=True)) if file.is_file() else Training()
     with _files.together():
         kept = list(study.publish(run, target))
         if seen.curves:

@@ -98,7 +98,7 @@ def findings(
     replicates: dict[str, int] = {}
     plan = None
     try:
-        plan = study.read_study(folder / "study.toml")
+        plan = study.read_study(folder / "study.toml", stored=True)
         replicates = plan.repeated
         if missing:  # so there may be fewer than asked for
             there = study.read_replicates(folder / "replicates.csv")

@@ -104,7 +104,7 @@ def size(
             f"{folder} is not the folder of a run: there is no study.toml in it. "
             "`dynsnap run STUDY --out DIR` makes one."
         )
-    plan = study.read_study(folder / "study.toml")
+    plan = study.read_study(folder / "study.toml", stored=True)
     method = _method(plan, method_name)
     stored = StoredRounds(folder, study.trained_as(plan))
     if stored.damaged and not stored.sound:

@@ -104,6 +104,6 @@ def train(
                 )
     if method.margin:
         click.echo(
-            "It predicts as if nothing were deployed. Let answers stand with: "
-            f"dynsnap stand OLD NEW -o OUT --margin {method.margin:g}"
+            "It predicts without deployed labels. To stabilize its predictions: "
+            f"dynsnap stabilize OLD NEW -o OUT --margin {method.margin:g}"
         )

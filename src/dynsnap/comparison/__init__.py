@@ -1,5 +1,8 @@
 """Generations of a classifier side by side: every metric, with intervals and breakdowns."""
 
+from typing import TYPE_CHECKING
+
+from dynsnap._renamed import renamed_functions
 from dynsnap.comparison._apart import measure_apart
 from dynsnap.comparison._compare import compare, compare_at_levels, compare_blocks, twin_name
 from dynsnap.comparison._count import AlignedBlocks, Spread, default_top_k
@@ -17,11 +20,14 @@ from dynsnap.comparison._results import (
     GroupKind,
     GroupResult,
     PairResult,
-    RestlessInput,
     TransitionCounts,
     UnknownLabels,
+    UnstableInput,
 )
 from dynsnap.comparison._worst import worst_first
+
+if not TYPE_CHECKING:  # to type checkers the old name is unknown
+    __getattr__ = renamed_functions(__name__, {"RestlessInput": "UnstableInput"})
 
 __all__ = [
     "CONFIDENCE",
@@ -37,10 +43,10 @@ __all__ = [
     "GroupKind",
     "GroupResult",
     "PairResult",
-    "RestlessInput",
     "Spread",
     "TransitionCounts",
     "UnknownLabels",
+    "UnstableInput",
     "compare",
     "compare_at_levels",
     "compare_blocks",

@@ -96,7 +96,7 @@ class _Assembly:
             slices=counted.slices,
             families=counted.families,
             unknown_labels=counted.unknown_labels,
-            restless=counted.gallery.restless,
+            unstable=counted.gallery.unstable,
             ambiguity_so_far=counted.gallery.ambiguity,
             counting=None if counting is None else int(counting.sum()),
             effective=self._effective(),

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from dynsnap.comparison._examples import Gallery
 from dynsnap.comparison._families import Kinship
 from dynsnap.metrics._tally import Tally
-from dynsnap.metrics._tally_layout import Layout
+from dynsnap.metrics._tally_layout import TallyLayout
 from dynsnap.predictions import AlignedStream, Predictions
 from dynsnap.predictions._join_buckets import OutOfReach
 from dynsnap.predictions._join_common import Common
@@ -120,7 +120,7 @@ class PartCounter:
         first = block[0]
         slices = {name: column.values for name, column in first.slices.items()}
         pairs = tuple(itertools.combinations(range(self._regular), 2))
-        layout = Layout(
+        layout = TallyLayout(
             rows=self.rows,
             classes=self.classes,
             scored=tuple(each.scores is not None for each in block),

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from dynsnap._types import AnyArray, Floats
-from dynsnap.comparison._results import FlippedInput, RestlessInput
+from dynsnap.comparison._results import FlippedInput, UnstableInput
 from dynsnap.predictions import Predictions
 
 FLIPPED = 500  # lost inputs that a result names, of each retrain
-RESTLESS = 200  # inputs that changed again and again
+UNSTABLE = 200  # inputs that changed again and again
 
 _CACHED = 2**16  # rows that are looked at together, so that what is found about them stays at hand
 
@@ -24,7 +24,7 @@ class Gallery:
 
     def __init__(self, generations: int) -> None:
         self._flipped: list[list[tuple[float, FlippedInput]]] = [[] for _ in range(generations - 1)]
-        self._restless: list[RestlessInput] = []
+        self._unstable: list[UnstableInput] = []
         self._ever_changed = np.zeros(generations)
         self._weight = 0.0
 
@@ -34,13 +34,13 @@ class Gallery:
             _keep_most(kept, _most_confident(old, new))
         self._count_changed(block)
         if len(block) > 2:
-            self._keep_restless(_restless(block))
+            self._keep_unstable(_unstable(block))
 
     def merge(self, later: "Gallery") -> None:
         """Add what another one has seen in the rows that come next."""
         for kept, more in zip(self._flipped, later._flipped, strict=True):
             _keep_most(kept, more)
-        self._keep_restless(later._restless)
+        self._keep_unstable(later._unstable)
         self._ever_changed += later._ever_changed
         self._weight += later._weight
 
@@ -49,19 +49,19 @@ class Gallery:
         return tuple(one for _, one in self._flipped[old]) if new == old + 1 else ()
 
     @property
-    def restless(self) -> tuple[RestlessInput, ...]:
+    def unstable(self) -> tuple[UnstableInput, ...]:
         """The inputs whose label changed at least twice, most often first."""
-        return tuple(self._restless)
+        return tuple(self._unstable)
 
     @property
     def ambiguity(self) -> tuple[float, ...]:
         """The share of inputs that any generation so far labelled unlike the first."""
         return tuple((self._ever_changed / self._weight).tolist()) if self._weight else ()
 
-    def _keep_restless(self, more: Iterable[RestlessInput]) -> None:
-        self._restless += more
-        self._restless.sort(key=lambda one: -one.changes)
-        del self._restless[RESTLESS:]
+    def _keep_unstable(self, more: Iterable[UnstableInput]) -> None:
+        self._unstable += more
+        self._unstable.sort(key=lambda one: -one.changes)
+        del self._unstable[UNSTABLE:]
 
     def _count_changed(self, block: Sequence[Predictions]) -> None:
         first = block[0]
@@ -134,15 +134,15 @@ def _confidence(said: Predictions, row: int) -> float | None:
     return None if said.scores is None else float(said.scores[row, said.labels[row]])
 
 
-def _restless(block: Sequence[Predictions]) -> Iterator[RestlessInput]:
+def _unstable(block: Sequence[Predictions]) -> Iterator[UnstableInput]:
     changes = np.zeros(len(block[0]), dtype=np.intp)
     for old, new in itertools.pairwise(block):
         changes += old.labels != new.labels
     rows = np.flatnonzero(changes > 1)
-    rows = rows[np.argsort(-changes[rows], kind="stable")][:RESTLESS]
+    rows = rows[np.argsort(-changes[rows], kind="stable")][:UNSTABLE]
     first = block[0]
     for row in rows.tolist():
-        yield RestlessInput(
+        yield UnstableInput(
             id=str(first.id_column[row].as_py()),
             truth=None if first.truth is None else first.classes[first.truth[row]],
             labels=tuple(first.classes[each.labels[row]] for each in block),

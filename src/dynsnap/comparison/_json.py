@@ -11,8 +11,8 @@ from dynsnap.comparison._results import (
     GenerationResult,
     GroupResult,
     PairResult,
-    RestlessInput,
     TransitionCounts,
+    UnstableInput,
 )
 
 SCHEMA = "dynsnap.comparison/1"
@@ -53,7 +53,7 @@ def to_json(comparison: Comparison) -> dict[str, Any]:
         "averages": _metrics(comparison.averages),
         "agreement": _metrics(comparison.agreement),
         "ambiguity_so_far": list(comparison.ambiguity_so_far),
-        "restless": [_restless(each) for each in comparison.restless],
+        "restless": [_unstable(each) for each in comparison.unstable],
         "alignment": {
             "names": list(report.names),
             "rows": list(report.rows),
@@ -130,7 +130,7 @@ def _flipped(one: FlippedInput) -> dict[str, Any]:
     }
 
 
-def _restless(one: RestlessInput) -> dict[str, Any]:
+def _unstable(one: UnstableInput) -> dict[str, Any]:
     return {"id": one.id, "truth": one.truth, "labels": list(one.labels), "changes": one.changes}
 
 

@@ -1,11 +1,13 @@
 """What a comparison found: plain values, from which every table, file and page is made."""
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 import numpy as np
 
+from dynsnap._renamed import RenamedWarning, now_called
 from dynsnap._types import Floats
 from dynsnap.predictions import AlignmentReport
 
@@ -141,7 +143,7 @@ class FlippedInput:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RestlessInput:
+class UnstableInput:
     """An input whose label changed at least twice: its label in every generation."""
 
     id: str
@@ -196,7 +198,7 @@ class Comparison:
         families: For each slice that is made of whole classes, such as superclasses, the value of
             every class that occurs.
         unknown_labels: For each generation that has any, the labels that are no true class.
-        restless: The inputs whose label changed most often, at least twice; at most a few hundred.
+        unstable: The inputs whose label changed most often, at least twice; at most a few hundred.
         ambiguity_so_far: For every generation, the share of inputs that it or one between it and
             the first labelled unlike the first.
     """
@@ -217,10 +219,17 @@ class Comparison:
     slices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     families: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     unknown_labels: tuple[UnknownLabels, ...] = ()
-    restless: tuple[RestlessInput, ...] = ()
+    unstable: tuple[UnstableInput, ...] = ()
     ambiguity_so_far: tuple[float, ...] = ()
     counting: int | None = None
     effective: float | None = None
+
+    @property
+    def restless(self) -> tuple[UnstableInput, ...]:
+        """The old name of `unstable`."""
+        said = f"{now_called('Comparison.restless', 'Comparison.unstable')}."
+        warnings.warn(said, RenamedWarning, stacklevel=2)
+        return self.unstable
 
     def matrix(self, metric: str) -> Floats:
         """A pair metric for every two generations, as a symmetric N×N table.

@@ -1,5 +1,8 @@
 """Pools of labelled inputs, streams of generations cut from them, and where they come from."""
 
+from typing import TYPE_CHECKING
+
+from dynsnap._renamed import renamed_functions
 from dynsnap.data._arrays import from_arrays, read_npz
 from dynsnap.data._cifar import read_cifar10, read_cifar100
 from dynsnap.data._dataset import DataSet
@@ -17,14 +20,18 @@ from dynsnap.data._paper import (
     yahoo_growth,
 )
 from dynsnap.data._pool import Pool, Stream, check_nested
+from dynsnap.data._selection_holdout import SELECTION_SET, selection_rows
 from dynsnap.data._sources import SOURCES, Source, load, register_source
 from dynsnap.data._split import from_arrivals, from_generations, split
 from dynsnap.data._tables import read_table
 from dynsnap.data._text_csv import read_ag_news, read_text_csv, read_yahoo_answers
 from dynsnap.data._training_rows import TRAINING_ROWS, training_rows
-from dynsnap.data._untouched import untouched_rows
+
+if not TYPE_CHECKING:  # to type checkers the old name is unknown
+    __getattr__ = renamed_functions(__name__, {"untouched_rows": "selection_rows"})
 
 __all__ = [
+    "SELECTION_SET",
     "SOURCES",
     "TRAINING_ROWS",
     "DataSet",
@@ -62,9 +69,9 @@ __all__ = [
     "read_yahoo_answers",
     "reading_options",
     "register_source",
+    "selection_rows",
     "split",
     "training_rows",
-    "untouched_rows",
     "write_excerpts",
     "yahoo_growth",
 ]

@@ -9,7 +9,7 @@ import numpy as np
 
 from dynsnap._types import AnyArray
 from dynsnap.data._archive import is_archive, read_members
-from dynsnap.data._cifar_layouts import CIFAR10, CIFAR100, SITE, Cifar, Layout
+from dynsnap.data._cifar_layouts import CIFAR10, CIFAR100, SITE, Cifar, CifarLayout
 from dynsnap.data._dataset import DataSet, data_folder, md5, missing, numbered, read_bytes
 from dynsnap.data._pickles import plain_dict
 from dynsnap.data._pool import Pool
@@ -39,7 +39,7 @@ def read_cifar100(path: str | Path | None = None, *, subset: bool = False) -> Da
 class _Found:
     """The files of one layout, and the place they were found at."""
 
-    layout: Layout
+    layout: CifarLayout
     place: Path
     contents: dict[str, bytes]
 

@@ -7,7 +7,7 @@ SITE = "https://www.cs.toronto.edu/~kriz"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Layout:
+class CifarLayout:
     """One of the ways in which the data set is published."""
 
     kind: str
@@ -33,7 +33,7 @@ class Cifar:
     rows: Mapping[str, int]  # images in a file, by the split that the file belongs to
     # Classes of each kind of label, in the order of the binary layout; the last counts.
     labels: Mapping[str, int]
-    layouts: tuple[Layout, ...]
+    layouts: tuple[CifarLayout, ...]
 
 
 CIFAR10 = Cifar(
@@ -41,7 +41,7 @@ CIFAR10 = Cifar(
     rows={"train": 10_000, "test": 10_000},
     labels={"label": 10},
     layouts=(
-        Layout(
+        CifarLayout(
             kind="python",
             folder="cifar-10-batches-py",
             archive="cifar-10-python.tar.gz",
@@ -59,7 +59,7 @@ CIFAR10 = Cifar(
                 "batches.meta": "5ff9c542aee3614f3951f8cda6e48888",
             },
         ),
-        Layout(
+        CifarLayout(
             kind="binary",
             folder="cifar-10-batches-bin",
             archive="cifar-10-binary.tar.gz",
@@ -83,7 +83,7 @@ CIFAR100 = Cifar(
     rows={"train": 50_000, "test": 10_000},
     labels={"coarse_label": 20, "fine_label": 100},
     layouts=(
-        Layout(
+        CifarLayout(
             kind="python",
             folder="cifar-100-python",
             archive="cifar-100-python.tar.gz",
@@ -97,7 +97,7 @@ CIFAR100 = Cifar(
                 "meta": "7973b15100ade9c7d40fb424638fde48",
             },
         ),
-        Layout(
+        CifarLayout(
             kind="binary",
             folder="cifar-100-binary",
             archive="cifar-100-binary.tar.gz",

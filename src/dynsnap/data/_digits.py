@@ -37,7 +37,7 @@ def digits_growth(*, seed: int = 0) -> GrowthPlan:
         fractions=(0.8, 1.0, 1.0),
         shares={str(digit): share for digit, share in enumerate(shares)},
         late={"6": 3},
-        holdout=0.6,
+        test_size=0.6,
         validation=0.25,
         seed=seed,
     )

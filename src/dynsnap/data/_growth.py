@@ -8,10 +8,11 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from dynsnap import seeds
+from dynsnap._renamed import renamed_arguments
 from dynsnap._types import Flags, Floats, Positions
 from dynsnap.data._pool import Pool, Stream, rank_in_class
+from dynsnap.data._selection_holdout import SELECTION_SET, check_selection_holdout
 from dynsnap.data._training_rows import with_training_rows
-from dynsnap.data._untouched import check_untouched
 from dynsnap.errors import DataError, PlanError, did_you_mean
 
 LateValidation: TypeAlias = Literal["never", "arrival", "always"]
@@ -19,6 +20,7 @@ LateValidation: TypeAlias = Literal["never", "arrival", "always"]
 _MOST = 1000  # generations: each of them is compared with each
 
 
+@renamed_arguments(untouched="selection_holdout", holdout="test_size")
 @dataclass(frozen=True, kw_only=True)
 class GrowthPlan:
     """How a pool is cut into generations D1 ⊆ D2 ⊆ ..., by the paper's protocol.
@@ -37,14 +39,14 @@ class GrowthPlan:
         late: For some classes, the generation (from 1) that they arrive in; 1 for the others.
         validation: Share of each class of the held-out rows that is validated on, the first in
             file order; the rest is the test set.
-        untouched: Share of the validation rows of each class that stay aside for good, the first in
-            file order: no round trains on them or validates on them, so members of any generation
-            can be judged by them. They form the set "untouched".
-        late_validation: Whether rounds validate on late classes: "never", from their "arrival"
+        selection_holdout: Share of the validation rows of each class, the first in file order, that
+            no round trains or validates on, so that members of any generation can be compared on
+            them. They form the evaluation set "untouched".
+        late_validation: Whether rounds validate on new classes: "never", from their "arrival"
             on, or "always" (their validation rows are then never trained on before).
-        late_in_test: Whether the test set holds the late classes. Either way the set "late" holds
+        late_in_test: Whether the test set holds the new classes. Either way the set "late" holds
             all of their held-out rows that are not validated on.
-        holdout: Where there is no official test set: the share of each class to hold out.
+        test_size: Share of each class to hold out where there is no official test set.
         seed: Draws that hold-out.
 
     Example:
@@ -57,10 +59,10 @@ class GrowthPlan:
     shares: Mapping[str, float] = field(default_factory=dict)
     late: Mapping[str, int] = field(default_factory=dict)
     validation: float = 0.5
-    untouched: float = 0.0
+    selection_holdout: float = 0.0
     late_validation: LateValidation = "never"
     late_in_test: bool = False
-    holdout: float = 0.4
+    test_size: float = 0.4
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -86,15 +88,15 @@ class GrowthPlan:
         for name, arrival in self.late.items():
             if arrival not in range(2, self.generations + 1):
                 raise PlanError(
-                    f"Late class {name!r} must arrive after the first and by the last of "
+                    f"New class {name!r} must arrive after the first and by the last of "
                     f"{self.generations} generations, got {arrival}."
                 )
             if self.shares.get(name) == 0:
-                raise PlanError(f"Late class {name!r} has the share 0, so it would never arrive.")
-        for word in ("validation", "holdout"):
+                raise PlanError(f"New class {name!r} has the share 0, so it would never arrive.")
+        for word in ("validation", "test_size"):
             if not (isinstance(getattr(self, word), Real) and 0 < getattr(self, word) < 1):
                 raise PlanError(f"`{word}` must be above 0 and below 1, got {getattr(self, word)}.")
-        check_untouched(self.untouched)
+        check_selection_holdout(self.selection_holdout)
         if self.late_validation not in ("never", "arrival", "always"):
             raise PlanError(
                 '`late_validation` must be "never", "arrival" or "always", '
@@ -148,7 +150,7 @@ def grow(train: Pool, plan: GrowthPlan, *, test: Pool | None = None) -> Stream:
     arrival = np.array([plan.late.get(name, 1) for name in train.classes])
     held = _cut_held_out(test, plan, left_out=share == 0)
     pool = train.join(test.take(held.validation))
-    aside = test.take(held.untouched, name=f"{test.name} (untouched)")
+    aside = test.take(held.selection_holdout, name=f"{test.name} (selection holdout)")
     # The held-out rows that are validated on follow the training rows.
     validated = np.arange(len(train), len(pool))
     labels, rank, sizes = train.labels, rank_in_class(train.labels), train.counts
@@ -165,16 +167,16 @@ def grow(train: Pool, plan: GrowthPlan, *, test: Pool | None = None) -> Stream:
         arrived.append(np.flatnonzero(seen[aside.labels]))
     evaluation = {"test": test.take(held.test, name=f"{test.name} (test half)")}
     if plan.late:
-        evaluation["late"] = test.take(held.late, name=f"{test.name} (late classes)")
-    if plan.untouched:
-        evaluation["untouched"] = aside
+        evaluation["late"] = test.take(held.late, name=f"{test.name} (new classes)")
+    if plan.selection_holdout:
+        evaluation[SELECTION_SET] = aside
     stream = Stream(
         pool=pool,
         generations=tuple(generations),
         validation=tuple(counts),
         evaluation=evaluation,
         late=tuple(name for name in train.classes if name in plan.late),
-        untouched=tuple(arrived) if plan.untouched else (),
+        selection_holdout=tuple(arrived) if plan.selection_holdout else (),
     )
     return with_training_rows(stream)
 
@@ -197,7 +199,7 @@ class _HeldOut:
     validation: Positions
     test: Positions
     late: Positions
-    untouched: Positions
+    selection_holdout: Positions
 
 
 def _cut_held_out(test: Pool, plan: GrowthPlan, *, left_out: Flags) -> _HeldOut:
@@ -211,19 +213,20 @@ def _cut_held_out(test: Pool, plan: GrowthPlan, *, left_out: Flags) -> _HeldOut:
                 f"{test.name}: class {name!r} has {size} held-out rows, too few to validate on "
                 f"{plan.validation:.3g} of them and test on the rest. Bring or hold out more."
             )
-    aside = np.rint(plan.untouched * quota)
-    if plan.untouched and ((aside == 0) | (aside == quota))[validates].any():
+    aside = np.rint(plan.selection_holdout * quota)
+    if plan.selection_holdout and ((aside == 0) | (aside == quota))[validates].any():
         name = test.classes[int(np.argmax(((aside == 0) | (aside == quota)) & validates))]
         raise DataError(
-            f"{test.name}: class {name!r} has too few validation rows to leave "
-            f"{plan.untouched:.3g} of them untouched and validate on the rest. Hold out more."
+            f"{test.name}: class {name!r} has too few validation rows to hold "
+            f"{plan.selection_holdout:.3g} of them out for selection and validate on the rest. "
+            "Hold out more."
         )
     rank = rank_in_class(test.labels)
     first, fixed = rank < quota[test.labels], rank < aside[test.labels]
     tested = ~left_out & (~late | plan.late_in_test)
     return _HeldOut(
         validation=np.flatnonzero(first & ~fixed),
-        untouched=np.flatnonzero(fixed),
+        selection_holdout=np.flatnonzero(fixed),
         test=np.flatnonzero(~first & tested[test.labels]),
         late=np.flatnonzero(~first & (late & ~left_out)[test.labels]),
     )
@@ -234,7 +237,7 @@ def _hold_out(pool: Pool, plan: GrowthPlan) -> tuple[Pool, Pool]:
     order = seeds.generator(plan.seed, "holdout").permutation(len(pool))
     rank = np.empty(len(pool), dtype=np.intp)
     rank[order] = rank_in_class(pool.labels[order])
-    held = rank < np.rint(plan.holdout * pool.counts)[pool.labels]
+    held = rank < np.rint(plan.test_size * pool.counts)[pool.labels]
     return (
         pool.take(np.flatnonzero(~held)),
         pool.take(np.flatnonzero(held), name=f"{pool.name} (held out)"),
@@ -249,4 +252,6 @@ def _check_quota(train: Pool, number: int, quota: Floats, *, expected: Flags) ->
                 "to train on. Bring more, or raise its share."
             )
     if not quota.any():
-        raise DataError(f"{train.name}, generation {number} is empty: all of its classes are late.")
+        raise DataError(
+            f"{train.name}, generation {number} is empty: all of its classes are new later."
+        )

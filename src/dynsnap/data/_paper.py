@@ -32,7 +32,7 @@ _YAHOO = (
 def cifar10_growth() -> GrowthPlan:
     """CIFAR-10: 24,400, 30,500 and 32,500 training images.
 
-    The late class is frog: the paper's text says horse, but only frog gives its sizes.
+    The new class is frog: the paper's text says horse, but only frog gives its sizes.
 
     Example:
         >>> cifar10_growth().late
@@ -46,7 +46,7 @@ def cifar10_growth() -> GrowthPlan:
 
 
 def cifar100_growth() -> GrowthPlan:
-    """CIFAR-100: 37,500, 46,875 and 47,375 training images; the late class is bowl.
+    """CIFAR-100: 37,500, 46,875 and 47,375 training images; the new class is bowl.
 
     Example:
         >>> cifar100_growth().shares["lion"]
@@ -92,7 +92,7 @@ def yahoo_growth() -> GrowthPlan:
 def newsgroups_growth() -> GrowthPlan:
     """20 Newsgroups, which the paper does not have, grown as its CIFAR-10.
 
-    The shares of its ten classes go round twice; the late class is the seventh, misc.forsale.
+    The shares of its ten classes go round twice; the new class is the seventh, misc.forsale.
 
     Example:
         >>> newsgroups_growth().late

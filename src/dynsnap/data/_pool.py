@@ -8,7 +8,9 @@ from functools import cached_property
 
 import numpy as np
 
+from dynsnap._renamed import renamed_arguments
 from dynsnap._types import AnyArray, Flags, Labels, Positions
+from dynsnap.data._selection_holdout import SELECTION_SET
 from dynsnap.errors import DataError
 
 
@@ -134,6 +136,7 @@ class Pool:
         return digest.hexdigest()[:32]
 
 
+@renamed_arguments(untouched="selection_holdout")
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Stream:
     """Growing data D1 ⊆ D2 ⊆ ... with fixed sets to evaluate on: what a trainer is given.
@@ -143,12 +146,13 @@ class Stream:
         generations: For each D_i its rows in `pool`, sorted, each a part of the next.
         validation: For each D_i, how many rows of each class a round sets aside to validate on;
             every round draws them anew from D_i.
-        evaluation: Fixed held-out sets by name: "test" always, "late" where classes arrive late.
+        evaluation: Fixed held-out sets by name: "test" always, "late" where classes are
+            new in a later generation.
         late: Names of the classes that the first generation does not learn. It may hold rows of
             them if it validates on all of those.
-        untouched: For each D_i, the rows of the evaluation set "untouched" that have arrived by
-            then: no round of any generation trains or validates on them. Empty where there is no
-            such set.
+        selection_holdout: For each D_i, the rows of the evaluation set "untouched" that have
+            arrived by then: no round of any generation trains or validates on them. Empty where
+            there is no such set.
     """
 
     pool: Pool
@@ -156,13 +160,15 @@ class Stream:
     validation: tuple[Positions, ...]
     evaluation: Mapping[str, Pool]
     late: tuple[str, ...] = ()
-    untouched: tuple[Positions, ...] = ()
+    selection_holdout: tuple[Positions, ...] = ()
 
     def __post_init__(self) -> None:
         check_nested(self.generations, rows=len(self.pool), name=self.pool.name)
         classes = self.pool.classes
         if unknown := set(self.late) - set(classes):
-            raise DataError(f"{self.pool.name}: late classes {sorted(unknown)} are not classes.")
+            raise DataError(
+                f"{self.pool.name}: `late` names {sorted(unknown)}, which are not classes."
+            )
         if "test" not in self.evaluation:
             raise DataError(f'{self.pool.name}: `evaluation` must hold a set named "test".')
         for name, held in self.evaluation.items():
@@ -174,9 +180,10 @@ class Stream:
                 f"{self.pool.name}: there are {len(self.generations)} generations, but validation "
                 f"counts for {len(self.validation)}."
             )
-        if "untouched" in self.evaluation or self.untouched:
-            aside = self.evaluation.get("untouched", ())
-            check_nested(self.untouched, rows=len(aside), name=f"{self.pool.name}, untouched")
+        if SELECTION_SET in self.evaluation or self.selection_holdout:
+            aside = self.evaluation.get(SELECTION_SET, ())
+            name = f"{self.pool.name}, selection holdout"
+            check_nested(self.selection_holdout, rows=len(aside), name=name)
         for number, (rows, counts) in enumerate(
             zip(self.generations, self.validation, strict=True), start=1
         ):
@@ -194,7 +201,7 @@ class Stream:
             raise DataError(f"{where}: nothing is set aside to validate on.")
         have = np.bincount(self.pool.labels[rows], minlength=len(classes))
         for name, wants, has in zip(classes, counts, have, strict=True):
-            # A late class may be validated on before it is learned; any other must leave some.
+            # A new class may be validated on before it is learned; any other must leave some.
             if wants > has or (wants and wants == has and name not in self.late):
                 raise DataError(
                     f"{where}: class {name!r} has {has} rows, too few to set {wants} aside for "
@@ -219,7 +226,7 @@ class Stream:
     def fingerprint(self) -> str:
         """A hash of the content of the pool, the cuts and the evaluation sets."""
         digest = hashlib.sha256(self.pool.fingerprint.encode())
-        for rows in (*self.generations, *self.validation, *self.untouched):
+        for rows in (*self.generations, *self.validation, *self.selection_holdout):
             digest.update(np.ascontiguousarray(rows, dtype="<i8").tobytes() + b"|")
         for name, pool in sorted(self.evaluation.items()):
             digest.update(f"{name}:{pool.fingerprint}".encode())

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from dynsnap._renamed import renamed_arguments
 from dynsnap._types import AnyArray, Positions
 from dynsnap.data._pool import Pool, Stream, check_nested, rank_in_class
-from dynsnap.data._untouched import untouched_rows
+from dynsnap.data._selection_holdout import SELECTION_SET, selection_rows
 from dynsnap.errors import DataError, InputError, PlanError
 
 
@@ -35,6 +36,7 @@ def split(stream: Stream, generation: int, rng: np.random.Generator) -> tuple[Po
     return rows[~drawn], rows[drawn]
 
 
+@renamed_arguments(untouched="selection_holdout")
 def from_generations(
     pool: Pool,
     generations: Sequence[AnyArray],
@@ -42,14 +44,14 @@ def from_generations(
     test: Pool,
     validation: float = 0.1,
     late_in_test: bool = False,
-    untouched: float = 0.0,
+    selection_holdout: float = 0.0,
 ) -> Stream:
     """A stream from generations that were cut elsewhere: each an array of rows, or a mask.
 
     Every round validates on the share `validation` of each class of its generation, at least one
-    row. Classes that the first generation lacks are late: they form the evaluation set "late", and
-    are part of "test" only if `late_in_test`. About the share `untouched` of the rows, chosen by
-    their content, is taken out of all generations and forms the set "untouched".
+    row. Classes that the first generation lacks are new: they form the evaluation set "late", and
+    are part of "test" only if `late_in_test`. About the share `selection_holdout` of the rows,
+    chosen by their content, is taken out of all generations and forms the set "untouched".
 
     Example:
         >>> pool = Pool(name="made", inputs=np.zeros((8, 1)), labels=np.arange(8) % 2,
@@ -65,9 +67,9 @@ def from_generations(
         for rows in map(np.asarray, generations)
     )
     check_nested(cuts, rows=len(pool), name=pool.name)
-    aside = untouched_rows(pool.inputs, untouched)
-    place = np.cumsum(aside) - 1  # of a row, among those that stay untouched
-    arrived = tuple(place[rows[aside[rows]]] for rows in cuts) if untouched else ()
+    aside = selection_rows(pool.inputs, selection_holdout)
+    place = np.cumsum(aside) - 1  # of a row, among those that are held out
+    arrived = tuple(place[rows[aside[rows]]] for rows in cuts) if selection_holdout else ()
     cuts = tuple(rows[~aside[rows]] for rows in cuts)
     check_nested(cuts, rows=len(pool), name=pool.name)
     counts = []
@@ -88,20 +90,22 @@ def from_generations(
             evaluation["test"] = test.take(np.flatnonzero(~arrives))
         if arrives.any():
             evaluation["late"] = test.take(
-                np.flatnonzero(arrives), name=f"{test.name} (late classes)"
+                np.flatnonzero(arrives), name=f"{test.name} (new classes)"
             )
-    if untouched:
-        evaluation["untouched"] = pool.take(np.flatnonzero(aside), name=f"{pool.name} (untouched)")
+    if selection_holdout:
+        held = pool.take(np.flatnonzero(aside), name=f"{pool.name} (selection holdout)")
+        evaluation[SELECTION_SET] = held
     return Stream(
         pool=pool,
         generations=cuts,
         validation=tuple(count.astype(np.intp) for count in counts),
         evaluation=evaluation,
         late=tuple(np.array(pool.classes)[late].tolist()),
-        untouched=arrived,
+        selection_holdout=arrived,
     )
 
 
+@renamed_arguments(untouched="selection_holdout")
 def from_arrivals(
     pool: Pool,
     arrivals: AnyArray,
@@ -109,7 +113,7 @@ def from_arrivals(
     test: Pool,
     validation: float = 0.1,
     late_in_test: bool = False,
-    untouched: float = 0.0,
+    selection_holdout: float = 0.0,
 ) -> Stream:
     """A stream from the moment that each row arrived (a week, a date): one generation per moment.
 
@@ -136,5 +140,5 @@ def from_arrivals(
         test=test,
         validation=validation,
         late_in_test=late_in_test,
-        untouched=untouched,
+        selection_holdout=selection_holdout,
     )

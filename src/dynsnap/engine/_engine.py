@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Protocol, Self
 
 from dynsnap.engine._pickled import Packed
-from dynsnap.engine._wave import More, Pool, Rules, Wave
+from dynsnap.engine._wave import More, Rules, TaskPool, Wave
 from dynsnap.ensemble import Round, RoundSpec, Trainer
 from dynsnap.errors import PlanError
 
@@ -74,7 +74,7 @@ def ignoring_interrupts() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-class WorkerPool(Pool, Protocol):
+class WorkerPool(TaskPool, Protocol):
     """Workers that keep one trainer from wave to wave."""
 
     def begin_wave(self) -> None:

@@ -59,9 +59,9 @@ class ProcessesEngine(PoolEngine):
         super().__init__(rules)
         self._workers = checked_workers(workers) or cores()
 
-    def _start(self, trainer: Trainer) -> tuple[Packed, "_Pool"]:
+    def _start(self, trainer: Trainer) -> tuple[Packed, "_ProcessPool"]:
         packed = pack(trainer)
-        return packed, _Pool(packed.pickled, self._workers)
+        return packed, _ProcessPool(packed.pickled, self._workers)
 
 
 @dataclass(eq=False)
@@ -71,7 +71,7 @@ class _Worker:
     task: int | None = None
 
 
-class _Pool:
+class _ProcessPool:
     """Processes with a pipe each, so that a killed one cannot block the others."""
 
     def __init__(self, pickled: PickledTrainer, workers: int) -> None:

@@ -63,10 +63,10 @@ class RayEngine(PoolEngine):
         super().close()
         self._cluster.leave()
 
-    def _start(self, trainer: Trainer) -> tuple[Packed, "_Pool"]:
+    def _start(self, trainer: Trainer) -> tuple[Packed, "_RayPool"]:
         ray = self._cluster.join(cores=(self._workers or cores()) * self._cpus)
         packed = pack(trainer, ray.cloudpickle.CloudPickler)
-        return packed, _Pool(ray, packed, most=self._workers, needs=self._needs(trainer))
+        return packed, _RayPool(ray, packed, most=self._workers, needs=self._needs(trainer))
 
     def _needs(self, trainer: Trainer) -> dict[str, float]:
         gpus = self._gpus if self._gpus is not None else float(_uses_gpu(trainer))
@@ -78,7 +78,7 @@ class RayEngine(PoolEngine):
         return dataclasses.replace(self._rules, side_by_side=_uses_gpu(trainer))
 
 
-class _Pool:
+class _RayPool:
     """Tasks on a Ray cluster, each a stream of events."""
 
     def __init__(

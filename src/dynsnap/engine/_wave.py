@@ -31,7 +31,7 @@ More: TypeAlias = Callable[[], Sequence[RoundSpec]]
 _TICK = 0.2  # seconds between two checks of the clock and of requests to stop
 
 
-class Pool(Protocol):
+class TaskPool(Protocol):
     """Workers, as the schedule sees them: start a task, wait for events, stop."""
 
     def places(self) -> int:
@@ -118,7 +118,7 @@ class Wave:
         clock: Returns seconds.
     """
 
-    pool: Pool
+    pool: TaskPool
     rules: Rules
     monitor: Monitor | None = None
     checkpoints: Checkpoints | None = None

@@ -25,7 +25,7 @@ class Method:
         combinations: How its members may be combined. They all agree where there is one member.
         rolling: How it starts from the members of the last generation; None for a fresh start.
         margin: By how much another class must lead for a label of the last generation to change:
-            see `dynsnap.stand`.
+            see `dynsnap.stabilize`.
     """
 
     name: str
@@ -183,8 +183,9 @@ class MethodKind:
 
     Attributes:
         make: Makes it of its name and the settings.
-        uses: Those of "beta", "dropout" and the settings of rolling ensembles ("carry", "lag",
-            "untouched") that have an effect; the estimator refuses the others.
+        uses: Those of "beta", "dropout" and the settings of rolling ensembles ("carry_over",
+            "max_accuracy_gap", "selection_holdout") that have an effect; the estimator refuses the
+            others.
         best_only: Whether it takes no more than the best snapshot of each round.
     """
 
@@ -195,11 +196,11 @@ class MethodKind:
     @property
     def rolling(self) -> bool:
         """Whether it carries members over."""
-        return "carry" in self.uses
+        return "carry_over" in self.uses
 
 
 _BETA = frozenset({"beta"})
-_CARRIED = frozenset({"carry", "lag", "untouched"})
+_CARRIED = frozenset({"carry_over", "max_accuracy_gap", "selection_holdout"})
 _PAPER = {
     "singlebase": MethodKind(make=_single_base, best_only=True),
     "extbagging": MethodKind(make=_ext_bagging, best_only=True),

@@ -5,6 +5,7 @@ from numbers import Real
 
 import numpy as np
 
+from dynsnap._renamed import renamed_arguments
 from dynsnap._types import Accuracies, Flags, Floats, Labels, MemberScores, Positions
 from dynsnap.ensemble._combine import combine
 from dynsnap.ensemble._plan import Size
@@ -12,6 +13,9 @@ from dynsnap.ensemble._recipe import Recipe, Schedule
 from dynsnap.errors import InputError, PlanError
 
 
+@renamed_arguments(
+    carry="carry_over", lag="max_accuracy_gap", refresh="finetune_epochs", onward="warm_start"
+)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rolling:
     """How a rolling ensemble goes from one generation to the next.
@@ -20,13 +24,13 @@ class Rolling:
     best are carried over, and rounds on the new data are trained for the rest.
 
     Attributes:
-        carry: Share of the members that is carried over; the rest is new.
-        lag: How far the accuracy of a carried member may be below the mean of the new ones, as a
-            share of the inputs. A new member replaces one that has fallen further behind: after an
-            abrupt shift, all members are replaced.
-        refresh: Epochs of fine-tuning for each carried member on the new data, in one cycle of the
-            cyclic schedule; 0 leaves members as they are.
-        onward: Whether the rounds for new members start from old members, the best of each old
+        carry_over: Share of the members that is carried over; the rest is new.
+        max_accuracy_gap: How far the accuracy of a carried member may be below the mean of the new
+            ones, as a share of the inputs. A new member replaces one that has fallen further
+            behind: after an abrupt shift, all members are replaced.
+        finetune_epochs: Epochs of fine-tuning for each carried member on the new data, in one cycle
+            of the cyclic schedule; 0 leaves members as they are.
+        warm_start: Whether the rounds for new members start from old members, the best of each old
             round in turn, instead of from scratch. They cost the same.
         agreement: The weight of agreement with the deployed ensemble, beside accuracy, when members
             are chosen.
@@ -34,24 +38,27 @@ class Rolling:
             it votes against them.
 
     Example:
-        >>> Rolling(carry=0.75).carried(20)
+        >>> Rolling(carry_over=0.75).carried(20)
         15
     """
 
-    carry: float = 0.75
-    lag: float = 0.05
-    refresh: int = 0
-    onward: bool = False
+    carry_over: float = 0.75
+    max_accuracy_gap: float = 0.05
+    finetune_epochs: int = 0
+    warm_start: bool = False
     agreement: float = 0.0
     class_aware: bool = True
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.carry, Real) and 0 <= self.carry <= 1):
-            raise PlanError(f"`carry` must be between 0 and 1, got {self.carry!r}.")
-        if not (isinstance(self.lag, Real) and self.lag >= 0):
-            raise PlanError(f"`lag` must not be negative, got {self.lag!r}.")
-        if not isinstance(self.refresh, int) or isinstance(self.refresh, bool) or self.refresh < 0:
-            raise PlanError(f"`refresh` must be a number of epochs, got {self.refresh!r}.")
+        if not (isinstance(self.carry_over, Real) and 0 <= self.carry_over <= 1):
+            raise PlanError(f"`carry_over` must be between 0 and 1, got {self.carry_over!r}.")
+        if not (isinstance(self.max_accuracy_gap, Real) and self.max_accuracy_gap >= 0):
+            raise PlanError(
+                f"`max_accuracy_gap` must not be negative, got {self.max_accuracy_gap!r}."
+            )
+        epochs = self.finetune_epochs
+        if not isinstance(epochs, int) or isinstance(epochs, bool) or epochs < 0:
+            raise PlanError(f"`finetune_epochs` must be a number of epochs, got {epochs!r}.")
         if not (isinstance(self.agreement, Real) and self.agreement >= 0):
             raise PlanError(f"`agreement` must not be negative, got {self.agreement!r}.")
 
@@ -62,28 +69,31 @@ class Rolling:
                 "A rolling ensemble carries over a share of its members, and needs a number of "
                 'them instead of "auto".'
             )
-        count = round(self.carry * size)
-        if self.carry < 1:  # also a small ensemble has a new member
+        count = round(self.carry_over * size)
+        if self.carry_over < 1:  # also a small ensemble has a new member
             count = min(count, size - 1)
         if not count:
             raise PlanError(
-                f"`carry` = {self.carry:g} of {size} members keeps none. Raise it; an ensemble "
-                "that is all new is what dynsnap-cyc makes."
+                f"`carry_over` = {self.carry_over:g} of {size} members keeps none. Raise it; an "
+                "ensemble that is all new is what dynsnap-cyc makes."
             )
         return count
 
     @property
     def trains_on(self) -> bool:
         """Whether some rounds start from a member, so that weights have to be kept."""
-        return bool(self.refresh) or self.onward
+        return bool(self.finetune_epochs) or self.warm_start
 
     @property
-    def refreshing(self) -> Recipe | None:
+    def finetuning(self) -> Recipe | None:
         """How a carried member is fine-tuned, None where it is left as it is."""
-        if not self.refresh:
+        if not self.finetune_epochs:
             return None
         return Recipe(
-            schedule=Schedule("cyclic"), epochs=self.refresh, snapshots=1, selection="window"
+            schedule=Schedule("cyclic"),
+            epochs=self.finetune_epochs,
+            snapshots=1,
+            selection="window",
         )
 
 
@@ -101,7 +111,7 @@ def best(
         accuracy: Of each member, on rows that no member was ever trained on.
         agreement: Of each member, the share of these rows that it labels as the deployed ensemble.
         count: How many to carry over at most.
-        rolling: The weight of agreement, and how far a member may lag behind.
+        rolling: The weight of agreement, and how far a member may be behind.
         new: The accuracy of new members on the same rows, (new members,) or, where each member is
             scored on rows of its own, (new members, members). A member that lags behind their mean
             is dropped.
@@ -122,7 +132,8 @@ def best(
     ranked: Positions = np.argsort(-merit, kind="stable")
     if new is not None and len(new):
         # One bar for each member, where each is scored on the rows of classes that it knows.
-        bar = np.broadcast_to(np.asarray(new, float).mean(axis=0), accuracy.shape) - rolling.lag
+        mean = np.broadcast_to(np.asarray(new, float).mean(axis=0), accuracy.shape)
+        bar = mean - rolling.max_accuracy_gap
         ranked = ranked[accuracy[ranked] >= bar[ranked]]
     return ranked[:count]
 

@@ -47,10 +47,10 @@ class RoundSpec:
         recipe = self.recipe
         twin = ", twin" if self.twin else ""
         # A fresh round may have the same index.
-        onward = ", from a member" if self.parent is not None else ""
+        start = ", from a member" if self.parent is not None else ""
         return (
             f"round {self.index} of generation {self.generation}, replicate {self.replicate}"
-            f"{twin} ({recipe.schedule.kind}, {recipe.epochs} epochs{onward})"
+            f"{twin} ({recipe.schedule.kind}, {recipe.epochs} epochs{start})"
         )
 
 

@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from dynsnap._types import AnyArray
 from dynsnap.estimator import _file, _inputs
 from dynsnap.estimator._configured import ConfiguredEnsemble
+from dynsnap.estimator._settings import OF_METHODS
 from dynsnap.estimator._student import student
 from dynsnap.estimator._succession import check_can_train, data_so_far, successor
 from dynsnap.estimator._training import nothing_kept, train
@@ -39,10 +40,11 @@ class DynSnapClassifier(ClassifierMixin, ConfiguredEnsemble):  # type: ignore[mi
             settle, 0.005 by default. It is judged by rows that are set aside for it, a share
             `validation` of each class and at most 1,000, so these are not trained on.
         most_rounds: With "auto" members: the most rounds; 20 by default.
-        carry: Share of the members that a rolling ensemble carries over into the next generation.
-        lag: How far a carried member's accuracy may be below that of the new ones.
-        untouched: Share of the rows that a rolling ensemble never trains on, to judge members of
-            all generations by. A row's content decides, so it stays untouched in all of them.
+        carry_over: Share of the members that a rolling ensemble carries over into the next
+            generation.
+        max_accuracy_gap: How far a carried member's accuracy may be below that of the new ones.
+        selection_holdout: Share of the rows that a rolling ensemble never trains on, to compare
+            members of all generations on. A row's content decides, so none ever trains on it.
         trainer: The name of an installed or registered trainer, for a model that is neither a torch
             module nor a classifier: see docs/extending.md. By default the model decides.
         batch_size: For torch modules, as everything down to `precision`; other models have
@@ -159,7 +161,7 @@ class DynSnapClassifier(ClassifierMixin, ConfiguredEnsemble):  # type: ignore[mi
             )
         fresh = successor(self)
         usual = self._usual()
-        unused = {name: usual[name] for name in ("beta", "dropout", "carry", "lag", "untouched")}
+        unused = {name: usual[name] for name in OF_METHODS}
         fresh.set_params(method="singlebase", members=1, snapshots=1, **unused)
         kept = (inputs, labels) if self.keep_data else None
         return fresh._become(made, self.classes_, data=kept)

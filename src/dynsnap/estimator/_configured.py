@@ -5,12 +5,15 @@ from typing import Any, Self, TypeVar
 
 from sklearn.base import BaseEstimator
 
+from dynsnap._renamed import renamed_arguments, with_new_names
 from dynsnap._types import AnyArray
 from dynsnap.ensemble import Combination
 from dynsnap.errors import PlanError
 from dynsnap.estimator._fitted import Fitted
 from dynsnap.estimator._predicting import FittedEnsemble
 from dynsnap.trainers import Backend, for_model
+
+OLD_NAMES = {"carry": "carry_over", "lag": "max_accuracy_gap", "untouched": "selection_holdout"}
 
 
 class ConfiguredEnsemble(FittedEnsemble, BaseEstimator):  # type: ignore[misc]
@@ -23,6 +26,7 @@ class ConfiguredEnsemble(FittedEnsemble, BaseEstimator):  # type: ignore[misc]
     _lost: tuple[str, ...]
     _shape: tuple[int, ...] | None
 
+    @renamed_arguments(**OLD_NAMES)
     def __init__(
         self,
         model: Any,
@@ -37,9 +41,9 @@ class ConfiguredEnsemble(FittedEnsemble, BaseEstimator):  # type: ignore[misc]
         dropout: float = 0.1,
         tolerance: float | None = None,
         most_rounds: int | None = None,
-        carry: float = 0.75,
-        lag: float = 0.05,
-        untouched: float = 0.1,
+        carry_over: float = 0.75,
+        max_accuracy_gap: float = 0.05,
+        selection_holdout: float = 0.1,
         trainer: str | None = None,
         batch_size: int = 128,
         learning_rate: float = 1e-3,
@@ -64,9 +68,9 @@ class ConfiguredEnsemble(FittedEnsemble, BaseEstimator):  # type: ignore[misc]
         self.dropout = dropout
         self.tolerance = tolerance
         self.most_rounds = most_rounds
-        self.carry = carry
-        self.lag = lag
-        self.untouched = untouched
+        self.carry_over = carry_over
+        self.max_accuracy_gap = max_accuracy_gap
+        self.selection_holdout = selection_holdout
         self.trainer = trainer
         self.batch_size = batch_size
         self.learning_rate = learning_rate
@@ -79,6 +83,12 @@ class ConfiguredEnsemble(FittedEnsemble, BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
         self.keep_data = keep_data
         self.monitor = monitor
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters, as scikit-learn does; those with old names too."""
+        params = with_new_names(params, OLD_NAMES, type(self).__name__)
+        found: Self = super().set_params(**params)
+        return found
 
     def _become(
         self,

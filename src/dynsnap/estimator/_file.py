@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from dynsnap._renamed import with_new_names
 from dynsnap._untrusted import mismatch
 from dynsnap.errors import DynSnapError, FileError, InputError, PlanError, did_you_mean
-from dynsnap.estimator._configured import ConfiguredEnsemble, Estimator
+from dynsnap.estimator._configured import OLD_NAMES, ConfiguredEnsemble, Estimator
 from dynsnap.estimator._fitted import Fitted, Member
-from dynsnap.estimator._manifest import ESTIMATOR, class_labels
+from dynsnap.estimator._manifest import ESTIMATOR, STORED_NAMES, class_labels
 from dynsnap.estimator._settings import refuse_unused
 from dynsnap.store import SavedEnsemble, environment, load_ensemble, save_ensemble
 from dynsnap.trainers import for_model, saved_by
@@ -26,7 +27,7 @@ def write(path: Path, estimator: ConfiguredEnsemble) -> str:
     settings, lost = _settings(estimator)
     classes = estimator.classes_
     about = {
-        field.name: getattr(made, field.name)
+        STORED_NAMES.get(field.name, field.name): getattr(made, field.name)
         for field in dataclasses.fields(made)
         if field.name not in _OWN_PLACE
     }
@@ -68,6 +69,7 @@ def read(
 ) -> Estimator:
     """Read a fitted estimator, and make sure that it can predict."""
     names = kind(None).get_params(deep=False)
+    settings = with_new_names(settings, OLD_NAMES, f"{kind.__name__}.load", stacklevel=4)
     for name in settings:
         if name not in names:
             raise PlanError(
@@ -84,7 +86,7 @@ def read(
             raise ValueError(problem)
         made = _fitted(saved, about)
         classes = class_labels(about, saved.classes)
-        estimator = kind(model, **{**about["settings"], **settings}, trainer=trainer)
+        estimator = kind(model, **{**_current(about["settings"]), **settings}, trainer=trainer)
         _note_inputs(estimator, about)
     except (ValueError, OverflowError, InputError) as error:
         raise FileError(f"{path} cannot be read as a DynSnapClassifier: {error}.") from error
@@ -113,11 +115,11 @@ def _fitted(saved: SavedEnsemble, about: dict[str, Any]) -> Fitted:
         members=tuple(Member(**member) for member in about["members"]),
         generation=saved.generation,
         learned=tuple(map(tuple, about.get("learned", ()))),
-        untouched=float(about.get("untouched", 0)),
+        selection_holdout=float(about.get(STORED_NAMES["selection_holdout"], 0)),
         **{
             field.name: about[field.name]
             for field in dataclasses.fields(Fitted)
-            if field.name not in (*_OWN_PLACE, "learned", "untouched")
+            if field.name not in (*_OWN_PLACE, "learned", "selection_holdout")
         },
     )
     if saved.model.get("backend") != made.backend:
@@ -167,5 +169,11 @@ def _settings(estimator: ConfiguredEnsemble) -> tuple[dict[str, Any], list[str]]
             if name != "random_state":  # the next generation may draw from another
                 lost.append(name)
         else:
-            settings[name] = value
+            settings[STORED_NAMES.get(name, name)] = value
     return settings, lost
+
+
+def _current(stored: dict[str, Any]) -> dict[str, Any]:
+    """Parameters of a file by the names that they have today."""
+    today = {old: new for new, old in STORED_NAMES.items()}
+    return {today.get(name, name): value for name, value in stored.items()}

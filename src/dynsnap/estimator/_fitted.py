@@ -41,7 +41,7 @@ class Fitted:
         passes: Members that each learner gives; more than 1 with dropout left on.
         learned: Of each learner, the classes that it knows: the positions of its scores among the
             classes of the ensemble. Empty where all learners know all classes.
-        untouched: Share of the rows that no learner was trained on, by their content.
+        selection_holdout: Share of the rows that no learner was trained on, by their content.
     """
 
     backend: str
@@ -53,7 +53,7 @@ class Fitted:
     seed: int
     generation: int
     learned: tuple[tuple[int, ...], ...] = ()
-    untouched: float = 0.0
+    selection_holdout: float = 0.0
 
     @property
     def accuracies(self) -> Accuracies:

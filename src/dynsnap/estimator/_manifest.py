@@ -19,6 +19,9 @@ from dynsnap._untrusted import (
 )
 from dynsnap.ensemble import COMBINATIONS
 
+# What a file calls the parameters that have another name by now: files of all versions are read.
+STORED_NAMES = {"carry_over": "carry", "max_accuracy_gap": "lag", "selection_holdout": "untouched"}
+
 _MOST_MEMBERS = 10_000
 _MOST_BYTES = 1 << 28  # of class labels in one array
 

@@ -46,7 +46,7 @@ def roll(
     return _joined(old, kept.tolist(), accuracy, new, classes=len(classes))
 
 
-def check_can_be_carried(before: FittedEnsemble, *, backend: str, untouched: float) -> None:
+def check_can_be_carried(before: FittedEnsemble, *, backend: str, selection_holdout: float) -> None:
     """Raise unless members of an estimator can be carried over into one with these settings."""
     made = before._found()
     if made.backend != backend:
@@ -59,11 +59,11 @@ def check_can_be_carried(before: FittedEnsemble, *, backend: str, untouched: flo
             "Members of mcdropout cannot be carried over: they are one network. Start anew with "
             "`fit`."
         )
-    if made.untouched < untouched:
+    if made.selection_holdout < selection_holdout:
         raise InputError(
-            f"The last generation left {made.untouched:.0%} of the rows untouched, and "
-            f"{untouched:.0%} are asked for now: it was trained on some of those. Lower "
-            "`untouched`, or start anew with `fit`."
+            f"The last generation held {made.selection_holdout:.0%} of the rows out for selection, "
+            f"and `selection_holdout` asks for {selection_holdout:.0%} now: it was trained on some "
+            "of those. Lower `selection_holdout`, or start anew with `fit`."
         )
 
 

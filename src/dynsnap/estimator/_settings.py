@@ -8,7 +8,7 @@ from dynsnap.errors import PlanError
 from dynsnap.trainers import SETTINGS, Backend
 
 # Settings that only some methods have a use for.
-_OF_METHODS = ("dropout", "carry", "lag", "untouched", "beta")
+OF_METHODS = ("dropout", "carry_over", "max_accuracy_gap", "selection_holdout", "beta")
 
 
 def check_settings(backend: Backend, settings: Mapping[str, Any], usual: Mapping[str, Any]) -> None:
@@ -17,7 +17,7 @@ def check_settings(backend: Backend, settings: Mapping[str, Any], usual: Mapping
     `members`, `snapshots` and `epochs` are read by every method in its own way.
     """
     refuse_unused(backend, settings, usual, type(settings["model"]).__name__)
-    for name in _OF_METHODS:
+    for name in OF_METHODS:
         methods = [method for method, kind in METHOD_KINDS.items() if name in kind.uses]
         if settings["method"] not in methods and _differs(settings[name], usual[name]):
             raise PlanError(

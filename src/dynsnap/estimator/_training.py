@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from dynsnap._types import Accuracies, AnyArray, Labels, MemberScores, Positions
-from dynsnap.data import Stream, untouched_rows
+from dynsnap.data import Stream, selection_rows
 from dynsnap.ensemble import (
     METHOD_KINDS,
     Method,
@@ -58,8 +58,9 @@ def train(
     aside = None
     if plan.rolling is not None:
         if before is not None:
-            check_can_be_carried(before, backend=backend.name, untouched=estimator.untouched)
-        aside = _untouched(inputs, positions, estimator.untouched)
+            share = estimator.selection_holdout
+            check_can_be_carried(before, backend=backend.name, selection_holdout=share)
+        aside = _held_out(inputs, positions, estimator.selection_holdout)
     elif plan.plan.automatic:
         aside = _aside(positions, estimator.validation)
     generation = 1 if before is None else before.generation_ + 1
@@ -98,7 +99,7 @@ def train(
             generation=generation,
         )
         if plan.rolling is not None:
-            made = dataclasses.replace(made, untouched=estimator.untouched)
+            made = dataclasses.replace(made, selection_holdout=estimator.selection_holdout)
         return made, kept.scores["test"]
 
     size = plan.plan.size
@@ -132,7 +133,9 @@ def _method(estimator: ConfiguredEnsemble) -> Method:
         snapshots=1 if one else estimator.snapshots,
         dropout=estimator.dropout,
         beta=estimator.beta,  # type: ignore[arg-type]  # checked there
-        rolling=Rolling(carry=estimator.carry, lag=estimator.lag),
+        rolling=Rolling(
+            carry_over=estimator.carry_over, max_accuracy_gap=estimator.max_accuracy_gap
+        ),
         tolerance=estimator.tolerance,
         most_rounds=estimator.most_rounds,
     )
@@ -153,16 +156,16 @@ def _aside(labels: Labels, share: float) -> Positions:
     return found
 
 
-def _untouched(inputs: AnyArray, labels: Labels, share: float) -> Positions:
-    """Rows that no generation trains on, so that members of all of them can be judged."""
-    found = np.flatnonzero(untouched_rows(inputs, share))
+def _held_out(inputs: AnyArray, labels: Labels, share: float) -> Positions:
+    """Rows that no generation trains on, so that members of all of them can be compared."""
+    found = np.flatnonzero(selection_rows(inputs, share))
     left = np.bincount(np.delete(labels, found), minlength=int(labels.max()) + 1)
     if not len(found) or left.min() < 2:
         raise InputError(
-            f"A rolling ensemble leaves {share:.0%} of the rows untouched, to judge members of all "
-            f"generations by, and {len(inputs)} rows are too few for that: {len(found)} would be "
-            f"untouched, and {left.min()} left of one class. Bring more rows, or change "
-            "`untouched`."
+            f"A rolling ensemble holds {share:.0%} of the rows out to compare members of all "
+            f"generations on, and {len(inputs)} rows are too few for that: {len(found)} would be "
+            f"held out, and {left.min()} left of one class. Bring more rows, or change "
+            "`selection_holdout`."
         )
     return found
 

@@ -212,7 +212,7 @@ _ENTRIES = (
         "CON",
         "higher",
         frozenset(),
-        "Share of inputs labelled alike.",
+        "Share of inputs that both generations label the same.",
         lambda of: ratio(of.kept + of.wrong_same, of.all),
         interval="share",
     ),

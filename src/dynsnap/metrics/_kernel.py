@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dynsnap._types import AnyArray, Flags, Floats, Labels, Scores
-from dynsnap.metrics._tally_layout import BINS, BLOCKS, Chunk, GenerationSums, Layout, PairSums
+from dynsnap.metrics._tally_layout import BINS, BLOCKS, Chunk, GenerationSums, PairSums, TallyLayout
 
 _AT_ONCE = 1 << 18  # scores that are worked on together: temporary arrays then stay small
 
@@ -17,7 +17,7 @@ _AT_ONCE = 1 << 18  # scores that are worked on together: temporary arrays then 
 class NumpyKernel:
     """Counts chunks of rows with whole-array operations."""
 
-    def __init__(self, layout: Layout) -> None:
+    def __init__(self, layout: TallyLayout) -> None:
         self.layout = layout
 
     def __call__(
@@ -48,7 +48,7 @@ class NumpyKernel:
         blocks = Blocks.of(layout, chunk)
         cases = cases_of(before, now, chunk.truth)
         sides = [
-            Side.of(rows, chunk.truth, ranks=max((1, *layout.top_k)))
+            ScoredSide.of(rows, chunk.truth, ranks=max((1, *layout.top_k)))
             for g in pair
             if (rows := chunk.scores[g]) is not None and layout.both_scored(pair)
         ]
@@ -64,7 +64,7 @@ class NumpyKernel:
                 self._generation(chunk, g, side, own, blocks, weights)
         return flows_of(before, now, chunk.truth, classes=layout.classes)
 
-    def _pair_columns(self, sides: "list[Side]", *, truth: bool) -> list[Floats]:
+    def _pair_columns(self, sides: "list[ScoredSide]", *, truth: bool) -> list[Floats]:
         """In the order of `pair_names`."""
         if not sides:
             return []
@@ -89,7 +89,7 @@ class NumpyKernel:
         self,
         chunk: Chunk,
         generation: int,
-        side: "Side | None",
+        side: "ScoredSide | None",
         sums: GenerationSums,
         blocks: "Blocks",
         weights: Floats,
@@ -111,7 +111,7 @@ class NumpyKernel:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Side:
+class ScoredSide:
     """One generation's scores of some rows, as far as its metrics and its pairs need them.
 
     Attributes:
@@ -128,7 +128,7 @@ class Side:
     top: Labels
 
     @classmethod
-    def of(cls, scores: Scores, truth: Labels | None, *, ranks: int) -> "Side":
+    def of(cls, scores: Scores, truth: Labels | None, *, ranks: int) -> "ScoredSide":
         """Work out one generation's side."""
         rows = scores.astype(np.float64)
         distance = np.zeros(len(rows))
@@ -155,7 +155,7 @@ class Blocks:
     hashed: Labels
 
     @classmethod
-    def of(cls, layout: Layout, chunk: Chunk) -> "Blocks":
+    def of(cls, layout: TallyLayout, chunk: Chunk) -> "Blocks":
         """The blocks of some rows."""
         hashed = hashes_of(chunk.keys)
         if layout.exact:
@@ -220,7 +220,7 @@ def _top(rows: Floats, ranks: int) -> Labels:
     return top
 
 
-def _pearson(old: Side, new: Side) -> Floats:
+def _pearson(old: ScoredSide, new: ScoredSide) -> Floats:
     # From the first score on, as a mean of equal numbers is not always equal to them.
     shifted = [side.scores - side.scores[:, :1] for side in (old, new)]
     alike = _cosine(*(rows - rows.mean(axis=1, keepdims=True) for rows in shifted))

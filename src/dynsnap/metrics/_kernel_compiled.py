@@ -7,14 +7,14 @@ import numpy as np
 
 from dynsnap._types import AnyArray
 from dynsnap.metrics._kernel_compile import TILE
-from dynsnap.metrics._kernel_pass import Room, Side, Sums, count
-from dynsnap.metrics._tally_layout import Chunk, GenerationSums, Layout, PairSums
+from dynsnap.metrics._kernel_pass import Sums, TileScratch, TileSide, count
+from dynsnap.metrics._tally_layout import Chunk, GenerationSums, PairSums, TallyLayout
 
 
 class CompiledKernel:
     """Counts chunks of rows as machine code."""
 
-    def __init__(self, layout: Layout) -> None:
+    def __init__(self, layout: TallyLayout) -> None:
         self.layout = layout
         self.top_k = np.array(layout.top_k, np.int64)
 
@@ -72,8 +72,8 @@ def _own(sums: GenerationSums | None) -> Sums:
     return Sums(sums.means, sums.gaps, sums.labels)
 
 
-def _side(kind: np.dtype[np.floating], classes: int, *, ranks: int) -> Side:
-    return Side(
+def _side(kind: np.dtype[np.floating], classes: int, *, ranks: int) -> TileSide:
+    return TileSide(
         labels=np.zeros(TILE, np.int32),
         tile=np.empty((classes, TILE), kind),
         sums=np.empty((3, TILE)),
@@ -90,8 +90,8 @@ def _columns(count: int) -> AnyArray:
     return columns
 
 
-def _room() -> Room:
-    return Room(
+def _room() -> TileScratch:
+    return TileScratch(
         true=np.full(TILE, -1, np.int32),
         weight=np.ones(TILE),
         block=np.zeros(TILE, np.int64),

@@ -15,7 +15,7 @@ from dynsnap.metrics._kernel_divergence import divergence
 from dynsnap.metrics._tally_layout import BLOCKS
 
 
-class Side(NamedTuple):
+class TileSide(NamedTuple):
     """Room for one generation's part of a tile."""
 
     labels: AnyArray  # (TILE,)
@@ -26,7 +26,7 @@ class Side(NamedTuple):
     flat: AnyArray  # (TILE,)
 
 
-class Room(NamedTuple):
+class TileScratch(NamedTuple):
     """Room for everything else about a tile."""
 
     true: AnyArray  # (TILE,), and so on
@@ -52,7 +52,9 @@ class Sums(NamedTuple):
 
 
 @inlined
-def _open(side: Side, room: Room, scores: AnyArray, labels: AnyArray, first: int) -> None:
+def _open(
+    side: TileSide, room: TileScratch, scores: AnyArray, labels: AnyArray, first: int
+) -> None:
     """Take in one generation's part of a tile."""
     _take(labels, first, side.labels)
     if len(side.tile):
@@ -66,7 +68,7 @@ def _open(side: Side, room: Room, scores: AnyArray, labels: AnyArray, first: int
 
 @inlined
 def _compare(
-    old: Side, new: Side, room: Room, top_k: AnyArray, known: bool, columns: AnyArray
+    old: TileSide, new: TileSide, room: TileScratch, top_k: AnyArray, known: bool, columns: AnyArray
 ) -> None:
     """The columns that the scores of both give, in the order of `pair_names`."""
     middle = 1.0 / len(old.tile)
@@ -84,8 +86,8 @@ def _compare(
 
 @inlined
 def _close(
-    side: Side,
-    room: Room,
+    side: TileSide,
+    room: TileScratch,
     top_k: AnyArray,
     known: bool,
     columns: AnyArray,
@@ -229,8 +231,8 @@ def _pass(stamp: int) -> Callable[..., Any]:
         label_blocks: int,
         top_k: AnyArray,
         classes: int,
-        sides: tuple[Side, Side],
-        room: Room,
+        sides: tuple[TileSide, TileSide],
+        room: TileScratch,
         columns: AnyArray,
         sums: AnyArray,
         own: tuple[Sums, Sums],

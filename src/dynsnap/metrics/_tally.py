@@ -18,8 +18,8 @@ from dynsnap.metrics._tally_layout import (
     Chunk,
     GenerationSums,
     Grouping,
-    Layout,
     PairSums,
+    TallyLayout,
     padded,
 )
 from dynsnap.predictions import Predictions
@@ -62,7 +62,7 @@ class Tally:
         squares: (groups,) the sum of the squared weights of each group, likewise.
     """
 
-    def __init__(self, layout: Layout, *, compiled: bool | None = None) -> None:
+    def __init__(self, layout: TallyLayout, *, compiled: bool | None = None) -> None:
         self.layout = layout
         self.rows = 0
         self.generations = [self._generation(g) for g in range(len(layout.scored))]
@@ -229,7 +229,7 @@ class Tally:
         return arrays
 
 
-def _kernel(layout: Layout, *, compiled: bool) -> Kernel:
+def _kernel(layout: TallyLayout, *, compiled: bool) -> Kernel:
     if not compiled:
         return NumpyKernel(layout)
     from dynsnap.metrics._kernel_compiled import CompiledKernel
@@ -237,7 +237,7 @@ def _kernel(layout: Layout, *, compiled: bool) -> Kernel:
     return CompiledKernel(layout)
 
 
-def _jobs(layout: Layout) -> list[tuple[tuple[int, int], int | None, bool, bool]]:
+def _jobs(layout: TallyLayout) -> list[tuple[tuple[int, int], int | None, bool, bool]]:
     """What to count: a pair, its place (None for one that is not asked for), and which of its two
     generations to count on the way, so that each is counted once."""
     left = set(range(len(layout.scored)))
@@ -252,7 +252,7 @@ def _jobs(layout: Layout) -> list[tuple[tuple[int, int], int | None, bool, bool]
 
 
 def _chunk(
-    layout: Layout,
+    layout: TallyLayout,
     generations: Sequence[Predictions],
     keys: AnyArray,
     first: int,

@@ -65,7 +65,7 @@ class Chunk:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Layout:
+class TallyLayout:
     """The shape of a tally.
 
     Attributes:

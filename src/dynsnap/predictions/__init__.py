@@ -1,5 +1,8 @@
 """Predictions: ids, classes, scores or labels, truth; read, written, and joined by id."""
 
+from typing import TYPE_CHECKING
+
+from dynsnap._renamed import renamed_functions
 from dynsnap.predictions._align import Aligned, align, names_of_files
 from dynsnap.predictions._digest import Verification
 from dynsnap.predictions._keys import PredictionKey
@@ -10,10 +13,15 @@ from dynsnap.predictions._published import LABELS, SCORES
 from dynsnap.predictions._read import read
 from dynsnap.predictions._report import AlignmentReport
 from dynsnap.predictions._schema import ColumnNames
-from dynsnap.predictions._stand import MARGIN, stand, standing
+from dynsnap.predictions._stabilize import MARGIN, stabilize, stabilize_scores
 from dynsnap.predictions._stored import stored
 from dynsnap.predictions._stream import AlignedStream, stream
 from dynsnap.predictions._write import write
+
+if not TYPE_CHECKING:  # to type checkers the old names are unknown
+    __getattr__ = renamed_functions(
+        __name__, {"stand": "stabilize", "standing": "stabilize_scores"}
+    )
 
 PUBLISHED = (LABELS, SCORES)  # the files of published predictions
 
@@ -31,8 +39,8 @@ __all__ = [
     "align",
     "names_of_files",
     "read",
-    "stand",
-    "standing",
+    "stabilize",
+    "stabilize_scores",
     "stored",
     "stream",
     "write",

@@ -13,7 +13,7 @@ from dynsnap.predictions._digest import Verification, together
 from dynsnap.predictions._kinds import bare, is_list, is_text
 from dynsnap.predictions._locate import Many, StoredFile
 from dynsnap.predictions._reading import reading
-from dynsnap.predictions._schema import CLASSES_KEY, ColumnNames, Layout, interpret
+from dynsnap.predictions._schema import CLASSES_KEY, ColumnLayout, ColumnNames, interpret
 from dynsnap.predictions._sources import ParquetBatches
 from dynsnap.predictions._text import listed, on_one_line, shown
 from dynsnap.predictions._vocabulary import Batches
@@ -51,7 +51,7 @@ class Chained:
                 yield from source.batches(columns)
 
 
-def opened_together(many: Many, columns: ColumnNames) -> tuple[list[File], Layout]:
+def opened_together(many: Many, columns: ColumnNames) -> tuple[list[File], ColumnLayout]:
     """Look at files that must have the same columns, and find out which column is what."""
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         files = list(pool.map(_looked_at, many.files))

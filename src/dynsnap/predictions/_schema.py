@@ -61,7 +61,7 @@ class ColumnNames:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Layout:
+class ColumnLayout:
     """Which column of one file is what, by name; None or empty for what it does not have.
 
     Attributes:
@@ -94,7 +94,7 @@ class Layout:
         return (*(name for name in single if name is not None), *self.score_columns)
 
 
-def interpret(schema: pa.Schema, columns: ColumnNames) -> Layout:
+def interpret(schema: pa.Schema, columns: ColumnNames) -> ColumnLayout:
     """Find out which column of a file is what.
 
     Example:
@@ -133,7 +133,7 @@ def interpret(schema: pa.Schema, columns: ColumnNames) -> Layout:
         # An index that pandas wrote down is a row number.
         if count == 1 and is_plain(schema.field(name).type) and not name.startswith(_INDEX)
     )
-    layout = Layout(
+    layout = ColumnLayout(
         id=columns.id,
         truth=truth,
         label=label,
@@ -212,7 +212,7 @@ def _classes_in(schema: pa.Schema) -> tuple[str, ...] | None:
     return check_class_names(names)
 
 
-def _check_types(schema: pa.Schema, layout: Layout) -> None:
+def _check_types(schema: pa.Schema, layout: ColumnLayout) -> None:
     for name in (*layout.score_columns, *([layout.weight] if layout.weight else [])):
         kind = schema.field(name).type
         if not is_number(kind):

@@ -15,7 +15,7 @@ from dynsnap.predictions._many import Chained, File, opened_together
 from dynsnap.predictions._predictions import Predictions, changed
 from dynsnap.predictions._published import open_published
 from dynsnap.predictions._reading import reading
-from dynsnap.predictions._schema import ColumnNames, Layout, interpret
+from dynsnap.predictions._schema import ColumnLayout, ColumnNames, interpret
 from dynsnap.predictions._sources import ParquetBatches, opened
 from dynsnap.predictions._stored import Address
 from dynsnap.predictions._tables import Part, checked_rows, joined, parts_of, weights_in
@@ -66,7 +66,7 @@ class StreamedFile:
 
     place: Path | str
     parts: tuple[Rows, ...]
-    layout: Layout
+    layout: ColumnLayout
     vocabulary: Vocabulary
 
     @classmethod

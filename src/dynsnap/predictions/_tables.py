@@ -22,7 +22,7 @@ from dynsnap.predictions._labels import (
     positions_in,
 )
 from dynsnap.predictions._predictions import Predictions, trusted
-from dynsnap.predictions._schema import Layout
+from dynsnap.predictions._schema import ColumnLayout
 from dynsnap.predictions._text import positions_of, shown
 from dynsnap.predictions._validate import (
     as_float_rows,
@@ -49,7 +49,7 @@ class Part:
 
 
 def parts_of(
-    source: Batches, layout: Layout, vocabulary: Vocabulary, *, before: int = 0
+    source: Batches, layout: ColumnLayout, vocabulary: Vocabulary, *, before: int = 0
 ) -> Iterator[Part]:
     """A whole file, a batch of rows at a time; or what comes after so many rows of it."""
     for batch in source.batches((*layout.essential, *vocabulary.slices)):
@@ -58,7 +58,7 @@ def parts_of(
 
 
 def _part(
-    batch: pa.RecordBatch, layout: Layout, vocabulary: Vocabulary, *, before: int = 0
+    batch: pa.RecordBatch, layout: ColumnLayout, vocabulary: Vocabulary, *, before: int = 0
 ) -> Part:
     """The rows of one batch, with labels, truth and slices as positions in the vocabulary.
 
@@ -143,7 +143,9 @@ def checked_rows(part: Part, vocabulary: Vocabulary, *, before: int = 0) -> Pred
     )
 
 
-def _scores(batch: pa.RecordBatch, layout: Layout, vocabulary: Vocabulary, before: int) -> Scores:
+def _scores(
+    batch: pa.RecordBatch, layout: ColumnLayout, vocabulary: Vocabulary, before: int
+) -> Scores:
     """The scores of a batch; classes that only the truth names come last and get zeros."""
     width, scored = len(vocabulary.classes), vocabulary.scored
     if layout.score_list is not None:

@@ -16,7 +16,7 @@ from dynsnap.predictions._digest import Verification
 from dynsnap.predictions._kinds import bare
 from dynsnap.predictions._labels import encoded, refuse_missing, refuse_unknown, slice_values
 from dynsnap.predictions._plausible import doubts
-from dynsnap.predictions._schema import Layout
+from dynsnap.predictions._schema import ColumnLayout
 from dynsnap.predictions._text import (
     check_class_names,
     check_name,
@@ -63,7 +63,7 @@ class Vocabulary:
     notes: tuple[str, ...] = ()
 
 
-def vocabulary_of(source: Batches, layout: Layout) -> Vocabulary:
+def vocabulary_of(source: Batches, layout: ColumnLayout) -> Vocabulary:
     """Look through the columns of names, and give up early on those with too many values."""
     notes: list[str] = []
     known = layout.classes or ()
@@ -141,7 +141,9 @@ def _names_in(source: Batches, column: str | None) -> tuple[set[str], int, int]:
     return names, missing, rows
 
 
-def _slices_in(source: Batches, layout: Layout) -> tuple[dict[str, tuple[str, ...]], list[str]]:
+def _slices_in(
+    source: Batches, layout: ColumnLayout
+) -> tuple[dict[str, tuple[str, ...]], list[str]]:
     slices: dict[str, tuple[str, ...]] = {}
     # A column takes a moment, however few bytes it has.
     ignored = [*layout.unusable, *layout.others[_MOST_SLICES:]]

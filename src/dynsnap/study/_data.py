@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 
 from dynsnap import data
+from dynsnap._renamed import with_new_names
 from dynsnap.data import GrowthPlan, Pool, Stream
 from dynsnap.errors import PlanError, did_you_mean
+from dynsnap.study._old_keys import GROWTH
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,12 +63,13 @@ def growth_of(plan: DataPlan) -> GrowthPlan:
         {'frog': 3}
     """
     known = [field.name for field in dataclasses.fields(GrowthPlan)]
-    for name in plan.growth:
+    asked = with_new_names(plan.growth, GROWTH, "[data.growth]")
+    for name in asked:
         if name not in known:
             raise PlanError(f"[data.growth] has no setting `{name}`. {did_you_mean(name, known)}")
     start = data.SOURCES.find(plan.source).growth()
     try:
-        return dataclasses.replace(start, **plan.growth)
+        return dataclasses.replace(start, **asked)
     except (TypeError, AttributeError) as error:
         raise PlanError(f"[data.growth] cannot be used as it stands: {error}.") from error
 

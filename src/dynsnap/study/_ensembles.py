@@ -83,13 +83,13 @@ class Ensemble:
     def warm_started(self) -> bool:
         """Whether its rounds start from members of the generation before."""
         rolling = self.method.rolling
-        return rolling is not None and rolling.onward and self.generation > 1
+        return rolling is not None and rolling.warm_start and self.generation > 1
 
     @property
     def finetunes(self) -> bool:
         """Whether it trains the members that it carries over for some further epochs."""
         rolling = self.method.rolling
-        return self.previous is not None and rolling is not None and bool(rolling.refresh)
+        return self.previous is not None and rolling is not None and bool(rolling.finetune_epochs)
 
     def wanted(self, rounds: Sequence[Round], new: Size | None = None) -> int:
         """How many more rounds are certain to be needed for so many new members, or the fewest."""
@@ -115,7 +115,7 @@ class Ensemble:
     def finetuning(self, parent: str) -> RoundSpec:
         """The round that fine-tunes a carried member, which is stored under this key."""
         assert self.method.rolling is not None
-        recipe = self.method.rolling.refreshing
+        recipe = self.method.rolling.finetuning
         assert recipe is not None
         return RoundSpec(
             recipe=recipe,

@@ -113,7 +113,7 @@ def _shortfall(values: Mapping[str, Row], fresh: Mapping[str, Row]) -> str:
     late, late_fresh = values.get("late_accuracy"), fresh.get("late_accuracy")
     if late and late_fresh and late.value < LATE_SHARE * late_fresh.value:
         reasons.append(
-            f"late classes {100 * late.value:.1f} %, below {LATE_SHARE:g} of "
+            f"new classes {100 * late.value:.1f} %, below {LATE_SHARE:g} of "
             f"{FRESH}'s {100 * late_fresh.value:.1f} %"
         )
     last, last_fresh = _each(values)[-1:], _each(fresh)[-1:]

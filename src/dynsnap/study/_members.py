@@ -8,12 +8,10 @@ from typing import Protocol, TypeAlias
 import numpy as np
 
 from dynsnap._types import Accuracies, Flags, Labels, MemberScores, Positions
-from dynsnap.data import Stream
+from dynsnap.data import SELECTION_SET, Stream
 from dynsnap.ensemble import Rolling, Round, RoundSpec, Size, best, judged, members
 from dynsnap.errors import PlanError
 from dynsnap.study._ensembles import Ensemble
-
-UNTOUCHED = "untouched"  # the evaluation set of rows that no member was ever trained on
 
 Source: TypeAlias = tuple[RoundSpec, int]  # a round, and the place of a member in it
 
@@ -58,13 +56,13 @@ class SelectedMembers:
         return len(self.sources)
 
 
-def check_untouched(stream: Stream) -> None:
+def check_selection_holdout(stream: Stream) -> None:
     """Raise unless the data has rows to compare members of all generations on."""
-    if not stream.untouched:
+    if not stream.selection_holdout:
         raise PlanError(
             "A rolling ensemble compares members of all generations on rows that none was ever "
-            "trained on, and this data has no such rows: set `untouched` in [data.growth], such "
-            "as 0.5 of the validation rows."
+            "trained on, and this data has no such rows: set `selection_holdout` in [data.growth], "
+            "such as 0.5 of the validation rows."
         )
 
 
@@ -102,10 +100,10 @@ class MemberSelector:
         assert rolling is not None and size != "auto"
         rows, truth = self._untouched(ensemble.generation)
         accuracy, agreement, bars = judged(
-            self.scores(old, UNTOUCHED)[:, rows],
+            self.scores(old, SELECTION_SET)[:, rows],
             truth,
             known=self.known_classes(rolling, old),
-            new=self.scores(new, UNTOUCHED)[:, rows] if len(new) else None,
+            new=self.scores(new, SELECTION_SET)[:, rows] if len(new) else None,
         )
         kept = best(accuracy, agreement, count=rolling.carried(size), rolling=rolling, new=bars)
         return SelectedMembers(
@@ -151,13 +149,13 @@ class MemberSelector:
         return np.stack([learned[number] for number in selected.learned])
 
     def _accuracy(self, selected: SelectedMembers, generation: int) -> Accuracies:
-        """The accuracy of each member on the untouched rows of a generation."""
+        """The accuracy of each member on the selection holdout of a generation."""
         rows, truth = self._untouched(generation)
-        labels = self.scores(selected, UNTOUCHED)[:, rows].argmax(axis=2)
+        labels = self.scores(selected, SELECTION_SET)[:, rows].argmax(axis=2)
         return np.asarray(np.mean(labels == truth, axis=1))
 
     def _untouched(self, generation: int) -> tuple[Positions, Labels]:
-        """The untouched rows of a generation, and their true classes."""
+        """The selection holdout of a generation, and their true classes."""
         assert self._stream is not None, "hand in the data"
-        rows = self._stream.untouched[generation - 1]
-        return rows, self._stream.evaluation[UNTOUCHED].labels[rows]
+        rows = self._stream.selection_holdout[generation - 1]
+        return rows, self._stream.evaluation[SELECTION_SET].labels[rows]

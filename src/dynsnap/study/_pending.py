@@ -17,7 +17,7 @@ from dynsnap.study._members import (
     RoundReader,
     SelectedMembers,
     Source,
-    check_untouched,
+    check_selection_holdout,
 )
 
 
@@ -172,7 +172,7 @@ class EnsembleRounds:
             return fewest
         if self.ensemble.wanted(self._own, fewest) or not self._before.complete:
             return fewest
-        # Old members that lag behind the first new ones are not carried over.
+        # Old members that are behind the first new ones are not carried over.
         return size - len(self._carried)
 
 
@@ -194,7 +194,7 @@ class PendingRounds:
     ) -> None:
         asked = list(dict.fromkeys(ensembles))
         if stream is not None and any(ensemble.previous for ensemble in asked):
-            check_untouched(stream)
+            check_selection_holdout(stream)
         selector = MemberSelector(available, stream)
         made: dict[Ensemble, EnsembleRounds] = {}
         for one in sorted(asked, key=lambda ensemble: ensemble.generation):

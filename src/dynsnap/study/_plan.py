@@ -21,7 +21,7 @@ class Sweep:
 
     Attributes:
         over: The setting: "members" (the paper's m), "beta", "snapshots" (N), "window" (T/N),
-            "carry" or "margin".
+            "carry" (`carry_over`, by its name in tables of results) or "margin".
         points: Each value, as text, with the method that it gives.
         combination: How the members are combined.
     """

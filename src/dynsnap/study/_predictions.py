@@ -9,12 +9,11 @@ import numpy as np
 
 from dynsnap import predictions
 from dynsnap._types import Labels, Scores
-from dynsnap.data import Pool, Stream
+from dynsnap.data import SELECTION_SET, Pool, Stream
 from dynsnap.ensemble import Combination, combine
 from dynsnap.errors import FileError
-from dynsnap.predictions import Predictions, standing
+from dynsnap.predictions import Predictions, stabilize_scores
 from dynsnap.study._ensembles import Ensemble, MethodSeries
-from dynsnap.study._members import UNTOUCHED
 from dynsnap.study._pending import EnsembleRounds, Price
 
 # `dynsnap distill` writes the files of students, not a run.
@@ -99,7 +98,7 @@ class EnsemblePredictor:
             scores = scores.astype(np.float32)
             if margin and ensemble.earlier:
                 deployed = self._labels(ensemble.earlier[-1], name, how)
-                scores = standing(scores, deployed, margin=margin).astype(np.float32)
+                scores = stabilize_scores(scores, deployed, margin=margin).astype(np.float32)
             if margin:
                 self._deployed[ensemble, name, how] = scores.argmax(axis=1)
             yield how, scores
@@ -149,7 +148,7 @@ def write_predictions(
 ) -> Iterator[Path]:
     """Write the predictions of every complete ensemble, except those of sweeps; give the files."""
     paths.make_folders()
-    pools = {name: pool for name, pool in stream.evaluation.items() if name != UNTOUCHED}
+    pools = {name: pool for name, pool in stream.evaluation.items() if name != SELECTION_SET}
     predictor = EnsemblePredictor(ensembles)
     combinations = {
         ensemble: one.combinations

@@ -1,9 +1,11 @@
 """Reading a study file: its settings, and the methods, variants and sweeps that it describes."""
 
+import warnings
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
+from dynsnap._renamed import RenamedWarning
 from dynsnap._untrusted import read_toml
 from dynsnap.ensemble import (
     COMBINATIONS,
@@ -18,10 +20,13 @@ from dynsnap.ensemble import (
 )
 from dynsnap.errors import FileError, PlanError, did_you_mean
 from dynsnap.study._data import DataPlan
+from dynsnap.study._old_keys import with_new_keys
 from dynsnap.study._plan import StudyPlan, Sweep, check_distinct, repeated
 from dynsnap.study._toml import TomlTable
 
-SWEPT = ("members", "beta", "snapshots", "window", "carry", "margin")
+SWEPT = ("members", "beta", "snapshots", "window", "carry_over", "margin")
+# What tables of results call a setting that has another name by now.
+_IN_TABLES = {"carry_over": "carry"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,10 +75,10 @@ class Defaults:
         return replace(
             self,
             rolling=Rolling(
-                carry=section.take("carry", float, own.carry),
-                lag=section.take("lag", float, own.lag),
-                refresh=section.take("refresh", int, own.refresh),
-                onward=section.take("onward", bool, own.onward),
+                carry_over=section.take("carry_over", float, own.carry_over),
+                max_accuracy_gap=section.take("max_accuracy_gap", float, own.max_accuracy_gap),
+                finetune_epochs=section.take("finetune_epochs", int, own.finetune_epochs),
+                warm_start=section.take("warm_start", bool, own.warm_start),
                 agreement=section.take("agreement", float, own.agreement),
                 class_aware=section.take("class_aware", bool, own.class_aware),
             ),
@@ -107,8 +112,13 @@ class Defaults:
         return {"tolerance": self.tolerance, "most_rounds": self.most_rounds}
 
 
-def read_study(path: Path | str) -> StudyPlan:
-    """Read a study file.
+def read_study(path: Path | str, *, stored: bool = False) -> StudyPlan:
+    """Read a study file. Old keys are read too, with one warning that names their successors.
+
+    Args:
+        path: The file.
+        stored: Whether it is the copy of a finished run, which nobody edits: old keys in it are
+            read without a warning.
 
     Example:
         >>> import tempfile
@@ -130,9 +140,13 @@ def read_study(path: Path | str) -> StudyPlan:
     except ValueError as error:
         raise PlanError(f"{path} is not valid TOML: {error}.") from error
     try:
-        return _study(found, path)
+        found, old = with_new_keys(found)
+        plan = _study(found, path)
     except PlanError as error:
         raise PlanError(f"{path.name}: {error}") from error
+    if old and not stored:
+        warnings.warn(f"{path.name}: {', '.join(old)}.", RenamedWarning, stacklevel=2)
+    return plan
 
 
 def _study(found: dict[str, Any], path: Path) -> StudyPlan:
@@ -254,12 +268,13 @@ def _sweep(section: TomlTable, defaults: Defaults) -> Sweep:
     if over not in SWEPT:
         raise PlanError(f"{section.where}: `over` cannot be {over!r}. {did_you_mean(over, SWEPT)}")
     values = section.take("values", list)
-    name = section.take("name", str, over)
+    in_tables = _IN_TABLES.get(over, over)
+    name = section.take("name", str, in_tables)
     combination = section.take("combination", str, "average")
     schedule = {"dynsnap-cyc": "cyclic", "dynsnap-step": "step", "rolling": "cyclic"}
-    base = section.take("method", str, "rolling" if over == "carry" else "dynsnap-cyc")
-    if base not in schedule or (over == "carry" and base != "rolling"):
-        known = ("rolling",) if over == "carry" else schedule
+    base = section.take("method", str, "rolling" if over == "carry_over" else "dynsnap-cyc")
+    if base not in schedule or (over == "carry_over" and base != "rolling"):
+        known = ("rolling",) if over == "carry_over" else schedule
         raise PlanError(
             f"{section.where}: a sweep over `{over}` is not over `method` = {base!r}. "
             f"{did_you_mean(base, known)}"
@@ -282,7 +297,7 @@ def _sweep(section: TomlTable, defaults: Defaults) -> Sweep:
         raise PlanError(f"{section.where}: `values` is empty: give the values to try.")
     if (twice := repeated([label for label, _ in points])) is not None:
         raise PlanError(f"{section.where}: {twice} is more than once among the `values`.")
-    return Sweep(name=name, over=over, points=tuple(points), combination=combination)  # type: ignore[arg-type]
+    return Sweep(name=name, over=in_tables, points=tuple(points), combination=combination)  # type: ignore[arg-type]
 
 
 def _settled(asked: dict[str, Any], defaults: Defaults, base: str, where: str) -> Defaults:

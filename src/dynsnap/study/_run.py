@@ -162,7 +162,7 @@ def _write_tables(
 def shown_ids(found: Comparison) -> set[str]:
     """The ids of the inputs that a page shows of a comparison."""
     lost = {one.id for pair in found.pairs for one in pair.flipped[:SHOWN]}
-    return lost | {one.id for one in found.restless[:SHOWN]}
+    return lost | {one.id for one in found.unstable[:SHOWN]}
 
 
 def write_inputs(runs: Iterable[MethodRun], test: Pool, path: Path) -> None:

@@ -118,7 +118,7 @@ def check_backend(
     )
     specs = [RoundSpec(recipe=recipe, generation=1, seed=11) for recipe in recipes]
     lean = backend.trainer(stream, model=model, settings=given, keep_weights=False)
-    assert not next(iter(lean.train(specs[:1]))).weights, "`keep_weights=False` was not heeded"
+    assert not next(iter(lean.train(specs[:1]))).weights, "`keep_weights=False` had no effect"
     for done in make(None, None).train(specs):
         _check_scorer(backend, done, stream, model, given, score_tolerance)
 

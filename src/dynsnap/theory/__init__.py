@@ -8,6 +8,9 @@ What the theorems do not say is tested beside them: consistency and correct-cons
 ensemble may lie below the mean of its members', and an ensemble need not beat its best member.
 """
 
+from typing import TYPE_CHECKING
+
+from dynsnap._renamed import renamed_functions
 from dynsnap.theory._audit import HONEST, Audit, EnsembleVsMembers, audit
 from dynsnap.theory._bound import Bound, Range
 from dynsnap.theory._corollary import epsilon, upsilon
@@ -22,7 +25,10 @@ from dynsnap.theory._distance_bounds import (
 )
 from dynsnap.theory._frechet import correct_consistency_bounds
 from dynsnap.theory._leave_one_out import Effect, MemberEffects, leave_one_out
-from dynsnap.theory._member_files import Members, line_up, read_members
+from dynsnap.theory._member_files import MemberPredictions, line_up, read_members
+
+if not TYPE_CHECKING:  # to type checkers the old name is unknown
+    __getattr__ = renamed_functions(__name__, {"Members": "MemberPredictions"})
 
 __all__ = [
     "HONEST",
@@ -31,7 +37,7 @@ __all__ = [
     "Effect",
     "EnsembleVsMembers",
     "MemberEffects",
-    "Members",
+    "MemberPredictions",
     "Range",
     "audit",
     "centroid_correctness_bound",

@@ -15,7 +15,7 @@ _ARRAYS = ("scores", "truth", "ids", "classes")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Members:
+class MemberPredictions:
     """What the members of one ensemble said about some inputs.
 
     Attributes:
@@ -50,7 +50,7 @@ class Members:
                     )
 
 
-def read_members(path: str | Path) -> Members:
+def read_members(path: str | Path) -> MemberPredictions:
     """Read members' scores from an NPZ archive of plain arrays.
 
     `scores` has the shape (members, inputs, classes). Optional: `truth` (class positions; or class
@@ -82,7 +82,7 @@ def read_members(path: str | Path) -> Members:
                 "classes). Compare single learners with `dynsnap compare`."
             )
         classes = _names(arrays, "classes")
-        return Members(
+        return MemberPredictions(
             scores=scores,
             truth=_truth(
                 arrays.get("truth"),
@@ -104,7 +104,9 @@ def _positions(archive: ArrayArchive, path: Path) -> bool | None:
         raise FileError(f"{path}: {error}") from error
 
 
-def line_up(old: Members, new: Members) -> tuple[Members, Members]:
+def line_up(
+    old: MemberPredictions, new: MemberPredictions
+) -> tuple[MemberPredictions, MemberPredictions]:
     """Both, with the new one's inputs and classes in the order of the old one's.
 
     Without ids or class names on either side their order is trusted. The inputs, the classes and
@@ -112,8 +114,8 @@ def line_up(old: Members, new: Members) -> tuple[Members, Members]:
 
     Example:
         >>> scores = np.array([[[0.9, 0.1], [0.3, 0.7]]])
-        >>> old = Members(scores=scores, ids=("a", "b"))
-        >>> new = Members(scores=scores[:, ::-1], ids=("b", "a"))
+        >>> old = MemberPredictions(scores=scores, ids=("a", "b"))
+        >>> new = MemberPredictions(scores=scores[:, ::-1], ids=("b", "a"))
         >>> bool((line_up(old, new)[1].scores == scores).all())
         True
     """
@@ -138,12 +140,12 @@ def line_up(old: Members, new: Members) -> tuple[Members, Members]:
     known = truth if old.truth is None else old.truth
     ids, classes = old.ids or new.ids, old.classes or new.classes
     return (
-        Members(scores=old.scores, truth=known, ids=ids, classes=classes),
-        Members(scores=scores, truth=known, ids=ids, classes=classes),
+        MemberPredictions(scores=old.scores, truth=known, ids=ids, classes=classes),
+        MemberPredictions(scores=scores, truth=known, ids=ids, classes=classes),
     )
 
 
-def _same_size(old: Members, new: Members) -> None:
+def _same_size(old: MemberPredictions, new: MemberPredictions) -> None:
     try:
         check_members(old=old.scores, new=new.scores)
     except InputError as error:

@@ -9,12 +9,12 @@ import torch
 from torch import Tensor, nn
 
 from dynsnap.errors import TrainingError
-from dynsnap.train._dust import ignoring_dust
-from dynsnap.train._lane import Lane
+from dynsnap.train._context import TrainingContext, batches
+from dynsnap.train._denormals import flushing_denormals
 from dynsnap.train._optimizers import make_optimizer
 from dynsnap.train._prepare import State
 from dynsnap.train._random import borrowed_random
-from dynsnap.train._workshop import Workshop, batches
+from dynsnap.train._round_state import RoundState
 
 Loss: TypeAlias = Callable[[Tensor, Tensor], Tensor]
 
@@ -41,40 +41,40 @@ class AloneStepper:
     width = 1
     form = "alone"
 
-    def __init__(self, workshop: Workshop, *, loss: Loss) -> None:
-        self._shop = workshop
+    def __init__(self, context: TrainingContext, *, loss: Loss) -> None:
+        self._context = context
         self._loss = loss
-        self._work: dict[Lane, _Work] = {}
+        self._work: dict[RoundState, _Work] = {}
 
-    def admit(self, lane: Lane, state: State | None, /) -> None:
-        shop = self._shop
-        module = shop.build(lane.spec).to(shop.device)
-        if shop.device.type == "cpu" and shop.precision == torch.bfloat16:
+    def admit(self, lane: RoundState, state: State | None, /) -> None:
+        context = self._context
+        module = context.build(lane.spec).to(context.device)
+        if context.device.type == "cpu" and context.precision == torch.bfloat16:
             # The layout that a CPU's instructions for bfloat16 want of convolutions.
             module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-        optimizer = make_optimizer(shop.optimizer, module, shop.learning_rate)
+        optimizer = make_optimizer(context.optimizer, module, context.learning_rate)
         work = _Work(
             module=module,
             optimizer=optimizer,
             rates=[float(group["lr"]) for group in optimizer.param_groups],
-            bound=shop.bind(lane),
+            bound=context.bind(lane),
             order=torch.empty(0),
             random=torch.empty(0),
-            generator=torch.Generator(shop.device),
-            loss=torch.zeros((), device=shop.device),
+            generator=torch.Generator(context.device),
+            loss=torch.zeros((), device=context.device),
         )
         if state is not None:
             _restore(work, state)
         self._work[lane] = work
 
-    def advance(self, lanes: Sequence[Lane], steps: int, /) -> None:
+    def advance(self, lanes: Sequence[RoundState], steps: int, /) -> None:
         for lane in lanes:
             work = self._work[lane]
-            with borrowed_random(), ignoring_dust():
+            with borrowed_random(), flushing_denormals():
                 if lane.step == 0:
                     self._begin(lane, work)
                 else:
-                    _set_random(self._shop.device, work.random)
+                    _set_random(self._context.device, work.random)
                 try:
                     self._train(work, work.order[lane.step : lane.step + steps])
                 except (RuntimeError, ValueError, TypeError, IndexError) as error:
@@ -83,11 +83,11 @@ class AloneStepper:
                         f"{lane.spec} failed in epoch {lane.epoch}, in the model, the loss, the "
                         f"augmentation or the optimiser: {reason}"
                     ) from error
-                work.random = _get_random(self._shop.device)
+                work.random = _get_random(self._context.device)
 
-    def _begin(self, lane: Lane, work: _Work) -> None:
+    def _begin(self, lane: RoundState, work: _Work) -> None:
         """Everything that an epoch draws from starts at the epoch's own seeds."""
-        work.order = torch.from_numpy(lane.order()).to(self._shop.device)
+        work.order = torch.from_numpy(lane.order()).to(self._context.device)
         work.generator.manual_seed(lane.seed("augment"))
         torch.manual_seed(lane.seed("noise"))
         multiplier = lane.multipliers[lane.epoch]
@@ -96,54 +96,54 @@ class AloneStepper:
         work.loss.zero_()
 
     def _train(self, work: _Work, order: Tensor) -> None:
-        shop, module, optimizer = self._shop, work.module, work.optimizer
+        context, module, optimizer = self._context, work.module, work.optimizer
         module.train()
         for rows in order:
-            inputs = shop.prepare.apply(shop.inputs.take(rows), work.bound)
-            if shop.augment is not None:
-                inputs = shop.augment(inputs, work.generator)
-            with shop.autocast():
+            inputs = context.prepare.apply(context.inputs.take(rows), work.bound)
+            if context.augment is not None:
+                inputs = context.augment(inputs, work.generator)
+            with context.autocast():
                 outputs = module(inputs)
-                loss = self._loss(outputs, shop.labels[rows])
-                if (teaching := shop.teaching) is not None:
-                    taught = teaching.losses(outputs, teaching.targets[rows])
-                    loss = teaching.mixed(taught.mean(), loss)
+                loss = self._loss(outputs, context.labels[rows])
+                if (distillation := context.distillation) is not None:
+                    taught = distillation.losses(outputs, distillation.targets[rows])
+                    loss = distillation.mixed(taught.mean(), loss)
             optimizer.zero_grad(set_to_none=True)
             loss.backward()  # type: ignore[no-untyped-call]
             optimizer.step()
             work.loss += loss.detach()
 
-    def validate(self, lanes: Sequence[Lane], /) -> list[float]:
+    def validate(self, lanes: Sequence[RoundState], /) -> list[float]:
         return [self._validate(lane, self._work[lane]) for lane in lanes]
 
-    def _validate(self, lane: Lane, work: _Work) -> float:
-        shop = self._shop
+    def _validate(self, lane: RoundState, work: _Work) -> float:
+        context = self._context
         work.module.eval()
-        right = torch.zeros((), dtype=torch.int64, device=shop.device)
+        right = torch.zeros((), dtype=torch.int64, device=context.device)
         health = work.loss.clone()
-        with torch.inference_mode(), shop.autocast(), ignoring_dust():
-            for rows in batches(lane.validation, _EVALUATED_AT_ONCE, shop.device):
-                logits = work.module(shop.prepare.apply(shop.inputs.take(rows), work.bound))
-                right += (logits.argmax(dim=1) == shop.labels[rows]).sum()
+        with torch.inference_mode(), context.autocast(), flushing_denormals():
+            for rows in batches(lane.validation, _EVALUATED_AT_ONCE, context.device):
+                logits = work.module(context.prepare.apply(context.inputs.take(rows), work.bound))
+                right += (logits.argmax(dim=1) == context.labels[rows]).sum()
                 health += logits.sum()
         if not torch.isfinite(health):
             return float("nan")
         return int(right) / len(lane.validation)
 
-    def weights(self, lane: Lane, /) -> State:
+    def weights(self, lane: RoundState, /) -> State:
         return _copies(self._work[lane].module.state_dict())
 
-    def state(self, lane: Lane, /) -> State:
+    def state(self, lane: RoundState, /) -> State:
         work = self._work[lane]
         tensors, plain = _flatten(work.optimizer)
         text = torch.frombuffer(bytearray(json.dumps(plain).encode()), dtype=torch.uint8)
         module = {f"module.{name}": value for name, value in self.weights(lane).items()}
         return {**module, **_copies(tensors), "optimizer": text}
 
-    def release(self, lane: Lane, /) -> None:
+    def release(self, lane: RoundState, /) -> None:
         del self._work[lane]
 
-    def remain(self, lanes: Sequence[Lane], /) -> None:
+    def remain(self, lanes: Sequence[RoundState], /) -> None:
         """One lane at a time needs no less room."""
 
 

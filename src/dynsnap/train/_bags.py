@@ -13,12 +13,12 @@ import torch
 from torch import Tensor, nn
 
 from dynsnap._types import AnyArray
-from dynsnap.train._lane import Lane
+from dynsnap.train._context import TrainingContext
 from dynsnap.train._optimizers import Adam
 from dynsnap.train._prepare import State
+from dynsnap.train._round_state import RoundState
 from dynsnap.train._stack import drop
 from dynsnap.train._text import Texts, Words
-from dynsnap.train._workshop import Workshop
 from dynsnap.train.models import FastText
 
 _NAMES = ("vectors.weight", "output.weight", "output.bias")
@@ -31,15 +31,15 @@ def is_bag(module: nn.Module) -> bool:
     return type(module) is FastText
 
 
-def suits(workshop: Workshop) -> bool:
+def suits(context: TrainingContext) -> bool:
     """Whether rounds are fastText under settings that the compiled steps know."""
     return (
-        workshop.device.type == "cpu"
-        and workshop.precision == torch.float32
-        and workshop.augment is None
-        and isinstance(workshop.prepare, Words)
-        and isinstance(workshop.optimizer, Adam)
-        and is_bag(workshop.blueprint.template(0.0))
+        context.device.type == "cpu"
+        and context.precision == torch.float32
+        and context.augment is None
+        and isinstance(context.prepare, Words)
+        and isinstance(context.optimizer, Adam)
+        and is_bag(context.blueprint.template(0.0))
     )
 
 
@@ -53,14 +53,14 @@ class Bags:
         self._texts = texts
         tokens = np.ascontiguousarray(texts.tokens.numpy())
         starts = np.ascontiguousarray(texts.starts.numpy())
-        room = counting.Bags(
+        room = counting.BagArrays(
             np.empty(len(starts), np.int64),
             np.empty(len(tokens), np.int32),
             np.empty(len(tokens), np.float32),
         )
         seen = np.full(1 + len(texts.words) + prepare.buckets, -1, np.int64)
         count = counting.count(tokens, starts, seen, room)
-        self._counted = counting.Bags(
+        self._counted = counting.BagArrays(
             room.starts, room.tokens[:count].copy(), room.counts[:count].copy()
         )
 
@@ -81,7 +81,7 @@ class KnownBags:
     """Bags in the numbers of one vocabulary, in which 0 is unknown.
 
     Attributes:
-        bags: `_bags_counting.Bags`.
+        bags: `_bags_counting.BagArrays`.
         lengths: Known words of each text, repeated ones too.
     """
 
@@ -115,22 +115,22 @@ class BagsStepper:
     width = 1
     form = "bags"
 
-    def __init__(self, workshop: Workshop) -> None:
-        assert isinstance(workshop.inputs, Texts)
-        assert isinstance(workshop.prepare, Words)
-        assert isinstance(workshop.optimizer, Adam)
-        self._shop = workshop
-        self._adam = workshop.optimizer
-        self._bags = Bags(workshop.inputs, workshop.prepare)
-        self._labels = workshop.labels.numpy()
-        self._lesson = _lesson(workshop)
-        self._work: dict[Lane, _Work] = {}
+    def __init__(self, context: TrainingContext) -> None:
+        assert isinstance(context.inputs, Texts)
+        assert isinstance(context.prepare, Words)
+        assert isinstance(context.optimizer, Adam)
+        self._context = context
+        self._adam = context.optimizer
+        self._bags = Bags(context.inputs, context.prepare)
+        self._labels = context.labels.numpy()
+        self._targets = _targets(context)
+        self._work: dict[RoundState, _Work] = {}
 
-    def admit(self, lane: Lane, state: State | None, /) -> None:
-        module = self._shop.build(lane.spec)
+    def admit(self, lane: RoundState, state: State | None, /) -> None:
+        module = self._context.build(lane.spec)
         assert isinstance(module, FastText)
         work = _Work(
-            known=self._bags.known(self._shop.bind(lane)),
+            known=self._bags.known(self._context.bind(lane)),
             dropout=module.dropout.p,
             shapes={name: value.shape for name, value in module.state_dict().items()},
         )
@@ -140,21 +140,21 @@ class BagsStepper:
             work.restore(state)
         self._work[lane] = work
 
-    def advance(self, lanes: Sequence[Lane], steps: int, /) -> None:
+    def advance(self, lanes: Sequence[RoundState], steps: int, /) -> None:
         for lane in lanes:
             work = self._work[lane]
             if lane.step == 0:
                 work.order = lane.order()
                 work.noise.manual_seed(lane.seed("noise"))
                 work.loss = 0.0
-            rate = self._shop.learning_rate * lane.multipliers[lane.epoch]
+            rate = self._context.learning_rate * lane.multipliers[lane.epoch]
             for part in _parts(work.order[lane.step : lane.step + steps]):
-                work.train(part, self._labels, self._lesson, self._adam, rate)
+                work.train(part, self._labels, self._targets, self._adam, rate)
 
-    def validate(self, lanes: Sequence[Lane], /) -> list[float]:
+    def validate(self, lanes: Sequence[RoundState], /) -> list[float]:
         return [self._validate(lane, self._work[lane]) for lane in lanes]
 
-    def _validate(self, lane: Lane, work: "_Work") -> float:
+    def _validate(self, lane: RoundState, work: "_Work") -> float:
         weights = self.weights(lane)
         means = work.known.means(lane.validation, weights["vectors.weight"])
         logits = means @ weights["output.weight"].T + weights["output.bias"]
@@ -163,17 +163,17 @@ class BagsStepper:
         right = logits.argmax(dim=1).numpy() == self._labels[lane.validation]
         return float(right.mean())
 
-    def weights(self, lane: Lane, /) -> State:
+    def weights(self, lane: RoundState, /) -> State:
         work = self._work[lane]
         return work.named(work.weights)
 
-    def state(self, lane: Lane, /) -> State:
+    def state(self, lane: RoundState, /) -> State:
         return self._work[lane].state()
 
-    def release(self, lane: Lane, /) -> None:
+    def release(self, lane: RoundState, /) -> None:
         del self._work[lane]
 
-    def remain(self, lanes: Sequence[Lane], /) -> None:
+    def remain(self, lanes: Sequence[RoundState], /) -> None:
         """One lane at a time needs no less room."""
 
 
@@ -216,7 +216,7 @@ class _Work:
         self._gradient = kernel.Parameters(*map(np.zeros_like, self.weights))
         # A word whose second moment is zero has never had a gradient.
         self._touched = np.where(self._second.vectors.any(axis=1), 2, 0).astype(np.uint8)
-        self._room = kernel.Room(
+        self._room = kernel.Scratch(
             *(np.zeros(wide, np.float32) for _ in range(2)),
             *(np.zeros(classes, np.float32) for _ in range(3)),
             np.zeros((wide, classes), np.float32),
@@ -224,7 +224,7 @@ class _Work:
         self.taken = taken
 
     def train(
-        self, order: AnyArray, labels: AnyArray, lesson: Any, adam: Adam, rate: float
+        self, order: AnyArray, labels: AnyArray, targets: Any, adam: Adam, rate: float
     ) -> None:
         """Steps (steps, batch)."""
         self.loss += self._kernel.train(
@@ -241,7 +241,7 @@ class _Work:
             self.taken,
             self._kernel.Rates(rate, *adam.betas, adam.eps),
             self._room,
-            lesson,
+            targets,
         )
         self.taken += len(order)
 
@@ -273,14 +273,16 @@ class _Work:
         return {**found, "taken": torch.tensor(self.taken)}
 
 
-def _lesson(workshop: Workshop) -> Any:
+def _targets(context: TrainingContext) -> Any:
     """What the texts are taught beside their labels, as the kernel has it."""
-    from dynsnap.train._bags_kernel import Lesson
+    from dynsnap.train._bags_kernel import KernelTargets
 
-    teaching = workshop.teaching
-    if teaching is None:
-        return Lesson(np.empty((0, 0), np.float32), 0.0, 1.0)
-    return Lesson(teaching.targets.numpy(), teaching.weight, teaching.temperature)
+    distillation = context.distillation
+    if distillation is None:
+        return KernelTargets(np.empty((0, 0), np.float32), 0.0, 1.0)
+    return KernelTargets(
+        distillation.targets.numpy(), distillation.weight, distillation.temperature
+    )
 
 
 def _parts(order: AnyArray) -> Iterator[AnyArray]:

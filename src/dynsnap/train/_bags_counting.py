@@ -8,7 +8,7 @@ from dynsnap._types import AnyArray
 from dynsnap.metrics._kernel_compile import compiled
 
 
-class Bags(NamedTuple):
+class BagArrays(NamedTuple):
     """The distinct tokens of each text, with how often each occurs in it.
 
     `starts` says where each text begins in the other two, and where the last ends.
@@ -20,7 +20,7 @@ class Bags(NamedTuple):
 
 
 @compiled
-def count(tokens: AnyArray, starts: AnyArray, seen: AnyArray, bags: Bags) -> int:
+def count(tokens: AnyArray, starts: AnyArray, seen: AnyArray, bags: BagArrays) -> int:
     """Fill the bags of texts, tokens in the order of their first use; how many entries they have.
 
     Args:
@@ -48,7 +48,7 @@ def count(tokens: AnyArray, starts: AnyArray, seen: AnyArray, bags: Bags) -> int
 
 
 @compiled
-def measure(bags: Bags, lengths: AnyArray) -> None:
+def measure(bags: BagArrays, lengths: AnyArray) -> None:
     """Count how many known tokens each text has; token 0 is unknown."""
     for text in range(len(lengths)):
         lengths[text] = 0

@@ -10,7 +10,7 @@ import numpy as np
 
 from dynsnap._types import AnyArray
 from dynsnap.metrics._kernel_compile import compiled, full_width, part
-from dynsnap.train._bags_counting import Bags
+from dynsnap.train._bags_counting import BagArrays
 
 LANES = 16
 
@@ -23,7 +23,7 @@ class Parameters(NamedTuple):
     bias: AnyArray  # (1, classes)
 
 
-class Room(NamedTuple):
+class Scratch(NamedTuple):
     """Where numbers of one text lie for a moment; nothing is allocated on the way."""
 
     mean: AnyArray  # (padded width,)
@@ -34,7 +34,7 @@ class Room(NamedTuple):
     turned: AnyArray  # (padded width, classes)
 
 
-class Lesson(NamedTuple):
+class KernelTargets(NamedTuple):
     """What texts are taught beside their labels; targets of length 0 for nothing."""
 
     targets: AnyArray  # (texts, classes)
@@ -52,7 +52,7 @@ class Rates(NamedTuple):
 
 
 @part
-def _mean(text: int, bags: Bags, lengths: AnyArray, vectors: AnyArray, mean: AnyArray) -> None:
+def _mean(text: int, bags: BagArrays, lengths: AnyArray, vectors: AnyArray, mean: AnyArray) -> None:
     full_width()
     wide = vectors.shape[1]
     for k in range(wide):
@@ -72,7 +72,12 @@ def _mean(text: int, bags: Bags, lengths: AnyArray, vectors: AnyArray, mean: Any
 
 @compiled
 def means(
-    rows: AnyArray, bags: Bags, lengths: AnyArray, vectors: AnyArray, mean: AnyArray, out: AnyArray
+    rows: AnyArray,
+    bags: BagArrays,
+    lengths: AnyArray,
+    vectors: AnyArray,
+    mean: AnyArray,
+    out: AnyArray,
 ) -> None:
     """The mean vector of each of these texts; zeros for one without a known token."""
     for row in range(len(rows)):
@@ -82,7 +87,7 @@ def means(
 
 
 @part
-def _score(weights: Parameters, room: Room) -> float:
+def _score(weights: Parameters, room: Scratch) -> float:
     """The scores of one text; returns the highest."""
     full_width()
     scores, classes = room.scores, len(room.scores)
@@ -99,7 +104,7 @@ def _score(weights: Parameters, room: Room) -> float:
 
 
 @part
-def _slope(label: int, top: float, room: Room, batch: float) -> float:
+def _slope(label: int, top: float, room: Scratch, batch: float) -> float:
     """The slope of the mean cross-entropy at the scores of one text: softmax less the truth."""
     full_width()
     scores, slope, classes = room.scores, room.slope, len(room.slope)
@@ -116,10 +121,10 @@ def _slope(label: int, top: float, room: Room, batch: float) -> float:
 
 
 @part
-def _cool(targets: AnyArray, top: float, room: Room, batch: float, heat: float) -> float:
+def _cool(targets: AnyArray, top: float, room: Scratch, batch: float, heat: float) -> float:
     """The slope of the mean cross-entropy with a teacher's scores, at a temperature, for one text.
 
-    Softmax less the targets, times the temperature, as `Teaching.slopes` has it; the loss with it.
+    Softmax less the targets, times the temperature, as in `DistillationLoss.slopes`; and the loss.
     """
     full_width()
     scores, cool, classes = room.scores, room.cool, len(room.cool)
@@ -135,7 +140,7 @@ def _cool(targets: AnyArray, top: float, room: Room, batch: float, heat: float) 
 
 
 @part
-def _backward(weights: Parameters, gradient: Parameters, room: Room) -> None:
+def _backward(weights: Parameters, gradient: Parameters, room: Scratch) -> None:
     """Add what one text asks for to the gradients, but for those of its vectors."""
     full_width()
     wide = len(room.back)
@@ -151,7 +156,7 @@ def _backward(weights: Parameters, gradient: Parameters, room: Room) -> None:
 
 @part
 def _spread(
-    text: int, bags: Bags, length: float, slopes: AnyArray, touched: AnyArray, back: AnyArray
+    text: int, bags: BagArrays, length: float, slopes: AnyArray, touched: AnyArray, back: AnyArray
 ) -> None:
     """Add what one text asks for to the gradients of its vectors."""
     full_width()
@@ -237,7 +242,7 @@ def _adam(
 @compiled
 def train(
     order: AnyArray,
-    bags: Bags,
+    bags: BagArrays,
     lengths: AnyArray,
     labels: AnyArray,
     masks: AnyArray,
@@ -248,8 +253,8 @@ def train(
     touched: AnyArray,
     taken: int,
     rates: Rates,
-    room: Room,
-    lesson: Lesson,
+    room: Scratch,
+    taught_by: KernelTargets,
 ) -> float:
     """Steps of one round over batches of texts; the summed loss.
 
@@ -266,13 +271,13 @@ def train(
         touched: For each word whether it has ever had a gradient: 2 if so.
         taken: Steps that Adam has taken before.
         rates: Its settings.
-        room: Room for the numbers of one text.
-        lesson: What the texts are taught beside their labels.
+        room: Memory for the numbers of one text.
+        taught_by: What the texts are taught beside their labels.
     """
     steps, batch = order.shape
     classes, wide = weights.weight.shape
     size = np.float32(batch)
-    weight, heat = np.float32(lesson.weight), np.float32(lesson.temperature)
+    weight, heat = np.float32(taught_by.weight), np.float32(taught_by.temperature)
     loss = 0.0
     for step in range(steps):
         for c in range(classes):
@@ -286,11 +291,11 @@ def train(
                     room.mean[k] *= masks[step, row, k]
             top = _score(weights, room)
             labelled = _slope(labels[text], top, room, size)
-            if len(lesson.targets):
-                taught = _cool(lesson.targets[text], top, room, size, heat)
+            if len(taught_by.targets):
+                taught = _cool(taught_by.targets[text], top, room, size, heat)
                 for c in range(classes):
                     room.slope[c] = weight * room.cool[c] + (1 - weight) * room.slope[c]
-                labelled = lesson.weight * taught + (1 - lesson.weight) * labelled
+                labelled = taught_by.weight * taught + (1 - taught_by.weight) * labelled
             loss += labelled
             _backward(weights, gradient, room)
             if len(masks):

@@ -16,7 +16,7 @@ from dynsnap.errors import FileError
 from dynsnap.train._factory import Blueprint
 from dynsnap.train._prepare import Features, Pixels, Preparation, Standardised, State
 from dynsnap.train._text import Words
-from dynsnap.train._weights import Learner
+from dynsnap.train._weights import StoredLearner
 from dynsnap.train.models import is_built_in
 
 _Shapes: TypeAlias = Mapping[str, tuple[tuple[int, ...], torch.dtype]]
@@ -26,7 +26,7 @@ _DENSE: Schema = Table({"inputs": ListOf(Whole(0, _MOST_NUMBERS), most=16)})
 
 
 def check_claims(
-    learners: Sequence[Learner],
+    learners: Sequence[StoredLearner],
     *,
     blueprint: Blueprint,
     prepare: Preparation,

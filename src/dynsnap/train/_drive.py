@@ -9,14 +9,14 @@ import torch
 from dynsnap.ensemble import Checkpoints, Monitor, RoundSpec
 from dynsnap.errors import FileError, Interrupted, TrainingError, one_line
 from dynsnap.train._devices import log
-from dynsnap.train._lane import Lane
 from dynsnap.train._lockstep import Lockstep, Stepper
 from dynsnap.train._prepare import State
+from dynsnap.train._round_state import RoundState
 from dynsnap.train._weights import pack, unpack
 
 
 @dataclass(eq=False, kw_only=True)
-class Saver:
+class CheckpointSaver:
     """Saves unfinished lanes at the ends of epochs, and brings them back.
 
     Attributes:
@@ -33,7 +33,7 @@ class Saver:
     def __post_init__(self) -> None:
         self._last: dict[RoundSpec, float] = {}
 
-    def restore(self, lane: Lane) -> State | None:
+    def restore(self, lane: RoundState) -> State | None:
         """Set a lane to where its checkpoint has left it, and say the stepper's state there."""
         self._last[lane.spec] = time.monotonic()
         content = self.checkpoints.load(lane.spec) if self.checkpoints else None
@@ -49,18 +49,18 @@ class Saver:
         except (FileError, KeyError) as error:
             # Nothing but time is lost, so this is no reason to stop.
             reason = error if isinstance(error, FileError) else f"{lane.spec}: it lacks {error}."
-            log.warning("A checkpoint is of no use. %s Starting that round over.", reason)
+            log.warning("Ignoring an unusable checkpoint. %s Starting that round over.", reason)
             return None
         lane.epoch, lane.curve, lane.kept, lane.seconds = len(curve), curve, kept, seconds
         return state
 
-    def due(self, lane: Lane) -> bool:
+    def due(self, lane: RoundState) -> bool:
         """Whether it is time to save."""
         if self.checkpoints is None:
             return False
         return time.monotonic() - self._last[lane.spec] >= self.every
 
-    def save(self, lane: Lane, state: State) -> None:
+    def save(self, lane: RoundState, state: State) -> None:
         """Save a lane that stands at the end of an epoch."""
         if self.checkpoints is None:
             return
@@ -82,8 +82,8 @@ class Saver:
 
 
 def drive(
-    lockstep: Lockstep, stepper: Stepper, *, saver: Saver, monitor: Monitor | None
-) -> Iterator[Lane]:
+    lockstep: Lockstep, stepper: Stepper, *, saver: CheckpointSaver, monitor: Monitor | None
+) -> Iterator[RoundState]:
     """Train the rounds of a lockstep and hand out each when its last epoch is done.
 
     Raises:

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 from dynsnap.ensemble import RoundSpec
-from dynsnap.train._lane import Lane
 from dynsnap.train._prepare import State
+from dynsnap.train._round_state import RoundState
 
 
 class Stepper(Protocol):
@@ -30,32 +30,32 @@ class Stepper(Protocol):
     @property
     def form(self) -> str: ...
 
-    def admit(self, lane: Lane, state: State | None, /) -> None:
+    def admit(self, lane: RoundState, state: State | None, /) -> None:
         """Take a lane in: from a fresh start, or from what `state` gave at the end of an epoch."""
         ...
 
-    def advance(self, lanes: Sequence[Lane], steps: int, /) -> None:
+    def advance(self, lanes: Sequence[RoundState], steps: int, /) -> None:
         """So many steps for each of these lanes, from `lane.step` of `lane.epoch` on."""
         ...
 
-    def validate(self, lanes: Sequence[Lane], /) -> Sequence[float]:
+    def validate(self, lanes: Sequence[RoundState], /) -> Sequence[float]:
         """Their validation accuracies in eval mode, NaN for one that has diverged."""
         ...
 
-    def weights(self, lane: Lane, /) -> State:
+    def weights(self, lane: RoundState, /) -> State:
         """A copy of the module's state, on the CPU, named as the module names it."""
         ...
 
-    def state(self, lane: Lane, /) -> State:
+    def state(self, lane: RoundState, /) -> State:
         """All that `admit` needs to go on from the end of an epoch, on the CPU."""
         ...
 
-    def release(self, lane: Lane, /) -> None:
+    def release(self, lane: RoundState, /) -> None:
         """Forget a lane."""
         ...
 
-    def remain(self, lanes: Sequence[Lane], /) -> None:
-        """These are the last ones, nobody waits any more: make yourself small if that pays."""
+    def remain(self, lanes: Sequence[RoundState], /) -> None:
+        """These lanes are the last: no round waits. Release what is no longer needed."""
         ...
 
 
@@ -71,36 +71,36 @@ class Lockstep:
     def __init__(
         self,
         waiting: Iterable[RoundSpec],
-        opening: Callable[[RoundSpec], Lane],
+        opening: Callable[[RoundSpec], RoundState],
         *,
         width: int,
     ) -> None:
         self.waiting = deque(waiting)
-        self.live: list[Lane] = []
+        self.live: list[RoundState] = []
         self._opening = opening
         self._width = width
         self._stopped = False
 
-    def admit(self) -> list[Lane]:
+    def admit(self) -> list[RoundState]:
         """Let waiting rounds in while there is room, and say which."""
-        fresh: list[Lane] = []
+        fresh: list[RoundState] = []
         while self.waiting and not self._stopped and len(self.live) < self._width:
             fresh.append(self._opening(self.waiting.popleft()))
             self.live.append(fresh[-1])
         return fresh
 
     def stop(self) -> None:
-        """Let nobody in any more, and every lane go no further than the end of its epoch."""
+        """Admit no further rounds, and stop every lane at the end of its epoch."""
         self._stopped = True
 
-    def stretch(self) -> tuple[list[Lane], int]:
+    def stretch(self) -> tuple[list[RoundState], int]:
         """The lanes that go on, and the steps until the first of them ends its epoch."""
         going = [
             lane for lane in self.live if not lane.finished and (lane.step or not self._stopped)
         ]
         return going, min((lane.steps - lane.step for lane in going), default=0)
 
-    def advance(self, lanes: Sequence[Lane], steps: int) -> list[Lane]:
+    def advance(self, lanes: Sequence[RoundState], steps: int) -> list[RoundState]:
         """Count steps that were taken, and say which lanes have ended an epoch with them."""
         ended = []
         for lane in lanes:
@@ -111,6 +111,6 @@ class Lockstep:
                 ended.append(lane)
         return ended
 
-    def leave(self, lane: Lane) -> None:
+    def leave(self, lane: RoundState) -> None:
         """Make room."""
         self.live.remove(lane)

@@ -14,9 +14,10 @@ from dynsnap.errors import FileError, InputError
 from dynsnap.train._bags import Bags, KnownBags, is_bag
 from dynsnap.train._chain import Chain
 from dynsnap.train._claims import check_claims
+from dynsnap.train._context import load
 from dynsnap.train._copies import Copies
+from dynsnap.train._denormals import without_denormals
 from dynsnap.train._devices import choose_device
-from dynsnap.train._dust import without_dust
 from dynsnap.train._factory import Blueprint, is_dropout
 from dynsnap.train._one_thread import on_one_thread
 from dynsnap.train._preparations import from_header
@@ -24,8 +25,7 @@ from dynsnap.train._prepare import Encoded, Preparation, State
 from dynsnap.train._random import OwnRandom
 from dynsnap.train._stack import Masks, Stack, drop, flatten, softmax
 from dynsnap.train._text import Texts, Words
-from dynsnap.train._weights import Learner
-from dynsnap.train._workshop import load
+from dynsnap.train._weights import StoredLearner
 
 # How inputs are cut up can show in the last bits of a product, so it never varies.
 _STACKED_AT_ONCE = 256
@@ -62,7 +62,7 @@ class Predictor:
     ) -> None:
         if not weights:
             raise InputError("There is nothing to predict with: no learners were given.")
-        learners = [Learner.from_bytes(content) for content in weights]
+        learners = [StoredLearner.from_bytes(content) for content in weights]
         kinds = {(one.classes, str(one.offers), str(one.prepare)) for one in learners}
         if len(kinds) > 1:
             raise FileError(
@@ -94,7 +94,7 @@ class Scoring:
 
     def __init__(
         self,
-        learners: Sequence[Learner],
+        learners: Sequence[StoredLearner],
         *,
         blueprint: Blueprint,
         prepare: Preparation,
@@ -152,7 +152,9 @@ class _Group(Protocol):
 class _StackedGroup:
     """Small dense learners, all at once."""
 
-    def __init__(self, learners: Sequence[Learner], layers: Chain, prepare: Preparation) -> None:
+    def __init__(
+        self, learners: Sequence[StoredLearner], layers: Chain, prepare: Preparation
+    ) -> None:
         self._learners = learners
         self._layers = layers
         self._prepare = prepare
@@ -195,7 +197,7 @@ class _AloneGroup:
 
     def __init__(
         self,
-        learners: Sequence[Learner],
+        learners: Sequence[StoredLearner],
         module: nn.Module,
         prepare: Preparation,
         device: torch.device,
@@ -211,7 +213,7 @@ class _AloneGroup:
         self._copies = Copies(module)
         self._written = _written(module)
         self._weights = [
-            {name: value.to(device) for name, value in without_dust(one.weights).items()}
+            {name: value.to(device) for name, value in without_denormals(one.weights).items()}
             for one in learners
         ]
 
@@ -230,7 +232,7 @@ class _AloneGroup:
                         members.append(self._member(module, encoded, weights, known[own]))
         return torch.stack(members)
 
-    def _noise(self, one: Learner, index: int) -> contextlib.AbstractContextManager[object]:
+    def _noise(self, one: StoredLearner, index: int) -> contextlib.AbstractContextManager[object]:
         """Where the dropout of a pass is drawn from."""
         if not self._noisy:
             return contextlib.nullcontext()
@@ -250,7 +252,7 @@ class _AloneGroup:
 class _BagsGroup:
     """fastText learners, whose texts are counted once for all of them."""
 
-    def __init__(self, learners: Sequence[Learner], prepare: Words, dropout: float) -> None:
+    def __init__(self, learners: Sequence[StoredLearner], prepare: Words, dropout: float) -> None:
         self._learners = learners
         self._prepare = prepare
         self._dropout = dropout
@@ -273,7 +275,7 @@ class _BagsGroup:
             members += [self._pass(means, one, index) for index in range(one.passes)]
         return torch.stack(members)
 
-    def _pass(self, means: Tensor, one: Learner, index: int) -> Tensor:
+    def _pass(self, means: Tensor, one: StoredLearner, index: int) -> Tensor:
         if one.passes > 1:
             noise = torch.Generator().manual_seed(_seed(one, index))
             means = means * drop(means.unsqueeze(0), self._dropout, [noise])[0]
@@ -282,7 +284,10 @@ class _BagsGroup:
 
 
 def _group(
-    learners: Sequence[Learner], blueprint: Blueprint, prepare: Preparation, device: torch.device
+    learners: Sequence[StoredLearner],
+    blueprint: Blueprint,
+    prepare: Preparation,
+    device: torch.device,
 ) -> _Group:
     module = blueprint.template(learners[0].dropout)
     for one in learners:
@@ -311,7 +316,7 @@ def _written(module: nn.Module) -> list[str]:
     ]
 
 
-def _seed(one: Learner, index: int) -> int:
+def _seed(one: StoredLearner, index: int) -> int:
     return seeds.number(one.noise, "pass", index)
 
 

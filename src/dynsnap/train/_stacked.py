@@ -8,12 +8,12 @@ import torch
 from torch import Tensor
 
 from dynsnap.train._chain import Chain
-from dynsnap.train._lane import Lane
+from dynsnap.train._context import TrainingContext
 from dynsnap.train._one_thread import on_one_thread
 from dynsnap.train._optimizers import Adam
 from dynsnap.train._prepare import State
+from dynsnap.train._round_state import RoundState
 from dynsnap.train._stack import Stack, drop, flatten, size, softmax, unflatten
-from dynsnap.train._workshop import Workshop
 
 # Beyond this the stack outgrows the caches, and a step of a lane takes longer again.
 MOST_LANES = 32
@@ -24,7 +24,7 @@ MOST_NUMBERS = 4_000_000
 class _Row:
     """What belongs to a row beside its part of the matrices."""
 
-    lane: Lane
+    lane: RoundState
     bound: State
     order: Tensor = field(default_factory=lambda: torch.empty(0, 0, dtype=torch.int64))
     noise: torch.Generator = field(default_factory=torch.Generator)
@@ -41,12 +41,14 @@ class StackedStepper:
 
     form = "stacked"
 
-    def __init__(self, workshop: Workshop, *, layers: Chain, width: int | None = None) -> None:
-        assert isinstance(workshop.optimizer, Adam)
+    def __init__(
+        self, context: TrainingContext, *, layers: Chain, width: int | None = None
+    ) -> None:
+        assert isinstance(context.optimizer, Adam)
         columns = size(layers)
         self.width = width or max(1, min(MOST_LANES, MOST_NUMBERS // columns))
-        self._shop = workshop
-        self._adam = workshop.optimizer
+        self._context = context
+        self._adam = context.optimizer
         self._layers = layers
         self._rows: list[_Row] = []
         self._flat, self._gradient, self._first, self._second = (
@@ -55,11 +57,11 @@ class StackedStepper:
         self._counts = torch.zeros(self.width)  # steps that Adam has taken
         self._drops = any(layer.kind == "dropout" for layer in layers)
 
-    def admit(self, lane: Lane, state: State | None, /) -> None:
+    def admit(self, lane: RoundState, state: State | None, /) -> None:
         place = len(self._rows)
-        self._rows.append(_Row(lane, self._shop.bind(lane)))
+        self._rows.append(_Row(lane, self._context.bind(lane)))
         if state is None:
-            module = self._shop.build(lane.spec)
+            module = self._context.build(lane.spec)
             self._flat[place] = flatten(self._layers, module.state_dict())
             self._first[place] = 0
             self._second[place] = 0
@@ -70,7 +72,7 @@ class StackedStepper:
             self._second[place] = state["second"]
             self._counts[place] = state["count"]
 
-    def advance(self, lanes: Sequence[Lane], steps: int, /) -> None:
+    def advance(self, lanes: Sequence[RoundState], steps: int, /) -> None:
         if not lanes:
             return
         self._arrange(lanes)
@@ -80,7 +82,7 @@ class StackedStepper:
                 row.order = torch.from_numpy(row.lane.order())
                 if self._drops:
                     row.noise.manual_seed(row.lane.seed("noise"))
-                if self._shop.augment is not None:
+                if self._context.augment is not None:
                     row.augment.manual_seed(row.lane.seed("augment"))
         orders = [row.order[row.lane.step : row.lane.step + steps] for row in rows]
         on_one_thread(lambda: self._train(rows, torch.stack(orders, dim=1)))
@@ -93,7 +95,7 @@ class StackedStepper:
         stack = Stack(self._layers, self._flat[:lanes])
         gradient = stack.like(self._gradient[:lanes])
         update = self._updates(rows)
-        labels = self._shop.labels[orders].unsqueeze(-1)
+        labels = self._context.labels[orders].unsqueeze(-1)
         minus = torch.full((lanes, batch, 1), -1.0)
         masks: dict[int, Tensor] = {}
 
@@ -103,16 +105,20 @@ class StackedStepper:
             return masks[place]
 
         for which, truth in zip(orders, labels, strict=True):
-            inputs = self._shop.prepare.apply(self._take(which), bound)
-            if self._shop.augment is not None:
-                moved = [self._shop.augment(inputs[i], row.augment) for i, row in enumerate(rows)]
+            inputs = self._context.prepare.apply(self._take(which), bound)
+            if self._context.augment is not None:
+                moved = [
+                    self._context.augment(inputs[i], row.augment) for i, row in enumerate(rows)
+                ]
                 inputs = torch.stack(moved)
             values = stack.forward(inputs.flatten(2), draw)
             # The slope of the cross-entropy: softmax less one at the true class.
             slope = softmax(values[-1]).scatter_add_(-1, truth, minus)
-            if (teaching := self._shop.teaching) is not None:
-                cool = softmax(values[-1] / teaching.temperature)
-                slope = teaching.mixed(teaching.slopes(cool, teaching.targets[which]), slope)
+            if (distillation := self._context.distillation) is not None:
+                cool = softmax(values[-1] / distillation.temperature)
+                slope = distillation.mixed(
+                    distillation.slopes(cool, distillation.targets[which]), slope
+                )
             slope = slope.mul_(1 / batch)
             stack.backward(values, slope, gradient, lambda place, _: masks[place])
             update()
@@ -127,7 +133,7 @@ class StackedStepper:
                 *([matrix[place]] for matrix in matrices),
                 [],
                 [counts[place]],
-                self._shop.learning_rate * row.lane.multipliers[row.lane.epoch],
+                self._context.learning_rate * row.lane.multipliers[row.lane.epoch],
             )
             for place, row in enumerate(rows)
         ]
@@ -148,8 +154,8 @@ class StackedStepper:
 
         return update
 
-    def validate(self, lanes: Sequence[Lane], /) -> list[float]:
-        found: dict[Lane, float] = {}
+    def validate(self, lanes: Sequence[RoundState], /) -> list[float]:
+        found: dict[RoundState, float] = {}
         # Only validation sets of one size can be stacked.
         for count in {len(lane.validation) for lane in lanes}:
             alike = [lane for lane in lanes if len(lane.validation) == count]
@@ -158,23 +164,23 @@ class StackedStepper:
         return [found[lane] for lane in lanes]
 
     @torch.inference_mode()
-    def _accuracies(self, lanes: Sequence[Lane]) -> list[float]:
+    def _accuracies(self, lanes: Sequence[RoundState]) -> list[float]:
         places = [self._place(lane) for lane in lanes]
         which = torch.stack([torch.from_numpy(lane.validation) for lane in lanes])
         bound = _together([self._rows[place] for place in places])
-        inputs = self._shop.prepare.apply(self._take(which), bound).flatten(2)
+        inputs = self._context.prepare.apply(self._take(which), bound).flatten(2)
         logits = Stack(self._layers, self._flat[places]).logits(inputs)
-        right = (logits.argmax(-1) == self._shop.labels[which]).sum(1).tolist()
+        right = (logits.argmax(-1) == self._context.labels[which]).sum(1).tolist()
         sound = torch.isfinite(logits.sum((1, 2))).tolist()
         return [
             count / which.shape[1] if fine else float("nan")
             for count, fine in zip(right, sound, strict=True)
         ]
 
-    def weights(self, lane: Lane, /) -> State:
+    def weights(self, lane: RoundState, /) -> State:
         return unflatten(self._layers, self._flat[self._place(lane)])
 
-    def state(self, lane: Lane, /) -> State:
+    def state(self, lane: RoundState, /) -> State:
         place = self._place(lane)
         return {
             "flat": self._flat[place].clone(),
@@ -183,22 +189,22 @@ class StackedStepper:
             "count": self._counts[place].clone(),
         }
 
-    def release(self, lane: Lane, /) -> None:
+    def release(self, lane: RoundState, /) -> None:
         self._swap(self._place(lane), len(self._rows) - 1)
         self._rows.pop()
 
-    def remain(self, lanes: Sequence[Lane], /) -> None:
+    def remain(self, lanes: Sequence[RoundState], /) -> None:
         """Free places are not computed in the first place."""
 
     def _take(self, which: Tensor) -> Tensor:
         """Raw inputs of rows (lanes, batch) of the pool."""
-        raw = self._shop.inputs.take(which.reshape(-1))
+        raw = self._context.inputs.take(which.reshape(-1))
         return raw.reshape(*which.shape, *raw.shape[1:])
 
-    def _place(self, lane: Lane) -> int:
+    def _place(self, lane: RoundState) -> int:
         return next(place for place, row in enumerate(self._rows) if row.lane is lane)
 
-    def _arrange(self, lanes: Sequence[Lane]) -> None:
+    def _arrange(self, lanes: Sequence[RoundState]) -> None:
         """Bring these lanes to the first rows, in this order."""
         for place, lane in enumerate(lanes):
             self._swap(place, self._place(lane))

@@ -18,21 +18,21 @@ from dynsnap.ensemble import Checkpoints, Monitor, Round, RoundSpec, SoftTargets
 from dynsnap.errors import PlanError
 from dynsnap.train._alone import Loss
 from dynsnap.train._augment import Augmentation
+from dynsnap.train._context import TrainingContext
 from dynsnap.train._devices import Precision, choose_device, choose_precision, describe, log
-from dynsnap.train._drive import Saver, drive
+from dynsnap.train._distillation import DistillationLoss
+from dynsnap.train._drive import CheckpointSaver, drive
 from dynsnap.train._factory import Blueprint
 from dynsnap.train._finish import finished
 from dynsnap.train._identity import identity
-from dynsnap.train._lane import Lane
 from dynsnap.train._lockstep import Lockstep
 from dynsnap.train._optimizers import Adam, OptimizerFactory
 from dynsnap.train._predict import Predictor
 from dynsnap.train._preparations import preparation
 from dynsnap.train._prepare import Encoded, Preparation
-from dynsnap.train._teaching import Teaching
-from dynsnap.train._teams import Team, Teams
+from dynsnap.train._round_groups import RoundGroup, RoundGroups
+from dynsnap.train._round_state import RoundState
 from dynsnap.train._weights import FORMAT
-from dynsnap.train._workshop import Workshop
 
 
 class TorchTrainer:
@@ -118,7 +118,7 @@ class TorchTrainer:
         self._checkpoints = checkpoints
         self._checkpoint_every = checkpoint_every
         self._keep_weights = keep_weights
-        self._lesson: SoftTargets | None = None
+        self._targets: SoftTargets | None = None
         self.device = choose_device(device)
         chosen_precision = choose_precision(precision, self.device)
         prepared = preparation(prepare, pool.inputs)
@@ -129,7 +129,7 @@ class TorchTrainer:
         some = np.arange(min(2, len(pool)))
         state = prepared.bind(prepared.fit(encoded, some), encoded)
         blueprint.check(prepared.apply(encoded.take(torch.from_numpy(some)), state))
-        self._shop = Workshop(
+        self._context = TrainingContext(
             device=self.device,
             precision=chosen_precision,
             blueprint=blueprint,
@@ -141,29 +141,31 @@ class TorchTrainer:
             augment=augment,
             parents=parents,
         )
-        self._teams = Teams(shop=self._shop, stream=stream, batch_size=batch_size, loss=loss)
+        self._round_groups = RoundGroups(
+            context=self._context, stream=stream, batch_size=batch_size, loss=loss
+        )
         self.hardware = describe(self.device, chosen_precision)
         log.info("Training on %s.", self.hardware)
 
     @cached_property
     def fingerprint(self) -> str:
         """Text that changes whenever the data, the model or a setting would change a round."""
-        shop = self._shop
+        context = self._context
         parts = [
             f"torch/{FORMAT}",
             self._stream.fingerprint,
             self._name,
-            shop.blueprint.text,
-            identity(shop.prepare),
-            identity(shop.optimizer),
+            context.blueprint.text,
+            identity(context.prepare),
+            identity(context.optimizer),
             identity(self._loss),
-            identity(shop.augment),
+            identity(context.augment),
             self._batch_size,
-            shop.learning_rate,
-            shop.device.type,
-            str(shop.precision),
-            *(["bags"] if self._teams.bags else []),
-            *([f"lesson {self._lesson.fingerprint}"] if self._lesson else []),
+            context.learning_rate,
+            context.device.type,
+            str(context.precision),
+            *(["bags"] if self._round_groups.bags else []),
+            *([f"lesson {self._targets.fingerprint}"] if self._targets else []),
         ]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
@@ -171,28 +173,28 @@ class TorchTrainer:
         """The rounds as they finish."""
         for spec in specs:  # before anything is trained
             self._check(spec)
-        return self._train(self._teams.formed(specs))
+        return self._train(self._round_groups.formed(specs))
 
     def taught(
-        self, lesson: SoftTargets, *, checkpoints: Checkpoints | None = None
+        self, targets: SoftTargets, *, checkpoints: Checkpoints | None = None
     ) -> "TorchTrainer":
-        """The same trainer for students: its rounds learn from a lesson beside the labels.
+        """The same trainer for students: its rounds learn from soft targets beside the labels.
 
-        Rounds under another lesson have another key. They step as all others do.
+        Rounds with other targets have another key. They step as all others do.
 
         Args:
-            lesson: Scores for the rows of the pool, at least for those that are trained on.
+            targets: Scores for the rows of the pool, at least for those that are trained on.
             checkpoints: Keeps unfinished rounds of students, under keys of their own.
         """
         assert self._evaluation is not None  # encoded once, for all students
         student = copy.copy(self)
-        vars(student).pop("fingerprint", None)  # it was found for a trainer without a lesson
-        student._lesson = lesson
+        vars(student).pop("fingerprint", None)  # it was found for a trainer without them
+        student._targets = targets
         student._checkpoints = checkpoints
-        student._shop = dataclasses.replace(
-            self._shop, teaching=Teaching.of(lesson, self._stream.pool, self.device)
+        student._context = dataclasses.replace(
+            self._context, distillation=DistillationLoss.of(targets, self._stream.pool, self.device)
         )
-        student._teams = dataclasses.replace(self._teams, shop=student._shop)
+        student._round_groups = dataclasses.replace(self._round_groups, context=student._context)
         return student
 
     def score(self, weights: Sequence[bytes], inputs: AnyArray, /) -> MemberScores:
@@ -203,28 +205,30 @@ class TorchTrainer:
         """Stored learners, ready to score inputs."""
         return Predictor(
             weights,
-            model=self._shop.blueprint.factory,
-            prepare=self._shop.prepare,
+            model=self._context.blueprint.factory,
+            prepare=self._context.prepare,
             device=str(self.device),
         )
 
-    def _train(self, teams: dict[Team, list[RoundSpec]]) -> Iterator[Round]:
-        for team, specs in teams.items():
-            stepper = self._teams.stepper(team, rounds=len(specs))
-            saver = Saver(
+    def _train(self, groups: dict[RoundGroup, list[RoundSpec]]) -> Iterator[Round]:
+        for group, specs in groups.items():
+            stepper = self._round_groups.stepper(group, rounds=len(specs))
+            saver = CheckpointSaver(
                 checkpoints=self._checkpoints,
                 every=self._checkpoint_every,
                 owner=f"{self.fingerprint} {stepper.form}",
             )
             lockstep = Lockstep(specs, self._open, width=stepper.width)
             for lane in drive(lockstep, stepper, saver=saver, monitor=self._monitor):
-                yield finished(lane, self._shop, self._evaluation, keep_weights=self._keep_weights)
+                yield finished(
+                    lane, self._context, self._evaluation, keep_weights=self._keep_weights
+                )
 
     @cached_property
     def _evaluation(self) -> dict[str, Encoded]:
         """The evaluation sets, encoded once for all rounds."""
         return {
-            name: self._shop.prepare.encode(pool.inputs).to(self.device)
+            name: self._context.prepare.encode(pool.inputs).to(self.device)
             for name, pool in self._stream.evaluation.items()
         }
 
@@ -236,24 +240,24 @@ class TorchTrainer:
                 f"{spec} asks for a generation that the stream does not have: it has "
                 f"{len(stream.generations)}."
             )
-        if spec.parent is not None and self._shop.parents is None:
+        if spec.parent is not None and self._context.parents is None:
             raise PlanError(f"{spec} starts from a stored learner: hand in `parents` to find it.")
         spec.recipe.schedule.multipliers(spec.recipe.epochs, window=spec.recipe.window)
-        if self._lesson is not None:
-            untaught = ~self._lesson.taught[stream.generations[spec.generation - 1]]
+        if self._targets is not None:
+            untaught = ~self._targets.taught[stream.generations[spec.generation - 1]]
             if untaught.any():
                 raise PlanError(f"{spec} trains on {untaught.sum()} rows that no teacher scored.")
 
-    def _open(self, spec: RoundSpec) -> Lane:
+    def _open(self, spec: RoundSpec) -> RoundState:
         """A round at its start: its own rows, and what it learns from them before training."""
         rng = seeds.generator(spec.seed, spec.canonical(), "split")
         train, validation = split(self._stream, spec.generation, rng)
-        shop = self._shop
+        context = self._context
         if spec.parent is None:
-            prepared = shop.prepare.fit(shop.inputs, train)
+            prepared = context.prepare.fit(context.inputs, train)
         else:
-            prepared = shop.parent(spec).prepared
-        return Lane(
+            prepared = context.parent(spec).prepared
+        return RoundState(
             spec=spec,
             train=train,
             validation=validation,

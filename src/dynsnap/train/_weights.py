@@ -92,7 +92,7 @@ def unpack(content: bytes, *, what: str) -> tuple[dict[str, State], dict[str, An
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Learner:
+class StoredLearner:
     """One snapshot with all that it takes to predict, but for the module's code.
 
     Attributes:
@@ -127,7 +127,7 @@ class Learner:
         return pack({"model": self.weights, "prepare": self.prepared}, header)
 
     @classmethod
-    def from_bytes(cls, content: bytes) -> "Learner":
+    def from_bytes(cls, content: bytes) -> "StoredLearner":
         groups, header = unpack(content, what="A stored learner")
         if (problem := mismatch(_LEARNER, header)) is not None:
             raise FileError(f"A stored learner has a header that cannot be read: {problem}.")

@@ -41,7 +41,7 @@ def found():
 def looks(found):
     """Large pictures of all inputs that a page could show, which leave little room for tables."""
     rng = np.random.default_rng(0)
-    ids = {one.id for one in (*found.pairs[-1].flipped, *found.restless)}
+    ids = {one.id for one in (*found.pairs[-1].flipped, *found.unstable)}
     return {name: rng.integers(0, 256, (32, 32, 3), dtype=np.uint8) for name in ids}
 
 

@@ -44,12 +44,12 @@ def test_a_page_with_large_pictures_keeps_its_limit():
     assert "Showing" in shown.text
 
 
-def test_pictures_stand_beside_the_lost_and_the_restless():
+def test_pictures_stand_beside_the_lost_and_the_unstable():
     found = compare(*generations(count=4), resamples=5)
     lost = {one.id for one in found.pairs[-1].flipped}
-    restless = {one.id for one in found.restless}
-    looks = {name: np.zeros((2, 2, 1), np.uint8) for name in lost | restless}
-    assert len(read(comparison_page(found, looks=looks).html).images) == len(lost) + len(restless)
+    unstable = {one.id for one in found.unstable}
+    looks = {name: np.zeros((2, 2, 1), np.uint8) for name in lost | unstable}
+    assert len(read(comparison_page(found, looks=looks).html).images) == len(lost) + len(unstable)
 
 
 def test_texts_are_shown_as_text_and_hostile_ones_too():

@@ -80,12 +80,12 @@ def test_every_metric_says_what_it_means():
             assert f'title="{entry.meaning}"'.replace("'", "&#x27;") in html
 
 
-def test_many_generations_have_matrices_and_restless_inputs():
+def test_many_generations_have_matrices_and_unstable_inputs():
     page = page_of(*made(count=4))
     found = read(page.html)
     names = [figure.name for figure in page.figures]
     assert names[:3] == ["over-time", "consistency", "correct-consistency"]
-    assert "restless-table" in found.ids
+    assert "unstable-table" in found.ids
     assert "ambiguity" in found.text
 
 

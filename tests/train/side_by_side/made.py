@@ -5,22 +5,22 @@ import functools
 import numpy as np
 
 from dynsnap.ensemble import Recipe, RoundSpec, Schedule
-from dynsnap.train._drive import Saver, drive
-from dynsnap.train._lane import Lane
+from dynsnap.train._drive import CheckpointSaver, drive
 from dynsnap.train._lockstep import Lockstep
+from dynsnap.train._round_state import RoundState
 from dynsnap.train.side_by_side._feed import feed_of
 from dynsnap.train.side_by_side._network import Settings
 from dynsnap.train.side_by_side._stepper import SideBySideStepper
 
 
-def lane(workshop, spec):
+def lane(context, spec):
     rows = np.arange(spec.generation * 20)
-    return Lane(
+    return RoundState(
         spec=spec,
         train=rows,
         validation=np.arange(70, 88 + spec.index % 2),
         batch=16,
-        prepared=workshop.prepare.fit(workshop.inputs, rows),
+        prepared=context.prepare.fit(context.inputs, rows),
     )
 
 
@@ -34,22 +34,22 @@ def specs():
     ]
 
 
-def trained(workshop, stepper, rounds):
-    lockstep = Lockstep(rounds, functools.partial(lane, workshop), width=stepper.width)
-    saver = Saver(checkpoints=None, every=1e9, owner="")
+def trained(context, stepper, rounds):
+    lockstep = Lockstep(rounds, functools.partial(lane, context), width=stepper.width)
+    saver = CheckpointSaver(checkpoints=None, every=1e9, owner="")
     return {done.spec: done for done in drive(lockstep, stepper, saver=saver, monitor=None)}
 
 
-def beside(workshop, *, grouped, width=2):
-    """A stepper for rounds of a workshop, uncompiled."""
+def beside(context, *, grouped, width=2):
+    """A stepper for rounds of a context, uncompiled."""
     settings = Settings(
         batch_size=16,
-        optimizer=workshop.optimizer,
-        feed=feed_of(workshop),
-        precision=workshop.precision,
+        optimizer=context.optimizer,
+        feed=feed_of(context),
+        precision=context.precision,
         compiled=False,
-        teaching=workshop.teaching,
+        distillation=context.distillation,
     )
     return SideBySideStepper(
-        workshop, workshop.blueprint.build(), settings, width=width, rows=64, grouped=grouped
+        context, context.blueprint.build(), settings, width=width, rows=64, grouped=grouped
     )

@@ -17,7 +17,7 @@ from dynsnap.train.models._residual import Block
 from dynsnap.train.side_by_side import _block
 from dynsnap.train.side_by_side import _block_fast as block_fast
 from dynsnap.train.side_by_side import _convolution_fast as fast
-from dynsnap.train.side_by_side._group import Grouping
+from dynsnap.train.side_by_side._group import GroupedNetwork
 
 ROUNDS = 3
 
@@ -33,7 +33,7 @@ SHAPES = {
 def made(channels):
     """A grouped block in training, every parameter and statistic of every round its own."""
     torch.manual_seed(0)
-    block = Grouping(
+    block = GroupedNetwork(
         nn.Sequential(Block(channels, channels, stride=1)), ROUNDS
     ).module.get_submodule("0")
     with torch.no_grad():
@@ -129,11 +129,13 @@ def test_a_block_with_other_shapes_or_layers_is_left_to_its_layers(monkeypatch):
     wider.second = nn.Conv2d(16, 16, 5, padding=2)
     uneven.second_norm.eps = 0.5
     for other in (wider, uneven):
-        assert Grouping(other, ROUNDS).module.train()(images).shape == images.shape
+        assert GroupedNetwork(other, ROUNDS).module.train()(images).shape == images.shape
     for training in (True, False):
-        halving = Grouping(nn.Sequential(Block(16, 32, stride=2)), ROUNDS).module.train(training)
+        halving = GroupedNetwork(nn.Sequential(Block(16, 32, stride=2)), ROUNDS).module.train(
+            training
+        )
         assert halving(images).shape == (ROUNDS * 2, 32, 2, 2)
-        few = Grouping(nn.Sequential(Block(8, 8, stride=1)), ROUNDS).module.train(training)
+        few = GroupedNetwork(nn.Sequential(Block(8, 8, stride=1)), ROUNDS).module.train(training)
         assert few(images[:, :8]).shape == (ROUNDS * 2, 8, 4, 4)
 
 

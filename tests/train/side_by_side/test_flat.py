@@ -3,15 +3,15 @@
 import torch
 
 from dynsnap.train.models import resnet
-from dynsnap.train.side_by_side._flat import Layout
-from dynsnap.train.side_by_side._group import Grouping
+from dynsnap.train.side_by_side._flat import FlatLayout
+from dynsnap.train.side_by_side._group import GroupedNetwork
 from dynsnap.train.side_by_side._network import place_of
 
 ROUNDS = 3
 
 
 def filled():
-    module = Grouping(resnet(20, 10), ROUNDS).module
+    module = GroupedNetwork(resnet(20, 10), ROUNDS).module
     generator = torch.Generator().manual_seed(0)
     with torch.no_grad():
         for value in module.parameters():
@@ -21,7 +21,7 @@ def filled():
 
 def test_views_of_the_vector_are_the_parameters_in_their_order():
     module = filled()
-    layout = Layout(module, ROUNDS)
+    layout = FlatLayout(module, ROUNDS)
     vector = layout.vector(module)
     assert vector.shape == (layout.size,) == (sum(p.numel() for p in module.parameters()),)
     for view, (name, value) in zip(layout.views(vector), module.named_parameters(), strict=True):
@@ -33,13 +33,13 @@ def test_views_of_the_vector_are_the_parameters_in_their_order():
 
 def test_kernels_come_first():
     module = filled()
-    layout = Layout(module, ROUNDS)
+    layout = FlatLayout(module, ROUNDS)
     assert layout.kernels == sum(p.numel() for p in module.parameters() if p.ndim == 4)
 
 
 def test_every_number_knows_its_round():
     module = filled()
-    layout = Layout(module, ROUNDS)
+    layout = FlatLayout(module, ROUNDS)
     owners = layout.owners(torch.device("cpu"))
     for value in layout.views(owners):
         for place in range(ROUNDS):
@@ -48,7 +48,7 @@ def test_every_number_knows_its_round():
 
 def test_a_gradient_of_the_vector_is_that_of_its_parameters():
     module = filled()
-    layout = Layout(module, ROUNDS)
+    layout = FlatLayout(module, ROUNDS)
     vector = layout.vector(module).requires_grad_()
     views = layout.views(vector)
     loss = sum((place * view).square().sum() for place, view in enumerate(views))

@@ -6,7 +6,7 @@ from torch import nn
 
 from dynsnap.train.models import resnet
 from dynsnap.train.models._residual import SameConv
-from dynsnap.train.side_by_side._group import Grouping, can_be_grouped
+from dynsnap.train.side_by_side._group import GroupedNetwork, can_be_grouped
 from dynsnap.train.side_by_side._layers import (
     GroupedBatchNorm,
     GroupedConvolution,
@@ -188,6 +188,6 @@ def test_a_bias_that_batch_norm_takes_off_is_folded_into_its_mean():
     with torch.no_grad():
         plain.stem.bias.fill_(0.7)
         plain.stem_norm.running_mean.fill_(0.2)
-    folded = Grouping(plain, 2).fold(plain.state_dict())
+    folded = GroupedNetwork(plain, 2).fold(plain.state_dict())
     assert "stem.bias" not in folded
     torch.testing.assert_close(folded["stem_norm.running_mean"], torch.full((16,), -0.5))

@@ -10,11 +10,11 @@ from torch.nn import functional
 
 from dynsnap.train._alone import AloneStepper
 from dynsnap.train._augment import ShiftsAndFlips
+from dynsnap.train._context import TrainingContext
+from dynsnap.train._distillation import DistillationLoss
 from dynsnap.train._factory import Blueprint
 from dynsnap.train._optimizers import Adam
 from dynsnap.train._prepare import Pixels
-from dynsnap.train._teaching import Teaching
-from dynsnap.train._workshop import Workshop
 from dynsnap.train.side_by_side._images import augmented_images, plain_images
 from tests.train.side_by_side.made import beside, lane, specs, trained
 
@@ -40,11 +40,11 @@ class Tiny(nn.Module):
 
 
 @pytest.fixture
-def workshop():
+def context():
     rng = np.random.default_rng(0)
     prepare = Pixels()
     images = prepare.encode(rng.integers(0, 256, (90, 8, 8, 3), dtype=np.uint8))
-    return Workshop(
+    return TrainingContext(
         device=torch.device("cpu"),
         precision=torch.float32,
         blueprint=Blueprint(factory=Tiny, classes=3, offers={"inputs": (3, 8, 8)}),
@@ -60,13 +60,15 @@ def workshop():
 
 @pytest.mark.parametrize("teacher", [False, True])
 @pytest.mark.parametrize("grouped", [True, False])
-def test_a_round_side_by_side_is_the_round_alone(workshop, grouped, teacher):
+def test_a_round_side_by_side_is_the_round_alone(context, grouped, teacher):
     if teacher:
         scores = np.random.default_rng(1).dirichlet(np.ones(3), 90).astype(np.float32)
-        teaching = Teaching(targets=torch.from_numpy(scores), weight=0.8, temperature=2.0)
-        workshop = dataclasses.replace(workshop, teaching=teaching)
-    alone = trained(workshop, AloneStepper(workshop, loss=functional.cross_entropy), specs())
-    together = trained(workshop, beside(workshop, grouped=grouped), specs())
+        distillation = DistillationLoss(
+            targets=torch.from_numpy(scores), weight=0.8, temperature=2.0
+        )
+        context = dataclasses.replace(context, distillation=distillation)
+    alone = trained(context, AloneStepper(context, loss=functional.cross_entropy), specs())
+    together = trained(context, beside(context, grouped=grouped), specs())
     assert list(together) != list(alone), "the short ones should overtake the long one"
     for spec, one in alone.items():
         other = together[spec]
@@ -79,12 +81,12 @@ def test_a_round_side_by_side_is_the_round_alone(workshop, grouped, teacher):
 
 
 @pytest.mark.parametrize("dropout", [0.0, 0.5])
-def test_who_else_is_there_does_not_matter(workshop, dropout):
+def test_who_else_is_there_does_not_matter(context, dropout):
     (first, *others) = specs()
     first = dataclasses.replace(first, recipe=dataclasses.replace(first.recipe, dropout=dropout))
     rounds = [*others, first] if dropout else [first, *others]  # in another place
-    crowd = trained(workshop, beside(workshop, grouped=True, width=4), rounds)[first]
-    pair = trained(workshop, beside(workshop, grouped=True, width=3), [first])[first]
+    crowd = trained(context, beside(context, grouped=True, width=4), rounds)[first]
+    pair = trained(context, beside(context, grouped=True, width=3), [first])[first]
     assert crowd.curve == pair.curve
     for epoch, weights in pair.kept.items():
         for name, value in weights.items():
@@ -92,10 +94,10 @@ def test_who_else_is_there_does_not_matter(workshop, dropout):
 
 
 @pytest.mark.parametrize("grouped", [True, False])
-def test_a_round_goes_on_from_where_it_was_saved(workshop, grouped):
+def test_a_round_goes_on_from_where_it_was_saved(context, grouped):
     (spec, *_) = specs()
-    stepper = beside(workshop, grouped=grouped)
-    running = lane(workshop, spec)
+    stepper = beside(context, grouped=grouped)
+    running = lane(context, spec)
     stepper.admit(running, None)
     stepper.advance([running], running.steps)
     running.epoch += 1
@@ -103,9 +105,9 @@ def test_a_round_goes_on_from_where_it_was_saved(workshop, grouped):
     stepper.advance([running], running.steps)
     after = stepper.weights(running)
 
-    fresh = lane(workshop, spec)
+    fresh = lane(context, spec)
     fresh.epoch = 1
-    again = beside(workshop, grouped=grouped)
+    again = beside(context, grouped=grouped)
     again.admit(fresh, saved)
     for name, value in again.weights(fresh).items():
         if value.is_floating_point():
@@ -121,9 +123,9 @@ def test_a_round_goes_on_from_where_it_was_saved(workshop, grouped):
     assert any(not torch.equal(after[name], before[name]) for name in after)
 
 
-def test_a_round_that_diverges_is_reported_and_the_others_are_not(workshop):
-    stepper = beside(workshop, grouped=True)
-    good, bad = (lane(workshop, spec) for spec in (specs()[0], specs()[3]))
+def test_a_round_that_diverges_is_reported_and_the_others_are_not(context):
+    stepper = beside(context, grouped=True)
+    good, bad = (lane(context, spec) for spec in (specs()[0], specs()[3]))
     stepper.admit(good, None)
     stepper.admit(bad, None)
     net, place = stepper._seat[bad]
@@ -134,8 +136,8 @@ def test_a_round_that_diverges_is_reported_and_the_others_are_not(workshop):
     assert np.isnan(accuracies[1])
 
 
-def test_the_gathered_batch_is_what_preparation_and_augmentation_give(workshop):
-    pool = workshop.inputs.values
+def test_the_gathered_batch_is_what_preparation_and_augmentation_give(context):
+    pool = context.inputs.values
     mean = torch.rand(2, 3, 8, 8)
     rows = torch.tensor([[3, 1, 4], [1, 5, 9]])
     draws = torch.stack(
@@ -144,19 +146,19 @@ def test_the_gathered_batch_is_what_preparation_and_augmentation_give(workshop):
     gathered = augmented_images(pool, mean, rows, draws, shift=0.1, flip=True).view(2, 3, 3, 8, 8)
     still = plain_images(pool, mean, rows).view(2, 3, 3, 8, 8)
     for place in range(2):
-        images = workshop.prepare.apply(pool[rows[place]], {"mean": mean[place]})
+        images = context.prepare.apply(pool[rows[place]], {"mean": mean[place]})
         torch.testing.assert_close(still[place], images)
         alone = AUGMENT(images, torch.Generator().manual_seed(place))
         torch.testing.assert_close(gathered[place], alone, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("grouped", [True, False])
-def test_the_last_rounds_move_closer_together_and_do_not_notice(workshop, monkeypatch, grouped):
+def test_the_last_rounds_move_closer_together_and_do_not_notice(context, monkeypatch, grouped):
     first = specs()[1]
-    usual = trained(workshop, beside(workshop, grouped=grouped, width=4), specs())[first]
-    stepper = beside(workshop, grouped=grouped, width=4)
+    usual = trained(context, beside(context, grouped=grouped, width=4), specs())[first]
+    stepper = beside(context, grouped=grouped, width=4)
     monkeypatch.setattr(stepper, "_pays", lambda lanes: True)  # as if building took no time at all
-    moved = trained(workshop, stepper, specs())[first]
+    moved = trained(context, stepper, specs())[first]
     assert stepper.width == len(stepper._nets) == 1
     assert moved.curve == usual.curve
     for epoch, weights in usual.kept.items():

@@ -12,11 +12,11 @@ from torch.nn import functional
 
 from dynsnap.data import Pool
 from dynsnap.ensemble import RoundSpec
-from dynsnap.train import Adam, TorchTrainer, Words, _teams
+from dynsnap.train import Adam, TorchTrainer, Words, _round_groups
 from dynsnap.train._alone import AloneStepper
+from dynsnap.train._context import TrainingContext
+from dynsnap.train._distillation import DistillationLoss
 from dynsnap.train._factory import Blueprint
-from dynsnap.train._teaching import Teaching
-from dynsnap.train._workshop import Workshop
 from dynsnap.train.models import FastText, fasttext
 from dynsnap.train.side_by_side._choice import side_by_side
 from dynsnap.train.side_by_side._feed import feed_of
@@ -89,7 +89,7 @@ SMALL = functools.partial(fasttext, width=5)
 def made(factory=SMALL, prepare=None, **more):
     prepare = prepare or Words(size=12)
     texts = prepare.encode(written())
-    return Workshop(
+    return TrainingContext(
         device=torch.device("cpu"),
         precision=torch.float32,
         blueprint=Blueprint(factory=factory, classes=3, offers=prepare.offers(texts)),
@@ -113,7 +113,7 @@ def assert_same(one, other):
 
 
 @pytest.mark.parametrize(
-    ("workshop", "grouped"),
+    ("context", "grouped"),
     [
         (made(), True),
         (made(prepare=PAIRS), True),
@@ -123,9 +123,9 @@ def assert_same(one, other):
     ],
     ids=["fasttext", "runs of words", "a caller's own", "padded", "on streams"],
 )
-def test_a_round_on_texts_side_by_side_is_the_round_alone(workshop, grouped):
-    alone = trained(workshop, AloneStepper(workshop, loss=functional.cross_entropy), specs())
-    together = trained(workshop, beside(workshop, grouped=grouped), specs())
+def test_a_round_on_texts_side_by_side_is_the_round_alone(context, grouped):
+    alone = trained(context, AloneStepper(context, loss=functional.cross_entropy), specs())
+    together = trained(context, beside(context, grouped=grouped), specs())
     assert list(together) != list(alone), "the short ones should overtake the long one"
     for spec, one in alone.items():
         assert_same(one, together[spec])
@@ -133,20 +133,20 @@ def test_a_round_on_texts_side_by_side_is_the_round_alone(workshop, grouped):
 
 def test_a_student_side_by_side_is_the_student_alone():
     scores = np.random.default_rng(1).dirichlet(np.ones(3), 90).astype(np.float32)
-    teaching = Teaching(targets=torch.from_numpy(scores), weight=0.8, temperature=2.0)
-    workshop = made(teaching=teaching)
-    alone = trained(workshop, AloneStepper(workshop, loss=functional.cross_entropy), specs())
-    together = trained(workshop, beside(workshop, grouped=True), specs())
+    distillation = DistillationLoss(targets=torch.from_numpy(scores), weight=0.8, temperature=2.0)
+    context = made(distillation=distillation)
+    alone = trained(context, AloneStepper(context, loss=functional.cross_entropy), specs())
+    together = trained(context, beside(context, grouped=True), specs())
     for spec, one in alone.items():
         assert_same(one, together[spec])
 
 
 def test_dropout_is_noise_in_the_round_that_asks_for_it_and_in_no_other():
-    workshop = made()
+    context = made()
     *others, last = specs()
     noisy = dataclasses.replace(last, recipe=dataclasses.replace(last.recipe, dropout=0.5))
-    calm = trained(workshop, beside(workshop, grouped=True, width=4), [*others, last])
-    mixed = trained(workshop, beside(workshop, grouped=True, width=4), [*others, noisy])
+    calm = trained(context, beside(context, grouped=True, width=4), [*others, last])
+    mixed = trained(context, beside(context, grouped=True, width=4), [*others, noisy])
     for spec in others:
         assert_same(calm[spec], mixed[spec])
     outputs = [list(done.kept.values())[-1]["output.weight"] for done in (calm[last], mixed[noisy])]
@@ -155,18 +155,18 @@ def test_dropout_is_noise_in_the_round_that_asks_for_it_and_in_no_other():
 
 @pytest.mark.parametrize("prepare", [Words(size=12), PAIRS], ids=["words", "runs of words"])
 def test_the_gathered_batch_is_what_preparation_gives(prepare):
-    workshop = made(prepare=prepare)
-    feed = feed_of(workshop)
-    states = [prepare.fit(workshop.inputs, np.arange(count)) for count in (20, 60)]
-    bound = [prepare.bind(state, workshop.inputs) for state in states]
+    context = made(prepare=prepare)
+    feed = feed_of(context)
+    states = [prepare.fit(context.inputs, np.arange(count)) for count in (20, 60)]
+    bound = [prepare.bind(state, context.inputs) for state in states]
     fitted = feed.room(2)
     for place, own in enumerate(bound):
         fitted[place].copy_(feed.fitted(own))
     rows = torch.tensor([[3, 4, 7, 4], [88, 3, 70, 4]])
     gathered = feed.batch(fitted, rows).unflatten(0, (2, 4))
-    assert gathered.shape[2] == workshop.inputs.longest()
+    assert gathered.shape[2] == context.inputs.longest()
     for place, own in enumerate(bound):
-        alone = prepare.apply(workshop.inputs.take(rows[place]), own)
+        alone = prepare.apply(context.inputs.take(rows[place]), own)
         wide = functional.pad(alone, (0, gathered.shape[2] - alone.shape[1]))
         assert torch.equal(gathered[place], wide)
     assert not torch.equal(*(own["lookup"] for own in bound)), "vocabularies should differ"
@@ -233,9 +233,9 @@ def test_what_is_derived_from_fasttext_is_not_taken_for_it():
 @pytest.mark.parametrize("backend", ["eager", pytest.param("aot_eager", marks=pytest.mark.slow)])
 def test_a_step_is_one_graph_without_a_break(backend):
     torch._dynamo.reset()
-    workshop = made()
-    stepper = beside(workshop, grouped=True, width=3)
-    running = lane(workshop, specs()[1])
+    context = made()
+    stepper = beside(context, grouped=True, width=3)
+    running = lane(context, specs()[1])
     stepper.admit(running, None)
     net, _ = stepper._seat[running]
     program = net.program
@@ -257,10 +257,10 @@ def test_a_step_is_one_graph_without_a_break(backend):
 
 
 def test_a_model_that_minds_the_padding_is_trained_alone_and_that_is_said(caplog):
-    workshop = made(MindsPadding)
+    context = made(MindsPadding)
     with caplog.at_level(logging.WARNING, logger="dynsnap.train"):
         found = side_by_side(
-            workshop, workshop.blueprint.build, batch_size=16, rows=64, wanted=4, grouped=False
+            context, context.blueprint.build, batch_size=16, rows=64, wanted=4, grouped=False
         )
     assert found is None
     (said,) = caplog.messages
@@ -279,8 +279,8 @@ def test_a_trainer_gives_the_same_rounds_of_texts_either_way(monkeypatch):
     ]
 
     def rounds(suited):
-        monkeypatch.setattr(_teams, "suits_bags", lambda workshop: False)
-        monkeypatch.setattr(_teams, "is_suited", lambda workshop: suited)
+        monkeypatch.setattr(_round_groups, "suits_bags", lambda context: False)
+        monkeypatch.setattr(_round_groups, "is_suited", lambda context: suited)
         trainer = TorchTrainer(
             stream_of(pool), model=SMALL, prepare=Words(size=12), batch_size=8, device="cpu",
             learning_rate=0.05,

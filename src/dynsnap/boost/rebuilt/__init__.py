@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from dynsnap.boost._structure import invalid
-from dynsnap.boost.rebuilt._archive import Archive, array
+from dynsnap.boost.rebuilt._archive import SkopsArchive, array
 from dynsnap.boost.rebuilt._facts import Checker, Facts
 from dynsnap.boost.rebuilt._kinds import checks, functions, makers
 from dynsnap.boost.rebuilt._reader import Reader
@@ -24,7 +24,7 @@ def rebuilt(content: bytes, refused: Callable[[str], Exception]) -> tuple[Any, F
         content: The archive.
         refused: The error for a type that is not known here.
     """
-    reader = Reader(Archive(content), makers(), functions(), refused)
+    reader = Reader(SkopsArchive(content), makers(), functions(), refused)
     found = reader.root()
     checker = Checker(checks())
     facts = checker.facts(found)

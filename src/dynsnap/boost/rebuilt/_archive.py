@@ -19,7 +19,7 @@ _FIRST = 10  # bytes before the text of an array's header, the last two of them 
 _header = functools.lru_cache(maxsize=4096)(_untrusted.array_header)
 
 
-class Archive:
+class SkopsArchive:
     """A skops archive in memory."""
 
     def __init__(self, content: bytes) -> None:

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from dynsnap.boost._structure import invalid, shown, unchecked
-from dynsnap.boost.rebuilt._archive import Archive
+from dynsnap.boost.rebuilt._archive import SkopsArchive
 from dynsnap.boost.rebuilt._facts import MOST_WORK
 from dynsnap.boost.rebuilt._random import generator, random_state
 
@@ -50,7 +50,7 @@ class Reader:
 
     def __init__(
         self,
-        archive: Archive,
+        archive: SkopsArchive,
         parts: Mapping[str, Make],
         functions: Mapping[str, Any],
         refused: Callable[[str], Exception],

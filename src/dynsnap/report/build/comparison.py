@@ -21,7 +21,7 @@ from dynsnap.report.build.cells import (
     value_cell,
 )
 from dynsnap.report.build.groups import answers, classes, slices
-from dynsnap.report.build.inputs import Looks, flipped, restless
+from dynsnap.report.build.inputs import Looks, flipped, unstable
 from dynsnap.report.document import (
     Bullets,
     Cell,
@@ -371,8 +371,8 @@ def _generations(comparison: Comparison, looks: Looks) -> Section:
     if len(names) > _MOST:
         note = f"Matrices show the last {_MOST} of {len(names)} generations."
         body.append(Prose(note, "quiet"))
-    if comparison.restless:
-        body.append(restless(comparison.restless, names, looks))
+    if comparison.unstable:
+        body.append(unstable(comparison.unstable, names, looks))
     else:
         body.append(Prose("No input changed its label more than once.", "quiet"))
     return Section(

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
-from dynsnap.comparison import Comparison, PairResult, RestlessInput
+from dynsnap.comparison import Comparison, PairResult, UnstableInput
 from dynsnap.data import Excerpt
 from dynsnap.report.document import Cell, Column, Section, Table
 from dynsnap.report.words import UNDEFINED, count
@@ -68,13 +68,13 @@ def flipped(comparison: Comparison, pair: PairResult, looks: Looks) -> Section:
     )
 
 
-def restless(found: Sequence[RestlessInput], names: Sequence[str], looks: Looks) -> Table:
+def unstable(found: Sequence[UnstableInput], names: Sequence[str], looks: Looks) -> Table:
     """The inputs whose label changes again and again."""
     known = any(one.truth is not None for one in found)
     # Not "the" inputs: others may have changed as often as the last.
     footer = f"{count(len(found))} inputs, most changes first"
     return Table(
-        name="restless-table",
+        name="unstable-table",
         title="Inputs that change again and again, with their label in every generation",
         columns=(
             Column("id"),

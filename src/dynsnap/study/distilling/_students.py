@@ -83,7 +83,7 @@ class DistillPlan:
             raise PlanError(
                 f"The labels of {self.method.name} depend on those of the generation before, which "
                 "a network cannot know. Distil the same method without a `margin`, and apply "
-                "`dynsnap stand` to the predictions of its students."
+                "`dynsnap stabilize` to the predictions of its students."
             )
         if not 0 <= self.share <= 1:
             raise PlanError(f"`share` must be between 0 and 1, got {self.share}.")

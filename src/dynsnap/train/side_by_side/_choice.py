@@ -6,9 +6,9 @@ import torch
 from torch import nn
 
 from dynsnap.errors import TrainingError
+from dynsnap.train._context import TrainingContext
 from dynsnap.train._devices import log
 from dynsnap.train._optimizers import Adam
-from dynsnap.train._workshop import Workshop
 from dynsnap.train.side_by_side._feed import feed_of
 from dynsnap.train.side_by_side._group import can_be_grouped
 from dynsnap.train.side_by_side._network import Settings
@@ -18,23 +18,23 @@ MOST_GROUPED = 48
 MOST_STREAMS = 16
 
 
-def is_suited(workshop: Workshop) -> bool:
+def is_suited(context: TrainingContext) -> bool:
     """Whether the data and settings are ones that steps side by side know."""
     return (
-        workshop.device.type == "cuda"
-        and isinstance(workshop.optimizer, Adam)
-        and feed_of(workshop) is not None
+        context.device.type == "cuda"
+        and isinstance(context.optimizer, Adam)
+        and feed_of(context) is not None
     )
 
 
-def groups(workshop: Workshop, module: nn.Module) -> bool:
+def groups(context: TrainingContext, module: nn.Module) -> bool:
     """Whether rounds of this module can be one network."""
-    feed = feed_of(workshop)
+    feed = feed_of(context)
     return feed is not None and can_be_grouped(module, feed.example())
 
 
 def side_by_side(
-    workshop: Workshop,
+    context: TrainingContext,
     module: Callable[[], nn.Module],
     *,
     batch_size: int,
@@ -47,8 +47,8 @@ def side_by_side(
     None where the module's steps cannot be captured in a graph, or would not be what they are
     alone; that is said, and so is a device that holds fewer.
     """
-    feed = feed_of(workshop)
-    assert isinstance(workshop.optimizer, Adam)
+    feed = feed_of(context)
+    assert isinstance(context.optimizer, Adam)
     assert feed is not None
     if not feed.suits(module()):
         log.warning(
@@ -58,17 +58,17 @@ def side_by_side(
         return None
     settings = Settings(
         batch_size=batch_size,
-        optimizer=workshop.optimizer,
+        optimizer=context.optimizer,
         feed=feed,
-        precision=workshop.precision,
-        compiled=workshop.device.type == "cuda",
-        teaching=workshop.teaching,
+        precision=context.precision,
+        compiled=context.device.type == "cuda",
+        distillation=context.distillation,
     )
     hoped = width = min(wanted, MOST_GROUPED if grouped else MOST_STREAMS)
     while True:
         try:
             stepper = SideBySideStepper(
-                workshop, module(), settings, width=width, rows=rows, grouped=grouped
+                context, module(), settings, width=width, rows=rows, grouped=grouped
             )
         except torch.OutOfMemoryError as error:
             if width == 1:

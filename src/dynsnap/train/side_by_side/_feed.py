@@ -5,9 +5,9 @@ from typing import Protocol
 from torch import Tensor, nn
 
 from dynsnap.train._augment import ShiftsAndFlips
+from dynsnap.train._context import TrainingContext
 from dynsnap.train._prepare import Pixels, Rows, State
 from dynsnap.train._text import Texts, Words
-from dynsnap.train._workshop import Workshop
 from dynsnap.train.side_by_side._images import ImageFeed
 from dynsnap.train.side_by_side._tokens import TokenFeed
 
@@ -46,9 +46,9 @@ class Feed(Protocol):
         ...
 
 
-def feed_of(workshop: Workshop) -> Feed | None:
-    """The feed for a workshop's inputs, None where there is none: the one place that decides."""
-    inputs, prepare, augment = workshop.inputs, workshop.prepare, workshop.augment
+def feed_of(context: TrainingContext) -> Feed | None:
+    """The feed for a context's inputs, None where there is none: the one place that decides."""
+    inputs, prepare, augment = context.inputs, context.prepare, context.augment
     # Of these kinds exactly: what a caller derives from them may prepare in another way.
     if type(prepare) is Pixels and (augment is None or type(augment) is ShiftsAndFlips):
         assert isinstance(inputs, Rows)

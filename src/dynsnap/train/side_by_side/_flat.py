@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 
-class Layout:
+class FlatLayout:
     """Where each parameter lies: convolution kernels first, then all others.
 
     A parameter of all rounds is one piece of the vector, its rounds one behind the other. Kernels

@@ -24,7 +24,7 @@ State = Mapping[str, Tensor]
 _COUNTER = ".num_batches_tracked"
 
 
-class Grouping:
+class GroupedNetwork:
     """Several copies of one architecture, with weights of their own, computed as one network.
 
     Attributes:
@@ -67,7 +67,7 @@ def can_be_grouped(plain: nn.Module, batch: Tensor) -> bool:
     """Whether grouping computes what the module computes: tried out on a batch, not guessed."""
     try:
         members = [_nudged(plain, place) for place in range(2)]
-        grouping = Grouping(members[0], 2)
+        grouping = GroupedNetwork(members[0], 2)
         module = grouping.module.double()
         tensors = module.state_dict(keep_vars=True)
         with torch.no_grad():

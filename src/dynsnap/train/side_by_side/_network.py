@@ -15,10 +15,10 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn import functional
 
+from dynsnap.train._distillation import DistillationLoss
 from dynsnap.train._optimizers import Adam
-from dynsnap.train._teaching import Teaching
 from dynsnap.train.side_by_side._feed import Feed
-from dynsnap.train.side_by_side._flat import Layout
+from dynsnap.train.side_by_side._flat import FlatLayout
 from dynsnap.train.side_by_side._layers import GroupedDropout
 
 
@@ -31,7 +31,7 @@ class Settings:
     feed: Feed
     precision: torch.dtype
     compiled: bool
-    teaching: Teaching | None = None
+    distillation: DistillationLoss | None = None
 
     def compile(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Compiled where there is something to gain, as it is elsewhere."""
@@ -59,7 +59,7 @@ class Program:
     ) -> None:
         self.module, self.rounds, self.settings = module, rounds, settings
         self.grouped = grouped
-        self.layout = Layout(module, rounds)
+        self.layout = FlatLayout(module, rounds)
         self.statistics = [name for name, _ in module.named_buffers()]
         self.losses = settings.compile(self._losses)
         self.update = settings.compile(self._update)
@@ -92,10 +92,10 @@ class Program:
         inputs = self.settings.feed.batch(fitted, rows, draws)
         outputs = self._forward(vector, buffers, inputs)
         losses = functional.cross_entropy(outputs.flatten(0, 1), truth.flatten(), reduction="none")
-        teaching = self.settings.teaching
-        if teaching is not None and targets is not None:
-            taught = teaching.losses(outputs.flatten(0, 1), targets.flatten(0, 1))
-            losses = teaching.mixed(taught, losses)
+        distillation = self.settings.distillation
+        if distillation is not None and targets is not None:
+            taught = distillation.losses(outputs.flatten(0, 1), targets.flatten(0, 1))
+            losses = distillation.mixed(taught, losses)
         return losses.view(truth.shape).mean(dim=1)
 
     def _scores(
@@ -158,8 +158,8 @@ class Network:
         reach = reach % self.order.shape[1]  # an empty place goes round in circles
         rows = self.order.gather(1, reach)
         draws = self.draws.gather(1, reach[:, :, None].expand(-1, -1, 3))
-        teaching = program.settings.teaching
-        targets = None if teaching is None else teaching.targets[rows]
+        distillation = program.settings.distillation
+        targets = None if distillation is None else distillation.targets[rows]
         losses = program.losses(
             self.vector, self.buffers, self.fitted, rows, draws, self.labels[rows], targets
         )

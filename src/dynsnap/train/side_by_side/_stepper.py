@@ -9,14 +9,14 @@ from functools import cached_property
 import torch
 from torch import Tensor, nn
 
+from dynsnap.train._context import TrainingContext
 from dynsnap.train._devices import log
-from dynsnap.train._lane import Lane
 from dynsnap.train._prepare import State
-from dynsnap.train._workshop import Workshop
+from dynsnap.train._round_state import RoundState
 from dynsnap.train.side_by_side._capture import beside, captured
 from dynsnap.train.side_by_side._evaluation import Evaluation, padded, parts
 from dynsnap.train.side_by_side._fast_layers import with_fast_layers
-from dynsnap.train.side_by_side._group import Grouping
+from dynsnap.train.side_by_side._group import GroupedNetwork
 from dynsnap.train.side_by_side._narrowing import worth_narrowing
 from dynsnap.train.side_by_side._network import Network, Program, Settings
 
@@ -30,7 +30,7 @@ class SideBySideStepper:
     each, whose steps run beside each other on streams of their own.
 
     Args:
-        workshop: Data, model and settings that all rounds share.
+        context: Data, model and settings that all rounds share.
         plain: A module of the architecture.
         settings: How to compute.
         width: How many rounds to hold.
@@ -40,7 +40,7 @@ class SideBySideStepper:
 
     def __init__(
         self,
-        workshop: Workshop,
+        context: TrainingContext,
         plain: nn.Module,
         settings: Settings,
         *,
@@ -51,16 +51,16 @@ class SideBySideStepper:
         self.width = width
         # A grouped network leaves out biases that a network of its own has.
         self.form = "grouped" if grouped else "beside"
-        self._shop, self._plain, self._settings = workshop, plain, settings
+        self._context, self._plain, self._settings = context, plain, settings
         self._rows, self._grouped = rows, grouped
-        self._seat: dict[Lane, tuple[Network, int]] = {}
-        self._validation: dict[Lane, Tensor] = {}
+        self._seat: dict[RoundState, tuple[Network, int]] = {}
+        self._validation: dict[RoundState, Tensor] = {}
         # An empty place costs as much as a full one, and rounds of three generations or so do not
         # end their epochs together.
         together = min(math.ceil(width / 3), MOST_EVALUATED_TOGETHER) if grouped else 1
-        looking = Grouping(plain, together).module if grouped else copy.deepcopy(self._alone)
+        looking = GroupedNetwork(plain, together).module if grouped else copy.deepcopy(self._alone)
         self._evaluation = Evaluation(
-            _on_device(looking, workshop.device), together, settings, grouped=grouped
+            _on_device(looking, context.device), together, settings, grouped=grouped
         )
         self._build()
 
@@ -68,11 +68,13 @@ class SideBySideStepper:
         """Make and capture networks with as many empty places as the stepper is wide."""
         start = time.perf_counter()
         count, wide = (1, self.width) if self._grouped else (self.width, 1)
-        self._grouping = Grouping(self._plain, wide) if self._grouped else None
+        self._grouping = GroupedNetwork(self._plain, wide) if self._grouped else None
         module = self._grouping.module if self._grouping else copy.deepcopy(self._alone)
-        module = _on_device(module, self._shop.device)
+        module = _on_device(module, self._context.device)
         program = Program(module.train(), wide, self._settings, grouped=self._grouped)
-        nets = [Network(program, module, self._shop.labels, rows=self._rows) for _ in range(count)]
+        nets = [
+            Network(program, module, self._context.labels, rows=self._rows) for _ in range(count)
+        ]
         changing = [value for net in nets for value in net.changing()]
         self._replay = captured(lambda: beside([net.step for net in nets]), changing)
         self._nets = nets
@@ -85,10 +87,10 @@ class SideBySideStepper:
         """The module for one round, with faster layers where it lets them in."""
         return with_fast_layers(self._plain, self._settings.feed.example())
 
-    def admit(self, lane: Lane, state: State | None, /) -> None:
+    def admit(self, lane: RoundState, state: State | None, /) -> None:
         net, place = self._seat[lane] = self._free.pop()
         if state is None:
-            module = self._shop.build(lane.spec).state_dict()
+            module = self._context.build(lane.spec).state_dict()
             module = self._grouping.fold(module) if self._grouping else module
             moments = {name: torch.zeros(()) for name in net.moments(place)}
         else:
@@ -97,25 +99,25 @@ class SideBySideStepper:
         with torch.no_grad():
             _copy(net.views(place), {**dropout, **module})
             _copy(net.moments(place), moments)
-            net.fitted[place].copy_(self._settings.feed.fitted(self._shop.bind(lane)))
-        self._validation[lane] = torch.from_numpy(lane.validation).to(self._shop.device)
+            net.fitted[place].copy_(self._settings.feed.fitted(self._context.bind(lane)))
+        self._validation[lane] = torch.from_numpy(lane.validation).to(self._context.device)
         if not lane.finished:
             self._begin(lane, *_drawn(lane))
 
-    def advance(self, lanes: Sequence[Lane], steps: int, /) -> None:
+    def advance(self, lanes: Sequence[RoundState], steps: int, /) -> None:
         # A place that is empty, or has to wait, goes on with a learning rate of nothing.
         for net in self._nets:
             net.rate.zero_()
         for lane in lanes:
             net, place = self._seat[lane]
-            net.rate[place] = self._shop.learning_rate * lane.multipliers[lane.epoch]
+            net.rate[place] = self._context.learning_rate * lane.multipliers[lane.epoch]
             net.position[place] = lane.step * lane.batch
         start = time.perf_counter()
         for _ in range(steps):
             self._replay()
         self._took = steps, start
 
-    def validate(self, lanes: Sequence[Lane], /) -> list[float]:
+    def validate(self, lanes: Sequence[RoundState], /) -> list[float]:
         accuracies: list[Tensor] = []
         for part in parts(len(lanes), self._evaluation.rounds):
             some = [lanes[i] for i in part]
@@ -126,7 +128,7 @@ class SideBySideStepper:
             rows = [self._validation[lane] for lane in some]
             table = padded(rows)
             scores = self._evaluation.scores(table)
-            right = scores.argmax(dim=2) == self._shop.labels[table]
+            right = scores.argmax(dim=2) == self._context.labels[table]
             sizes = torch.tensor([len(part) for part in rows], device=right.device)
             counted = torch.arange(table.shape[1], device=right.device) < sizes[:, None]
             accuracy = (right & counted).sum(dim=1).double() / sizes
@@ -142,7 +144,7 @@ class SideBySideStepper:
             self._begin(lane, order, draws)
         return found
 
-    def weights(self, lane: Lane, /) -> State:
+    def weights(self, lane: RoundState, /) -> State:
         net, place = self._seat[lane]
         known = _copies(net.views(place))
         return {
@@ -150,7 +152,7 @@ class SideBySideStepper:
             for name, value in self._plain.state_dict().items()
         }
 
-    def state(self, lane: Lane, /) -> State:
+    def state(self, lane: RoundState, /) -> State:
         net, place = self._seat[lane]
         module, moments = _copies(net.views(place)), _copies(net.moments(place))
         return {
@@ -158,11 +160,11 @@ class SideBySideStepper:
             **{f"moments.{name}": value for name, value in moments.items()},
         }
 
-    def release(self, lane: Lane, /) -> None:
+    def release(self, lane: RoundState, /) -> None:
         self._free.append(self._seat.pop(lane))
         del self._validation[lane]
 
-    def remain(self, lanes: Sequence[Lane], /) -> None:
+    def remain(self, lanes: Sequence[RoundState], /) -> None:
         """Empty places cost as much as full ones: build narrower networks where that pays."""
         if not self._pays(lanes):
             return
@@ -174,7 +176,7 @@ class SideBySideStepper:
         for lane, state in states.items():
             self.admit(lane, state)
 
-    def _pays(self, lanes: Sequence[Lane]) -> bool:
+    def _pays(self, lanes: Sequence[RoundState]) -> bool:
         """Whether networks for these lanes alone would gain more time than building them takes."""
         left = [(lane.spec.recipe.epochs - lane.epoch) * lane.steps - lane.step for lane in lanes]
         return worth_narrowing(
@@ -184,14 +186,14 @@ class SideBySideStepper:
             building_seconds=self._building,
         )
 
-    def _begin(self, lane: Lane, order: Tensor, draws: Tensor) -> None:
+    def _begin(self, lane: RoundState, order: Tensor, draws: Tensor) -> None:
         """Lay out an epoch in a lane's place."""
         net, place = self._seat[lane]
         net.order[place, : len(order)].copy_(order)
         net.draws[place, : len(order)].copy_(draws)
 
 
-def _drawn(lane: Lane) -> tuple[Tensor, Tensor]:
+def _drawn(lane: RoundState) -> tuple[Tensor, Tensor]:
     """The rows of a lane's epoch, and three random numbers for each."""
     order = torch.from_numpy(lane.order().reshape(-1))
     generator = torch.Generator().manual_seed(lane.seed("augment"))

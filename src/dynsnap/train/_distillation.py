@@ -11,8 +11,8 @@ from dynsnap.errors import PlanError
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Teaching:
-    """A lesson on a device.
+class DistillationLoss:
+    """The distance of a student's scores from soft targets, which lie on a device.
 
     Attributes:
         targets: Softened scores of the teachers for every row of the pool (rows, classes).
@@ -25,19 +25,19 @@ class Teaching:
     temperature: float
 
     @classmethod
-    def of(cls, lesson: SoftTargets, pool: Pool, device: torch.device) -> "Teaching":
-        """A lesson on the rows of a pool."""
-        if lesson.scores.shape != (len(pool), len(pool.classes)):
+    def of(cls, soft: SoftTargets, pool: Pool, device: torch.device) -> "DistillationLoss":
+        """The loss with soft targets for the rows of a pool."""
+        if soft.scores.shape != (len(pool), len(pool.classes)):
             raise PlanError(
-                f"A lesson must score the {len(pool)} rows of {pool.name} for its "
-                f"{len(pool.classes)} classes, but has the shape {lesson.scores.shape}."
+                f"Soft targets must score the {len(pool)} rows of {pool.name} for its "
+                f"{len(pool.classes)} classes, but have the shape {soft.scores.shape}."
             )
-        # Nobody trains on a row without scores, but a place that waits side by side is fed one.
-        targets = torch.from_numpy(lesson.targets).nan_to_num(nan=0.0)
+        # No round trains on a row without scores, but a place that waits side by side is fed one.
+        targets = torch.from_numpy(soft.targets).nan_to_num(nan=0.0)
         return cls(
             targets=targets.to(device),
-            weight=lesson.weight,
-            temperature=lesson.temperature,
+            weight=soft.weight,
+            temperature=soft.temperature,
         )
 
     def losses(self, logits: Tensor, targets: Tensor) -> Tensor:

@@ -14,7 +14,7 @@ from dynsnap.train._prepare import State
 
 
 @dataclass(eq=False, kw_only=True)
-class Lane:
+class RoundState:
     """A round of training at a step of an epoch. Knows no module and no device.
 
     Attributes:

@@ -1,6 +1,6 @@
 """Numbers too small to matter on a CPU: what they cost a residual network, and what is left of it.
 
-    python benchmarks/dust.py --share 0.1
+    python benchmarks/denormals.py --share 0.1
 
 A penalty on kernels makes such numbers in long trainings. Here the kernels of some channels of a
 fresh network are scaled down to where their sums are subnormal. Seconds for 32 images on one
@@ -17,7 +17,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from dynsnap.train._dust import ignoring_dust, without_dust
+from dynsnap.train._denormals import flushing_denormals, without_denormals
 from dynsnap.train.models import resnet
 
 
@@ -68,8 +68,8 @@ def main() -> None:
 
     weights = dict(model.state_dict())
     rows = {
-        "scores": (seconds(scores(weights)), seconds(scores(without_dust(weights)))),
-        "a step of training": (training(contextlib.nullcontext), training(ignoring_dust)),
+        "scores": (seconds(scores(weights)), seconds(scores(without_denormals(weights)))),
+        "a step of training": (training(contextlib.nullcontext), training(flushing_denormals)),
     }
     print("| | torch | dynsnap | ratio |\n|---|---|---|---|")
     for name, (plain, ours) in rows.items():

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch.nn import functional
 
 from dynsnap.train import TorchTrainer
-from dynsnap.train._dust import LEAST, ignoring_dust, without_dust
+from dynsnap.train._denormals import LEAST, flushing_denormals, without_denormals
 from dynsnap.train.models import cnn
 from tests.train.made import pictures, spec, stream_of
 
@@ -24,34 +24,34 @@ def subnormal():
     st.lists(st.floats(-1, 1, width=32), min_size=1, max_size=8),
     st.lists(st.floats(-1e4, 1e4, width=32), min_size=8, max_size=8),
 )
-def test_a_sum_that_shows_in_a_score_is_the_same_without_dust(kernel, inputs):
+def test_a_sum_that_shows_in_a_score_is_the_same_without_denormals(kernel, inputs):
     kernel, inputs = torch.tensor(kernel), torch.tensor(inputs[: len(kernel)])
-    kept = without_dust({"kernel": kernel})["kernel"]
+    kept = without_denormals({"kernel": kernel})["kernel"]
     with_dust, clean = (kernel * inputs).sum(), (kept * inputs).sum()
     assert abs(float(with_dust - clean)) <= 8 * LEAST * 1e4
 
 
 def test_only_floating_point_numbers_are_looked_at():
     counters = {"batches": torch.tensor([0, 3]), "mean": torch.tensor([0.0, -1e-31, 2.0])}
-    kept = without_dust(counters)
+    kept = without_denormals(counters)
     assert kept["batches"] is counters["batches"]
     assert kept["mean"].tolist() == [0.0, 0.0, 2.0]
 
 
 def test_dust_counts_as_nothing_for_as_long_as_asked():
     assert subnormal()
-    with ignoring_dust():
+    with flushing_denormals():
         assert not subnormal()
-        with ignoring_dust():
+        with flushing_denormals():
             assert not subnormal()
         assert not subnormal()
     assert subnormal()
-    with pytest.raises(KeyError), ignoring_dust():
+    with pytest.raises(KeyError), flushing_denormals():
         raise KeyError
     assert subnormal()
 
 
-def test_rounds_are_trained_without_dust_and_stored_learners_score_as_they_did():
+def test_rounds_are_trained_without_denormals_and_stored_learners_score_as_they_did():
     seen = []
 
     def loss(outputs, labels):

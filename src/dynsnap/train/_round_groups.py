@@ -15,15 +15,15 @@ from dynsnap.train._alone import AloneStepper, Loss
 from dynsnap.train._bags import BagsStepper
 from dynsnap.train._bags import suits as suits_bags
 from dynsnap.train._chain import Chain
+from dynsnap.train._context import TrainingContext
 from dynsnap.train._lockstep import Stepper
 from dynsnap.train._optimizers import Adam
 from dynsnap.train._stacked import StackedStepper
-from dynsnap.train._workshop import Workshop
 from dynsnap.train.side_by_side import groups, is_suited, side_by_side
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Team:
+class RoundGroup:
     """What rounds have in common that may step together.
 
     Attributes:
@@ -42,81 +42,81 @@ class Team:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Teams:
-    """Sorts the rounds of a trainer into teams, and finds each team its stepper.
+class RoundGroups:
+    """Sorts the rounds of a trainer into groups, and finds each group its stepper.
 
     Attributes:
-        shop: The model, the settings, the data on the device.
+        context: The model, the settings, the data on the device.
         stream: The growing data.
         batch_size: Rows in a step, where a generation has so many.
         loss: The caller's own; None for cross-entropy, the one that all steppers know.
     """
 
-    shop: Workshop
+    context: TrainingContext
     stream: Stream
     batch_size: int
     loss: Loss | type[nn.Module] | None
 
-    def formed(self, specs: Sequence[RoundSpec]) -> dict[Team, list[RoundSpec]]:
-        """The rounds by their teams, in the order in which they should begin."""
-        teams: dict[Team, list[RoundSpec]] = {}
+    def formed(self, specs: Sequence[RoundSpec]) -> dict[RoundGroup, list[RoundSpec]]:
+        """The rounds by their groups, in the order in which they should begin."""
+        found: dict[RoundGroup, list[RoundSpec]] = {}
         for spec in specs:
-            teams.setdefault(self.of(spec), []).append(spec)
-        for team, members in teams.items():
-            if team.beside:  # a long round that starts last would be alone in the end
+            found.setdefault(self.of(spec), []).append(spec)
+        for group, members in found.items():
+            if group.beside:  # a long round that starts last would be alone in the end
                 members.sort(key=lambda spec: -spec.recipe.epochs * self._size(spec))
-        return teams
+        return found
 
-    def of(self, spec: RoundSpec) -> Team:
-        """The team of a round, which follows from its spec alone."""
-        shop, dropout = self.shop, spec.recipe.dropout
+    def of(self, spec: RoundSpec) -> RoundGroup:
+        """The group of a round, which follows from its spec alone."""
+        context, dropout = self.context, spec.recipe.dropout
         held_out = int(np.sum(self.stream.validation[spec.generation - 1]))
         batch = min(self.batch_size, self._size(spec) - held_out)
         # Asked for first, because it builds the module, and refuses dropout that it does not know.
-        layers = shop.blueprint.layers(dropout)
+        layers = context.blueprint.layers(dropout)
         if self.bags:
-            return Team(batch=batch, bags=True)
-        plain = isinstance(shop.optimizer, Adam) and self.loss is None
-        if plain and is_suited(shop):
-            return Team(batch=batch, beside=True, dropout=0.0 if self._grouped else dropout)
+            return RoundGroup(batch=batch, bags=True)
+        plain = isinstance(context.optimizer, Adam) and self.loss is None
+        if plain and is_suited(context):
+            return RoundGroup(batch=batch, beside=True, dropout=0.0 if self._grouped else dropout)
         stackable = (
             plain
-            and shop.prepare.elementwise
-            and shop.device.type == "cpu"
-            and shop.precision == torch.float32
+            and context.prepare.elementwise
+            and context.device.type == "cpu"
+            and context.precision == torch.float32
         )
-        return Team(batch=batch, layers=layers if stackable else None)
+        return RoundGroup(batch=batch, layers=layers if stackable else None)
 
-    def stepper(self, team: Team, *, rounds: int) -> Stepper:
-        """What computes the steps of a team of so many rounds."""
-        if team.layers is not None:
-            return StackedStepper(self.shop, layers=team.layers)
-        if team.bags:
-            return BagsStepper(self.shop)
-        if team.beside:
+    def stepper(self, group: RoundGroup, *, rounds: int) -> Stepper:
+        """What computes the steps of a group of so many rounds."""
+        if group.layers is not None:
+            return StackedStepper(self.context, layers=group.layers)
+        if group.bags:
+            return BagsStepper(self.context)
+        if group.beside:
             longest = max(len(rows) for rows in self.stream.generations)
             stepper = side_by_side(
-                self.shop,
-                lambda: self.shop.blueprint.build(dropout=team.dropout),
-                batch_size=team.batch,
-                rows=longest + team.batch,
+                self.context,
+                lambda: self.context.blueprint.build(dropout=group.dropout),
+                batch_size=group.batch,
+                rows=longest + group.batch,
                 wanted=rounds,
                 grouped=self._grouped,
             )
             if stepper is not None:
                 return stepper
         loss = self.loss() if isinstance(self.loss, type) else self.loss
-        return AloneStepper(self.shop, loss=loss or functional.cross_entropy)
+        return AloneStepper(self.context, loss=loss or functional.cross_entropy)
 
     @cached_property
     def bags(self) -> bool:
         """Whether rounds are fastText that can be trained on bags of words."""
-        return self.loss is None and suits_bags(self.shop)
+        return self.loss is None and suits_bags(self.context)
 
     @cached_property
     def _grouped(self) -> bool:
         """Whether rounds side by side on a GPU can be one network."""
-        return groups(self.shop, self.shop.blueprint.build())
+        return groups(self.context, self.context.blueprint.build())
 
     def _size(self, spec: RoundSpec) -> int:
         return len(self.stream.generations[spec.generation - 1])

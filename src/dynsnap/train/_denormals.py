@@ -1,7 +1,7 @@
-"""Numbers too small to matter, on which a CPU is tens of times slower.
+"""Flush denormals to zero: they slow a CPU down by a factor of ten or more.
 
 A penalty on kernels drives those of dead channels towards nothing, and after some 100,000 steps
-their sums are subnormal, which processors compute in microcode (benchmarks/dust.py).
+their sums are subnormal, which processors compute in microcode (benchmarks/denormals.py).
 """
 
 import contextlib
@@ -17,11 +17,11 @@ from dynsnap.train._prepare import State
 LEAST = 1e-30
 
 
-def without_dust(weights: State) -> State:
+def without_denormals(weights: State) -> State:
     """The weights with zeros for what is smaller than `LEAST`: the same scores.
 
     Example:
-        >>> without_dust({"kernel": torch.tensor([1e-31, 1e-29])})
+        >>> without_denormals({"kernel": torch.tensor([1e-31, 1e-29])})
         {'kernel': tensor([0.0000e+00, 1.0000e-29])}
     """
     return {name: _swept(value) for name, value in weights.items()}
@@ -30,13 +30,14 @@ def without_dust(weights: State) -> State:
 def _swept(value: Tensor) -> Tensor:
     if not value.is_floating_point():
         return value
-    dust = (value.abs() < LEAST) & (value != 0)
-    return value.masked_fill(dust, 0.0) if dust.any() else value  # most need no second copy
+    denormals = (value.abs() < LEAST) & (value != 0)
+    # Most need no second copy.
+    return value.masked_fill(denormals, 0.0) if denormals.any() else value
 
 
 @contextlib.contextmanager
-def ignoring_dust() -> Iterator[None]:
-    """Subnormal numbers count as nothing on this thread of a CPU, for as long as it lasts.
+def flushing_denormals() -> Iterator[None]:
+    """Denormals are zero on this thread of a CPU, for as long as it lasts.
 
     Other threads of torch are as they were: there is no way to reach them.
     """

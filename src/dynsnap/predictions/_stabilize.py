@@ -1,4 +1,4 @@
-"""Beyond the paper: an answer that is deployed stands, unless another one is clearly better."""
+"""Beyond the paper: keep the deployed label unless another class leads by a margin (hysteresis)."""
 
 import numpy as np
 
@@ -11,35 +11,35 @@ from dynsnap.predictions._predictions import Predictions, changed
 from dynsnap.predictions._validate import highest_class
 
 MARGIN = 0.2  # docs/beyond.md says why
-# A class that is ahead by just the margin is not ahead by more, however that is rounded: votes of
-# members are often apart by just so much. It is more than single precision loses.
+# A class that leads by exactly the margin does not lead by more, however that is rounded: votes of
+# members often differ by exactly so much. It is more than single precision loses.
 _TIE = 1e-6
 
 
-def stand(old: Predictions, new: Predictions, *, margin: float = MARGIN) -> Predictions:
-    """New predictions in which an old answer stands unless another is ahead by more than a margin.
+def stabilize(old: Predictions, new: Predictions, *, margin: float = MARGIN) -> Predictions:
+    """New predictions that keep the old label unless another class leads by more than a margin.
 
-    Two models that are equally good answer close calls by chance. The old answer has one more
-    reason for it: it is deployed, and somebody relies on it. Inputs that the old predictions do
-    not have, and those whose old class the new model does not know, are answered as they are.
+    Two equally good models decide close calls by chance. The old label has one more argument for
+    it: it is deployed, and users rely on it. Inputs that the old predictions lack, and inputs
+    whose old class the new model does not know, keep their new label.
 
     Args:
-        old: What is deployed; labels are enough.
-        new: What the retrained model says, with scores.
-        margin: By how much another class must be ahead: 0 changes nothing, 1 lets no answer fall.
+        old: The deployed predictions; labels are enough.
+        new: The predictions of the retrained model, with scores.
+        margin: By how much another class must lead: 0 changes nothing, 1 keeps every old label.
 
     Example:
         >>> old = Predictions(ids=[1, 2], classes=["cat", "dog"], labels=["dog", "dog"])
         >>> new = Predictions(ids=[1, 2, 3], classes=["cat", "dog"],
         ...                   scores=[[0.55, 0.45], [0.8, 0.2], [0.55, 0.45]])
-        >>> stood = stand(old, new, margin=0.2)
-        >>> stood.names_of(stood.labels).tolist()
+        >>> kept = stabilize(old, new, margin=0.2)
+        >>> kept.names_of(kept.labels).tolist()
         ['dog', 'cat', 'cat']
     """
     if new.scores is None:
         raise InputError(
-            "The new predictions are labels alone: how far another answer is ahead, only scores "
-            "say. Let the model write its scores."
+            "The new predictions hold labels alone, and need scores (columns `score:<class>`): a "
+            "margin between classes follows from scores."
         )
     places = places_in(new.id_column, old.id_column)
     if (places < 0).all():
@@ -47,22 +47,24 @@ def stand(old: Predictions, new: Predictions, *, margin: float = MARGIN) -> Pred
     column = {name: position for position, name in enumerate(new.classes)}
     columns = np.array([column.get(name, -1) for name in old.classes])
     deployed = np.where(places < 0, -1, columns[old.labels[places]])
-    scores = standing(new.scores, deployed, margin=margin).astype(new.scores.dtype)
-    note = f"Deployed answers stand unless another class is ahead by more than {margin:g}."
+    scores = stabilize_scores(new.scores, deployed, margin=margin).astype(new.scores.dtype)
+    note = (
+        f"Stabilized: deployed labels are kept unless another class leads by more than {margin:g}."
+    )
     return changed(new, scores=scores, labels=highest_class(scores), notes=(*new.notes, note))
 
 
-def standing(scores: Scores, deployed: Labels, *, margin: float = MARGIN) -> Scores:
-    """The same on bare arrays: scores in which the deployed class is granted a margin.
+def stabilize_scores(scores: Scores, deployed: Labels, *, margin: float = MARGIN) -> Scores:
+    """`stabilize` on bare arrays: the score of the deployed class is raised by the margin.
 
     Args:
         scores: A row for each input, which sums to one; so do the rows that are given back.
-        deployed: The class that each input was given last, as its column; -1 where there is none.
-        margin: By how much another class must be ahead of it.
+        deployed: The column of each input's deployed class; -1 where there is none.
+        margin: By how much another class must lead.
 
     Example:
         >>> scores = np.array([[0.5, 0.4, 0.1], [0.8, 0.1, 0.1]])
-        >>> standing(scores, np.array([1, 1]), margin=0.25).argmax(axis=1)
+        >>> stabilize_scores(scores, np.array([1, 1]), margin=0.25).argmax(axis=1)
         array([1, 0])
     """
     _check.margin(margin)

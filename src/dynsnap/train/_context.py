@@ -12,16 +12,16 @@ from dynsnap._types import Positions
 from dynsnap.ensemble import RoundSpec
 from dynsnap.errors import FileError, PlanError
 from dynsnap.train._augment import Augmentation
+from dynsnap.train._distillation import DistillationLoss
 from dynsnap.train._factory import Blueprint
-from dynsnap.train._lane import Lane
 from dynsnap.train._optimizers import OptimizerFactory
 from dynsnap.train._prepare import Encoded, Preparation, State
-from dynsnap.train._teaching import Teaching
-from dynsnap.train._weights import Learner
+from dynsnap.train._round_state import RoundState
+from dynsnap.train._weights import StoredLearner
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Workshop:
+class TrainingContext:
     """Settings and data that all rounds share.
 
     Attributes:
@@ -30,7 +30,7 @@ class Workshop:
         inputs: The whole pool, encoded, on the device.
         labels: Its labels, on the device.
         parents: Finds the bytes of a stored learner by its key.
-        teaching: What rounds learn from beside the labels, None for the labels alone.
+        distillation: What rounds learn from beside the labels, None for the labels alone.
     """
 
     device: torch.device
@@ -43,7 +43,7 @@ class Workshop:
     learning_rate: float
     augment: Augmentation | None
     parents: Callable[[str], bytes] | None
-    teaching: Teaching | None = None
+    distillation: DistillationLoss | None = None
 
     def build(self, spec: RoundSpec) -> nn.Module:
         """The module that a round starts from, on the CPU: fresh, or as its parent left it."""
@@ -53,14 +53,14 @@ class Workshop:
             load(module, self.parent(spec).weights)
         return module
 
-    def parent(self, spec: RoundSpec) -> Learner:
+    def parent(self, spec: RoundSpec) -> StoredLearner:
         """The stored learner that a round starts from."""
         if self.parents is None:
             raise PlanError(f"{spec} starts from a stored learner: hand in `parents` to find it.")
         assert spec.parent is not None
-        return Learner.from_bytes(self.parents(spec.parent))
+        return StoredLearner.from_bytes(self.parents(spec.parent))
 
-    def bind(self, lane: Lane) -> State:
+    def bind(self, lane: RoundState) -> State:
         """A lane's preparation for rows of the pool, on the device."""
         bound = self.prepare.bind(lane.prepared, self.inputs)
         return {name: value.to(self.device) for name, value in bound.items()}
