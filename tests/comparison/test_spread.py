@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynsnap.comparison import compare, compare_blocks, to_json
+from dynsnap.comparison import Settings, compare, compare_blocks, to_json
 from dynsnap.engine import ProcessesMap
 from dynsnap.errors import ComparisonError, FileError
 from dynsnap.predictions import Predictions, _spill, read, stream, write
@@ -52,7 +52,8 @@ def folder(tmp_path_factory):
 def result(folder, *places, spread=None, **settings):
     files, names = [folder / place for place in places], [f"g{i}" for i in range(len(places))]
     with stream(files, names=names, rows_at_once=300, rows_in_part=1000, **settings) as blocks:
-        return as_text(compare_blocks(blocks, resamples=50, spread=spread))
+        (found,) = compare_blocks(blocks, Settings(resamples=50), spread=spread)
+        return as_text(found)
 
 
 def as_text(comparison):

@@ -1,8 +1,8 @@
 """Generations of a classifier side by side: every metric, with intervals and breakdowns."""
 
 from dynsnap.comparison._apart import measure_apart
-from dynsnap.comparison._compare import compare, compare_at_levels, compare_blocks, twin_name
-from dynsnap.comparison._count import AlignedBlocks, Spread, default_top_k
+from dynsnap.comparison._compare import compare, compare_blocks, twin_name
+from dynsnap.comparison._count import AlignedBlocks, Spread
 from dynsnap.comparison._flips import flips, write_flips
 from dynsnap.comparison._json import SCHEMA, to_json
 from dynsnap.comparison._results import (
@@ -20,6 +20,7 @@ from dynsnap.comparison._results import (
     TransitionCounts,
     UnknownLabels,
 )
+from dynsnap.comparison._settings import Settings, default_top_k
 from dynsnap.comparison._worst import worst_first
 
 __all__ = [
@@ -36,11 +37,11 @@ __all__ = [
     "GroupResult",
     "PairResult",
     "RestlessInput",
+    "Settings",
     "Spread",
     "TransitionCounts",
     "UnknownLabels",
     "compare",
-    "compare_at_levels",
     "compare_blocks",
     "default_top_k",
     "flips",
