@@ -1,7 +1,7 @@
 """The join of files that need not fit into memory: which ids are equal, and rows in their order.
 
-Ids are parted on disk by a hash, so that equal ones meet in the same part, and each part is then
-joined in memory. That tells where every row stands in the order of the first file. Rows of a file
+Ids are parted on disk by ranges or by a hash, so that equal ones meet in the same part, and each part
+is joined in memory. That tells where every row stands in the order of the first file. Rows of a file
 in another order are sorted on disk by that place. Memory stays small in whatever order the ids
 come, and the answer is the one that joining all of them at once would give.
 """
@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from dynsnap._types import Positions
 from dynsnap.predictions._ids import all_differ, as_text, refuse_repeats, repeats, text_buffers
-from dynsnap.predictions._join import Lacking, first_few, join
+from dynsnap.predictions._join import DENSE, Lacking, first_few, join
 from dynsnap.predictions._labels import Slice
 from dynsnap.predictions._predictions import Predictions, changed
 from dynsnap.predictions._spill import Buckets, Spill, sorted_by
@@ -39,6 +39,8 @@ class FirstLook:
         alike: Whether all files have the same ids in the same order.
         increasing: Whether every id of the first file is greater than the one before it.
         first: A few ids of each file.
+        low: The lowest id of all files, where they are whole numbers.
+        high: The highest one.
     """
 
     rows: list[int]
@@ -46,6 +48,8 @@ class FirstLook:
     alike: bool = True
     increasing: bool = True
     first: list[pa.Array] = field(default_factory=list)
+    low: int = 0
+    high: int = -1
 
 
 def first_look(files: Sequence[Iterable[pa.Array]]) -> FirstLook:
@@ -63,19 +67,73 @@ def first_look(files: Sequence[Iterable[pa.Array]]) -> FirstLook:
         for number, piece in enumerate(pieces):
             look.rows[number] += len(piece)
             look.text[number] |= pa.types.is_large_string(piece.type)
+        _widen(look, pieces)
         look.alike = look.alike and all(_alike(pieces[0], piece) for piece in pieces[1:])
         look.increasing = look.increasing and _increasing(last, pieces[0])
         last = pieces[0]
     return look
 
 
+@dataclass(frozen=True, slots=True)
+class Parting:
+    """How ids are parted so that equal ones meet, and a part of them fits into memory.
+
+    Whole numbers that lie close together are parted by ranges, since a table then joins them; all
+    others by a hash.
+
+    Attributes:
+        parts: How many parts there are.
+        text: Whether ids are compared as text.
+        low: Where the first range begins.
+        width: How wide a range is; 0 for a hash.
+    """
+
+    parts: int
+    text: bool = False
+    low: int = 0
+    width: int = 0
+
+    @classmethod
+    def after(cls, look: FirstLook) -> "Parting":
+        """For files that were looked at.
+
+        Example:
+            >>> Parting.after(first_look([[pa.array([7, 9, 8])]]))
+            Parting(parts=1, text=False, low=7, width=1048576)
+            >>> Parting.after(first_look([[pa.array([7, 10**9])]]))
+            Parting(parts=1, text=False, low=0, width=0)
+        """
+        text, span, rows = any(look.text), look.high - look.low + 1, max(look.rows)
+        if text or span > DENSE * rows:
+            return cls(1 << (max(0, rows - 1) // _PART_ROWS).bit_length(), text)
+        return cls(-(-span // _PART_ROWS), low=look.low, width=_PART_ROWS)
+
+    def numbers(self, ids: pa.Array) -> Positions:
+        """The part of each id."""
+        if self.parts == 1:
+            return np.zeros(len(ids), np.intp)
+        if self.width:
+            ranges = (ids.to_numpy() - self.low) // self.width
+            return ranges.clip(0, self.parts - 1)  # a file may have changed since the first look
+        if self.text:
+            from dynsnap.predictions import _kernels
+
+            hashes = np.empty(len(ids), np.uint64)
+            _kernels.hash_texts(*text_buffers(ids), hashes)
+        else:
+            hashes = ids.to_numpy().view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        top = np.uint64(64 - (self.parts.bit_length() - 1))
+        return (hashes >> top).astype(np.intp)
+
+
 class PartedIds:
-    """The ids of one file on disk, with their rows, parted by a hash."""
+    """The ids of one file on disk, with their rows, in parts."""
 
     def __init__(
-        self, ids: Iterable[pa.Array], spill: Spill, *, rows: int, parts: int, text: bool
+        self, ids: Iterable[pa.Array], spill: Spill, parting: Parting, *, rows: int
     ) -> None:
-        self.rows, self.parts, self.text = rows, parts, text
+        self.rows, self.parts, self._parting = rows, parting.parts, parting
+        text, parts = parting.text, parting.parts
         key = ("length", np.uint32) if text else ("id", np.int64)
         self._records = spill.buckets(parts, [key, ("row", row_type(rows))])
         self._texts = spill.buckets(parts, np.uint8) if text else None
@@ -85,7 +143,7 @@ class PartedIds:
             before += len(piece)
 
     def _add(self, ids: pa.Array, before: int) -> None:
-        order, bounds = sorted_by(_part_numbers(ids, self.parts), self.parts)
+        order, bounds = sorted_by(self._parting.numbers(ids), self.parts)
         records = np.empty(len(ids), self._records.dtype)
         records["row"] = order + before
         if self._texts is None:
@@ -171,16 +229,6 @@ def match(files: Sequence[PartedIds], spill: Spill) -> Matches:
     return Matches(
         shared=shared, missing=tuple(missing.tolist()), lacking=tuple(lacking), rows=found
     )
-
-
-def parts_for(rows: int) -> int:
-    """How many parts to make of so many ids: a power of two.
-
-    Example:
-        >>> parts_for(3), parts_for(5_000_000)
-        (1, 8)
-    """
-    return 1 << (max(0, rows - 1) // _PART_ROWS).bit_length()
 
 
 def row_type(rows: int) -> "type[np.unsignedinteger[Any]]":
@@ -351,13 +399,13 @@ class SortedRows:
             before = number * self.step
             order = np.empty(len(records), np.intp)
             order[records["place"].astype(np.intp) - before] = np.arange(len(records))
-            order = order[max(0, self.start - before) : self.stop - before]
-            plain = {name: records[name][order] for name in self.plain}
+            records = records.take(order[max(0, self.start - before) : self.stop - before])
+            plain = {name: np.ascontiguousarray(records[name]) for name in self.plain}
             slices = {
-                name: Slice(column.values, records["slices"][order, number])
+                name: Slice(column.values, records["slices"][:, number].copy())
                 for number, (name, column) in enumerate(self.example.slices.items())
             }
-            yield changed(self.example, id_column=pa.nulls(len(order)), slices=slices, **plain)
+            yield changed(self.example, id_column=pa.nulls(len(records)), slices=slices, **plain)
 
 
 def _placed(
@@ -369,18 +417,13 @@ def _placed(
         start += len(piece)
 
 
-def _part_numbers(ids: pa.Array, parts: int) -> Positions:
-    if parts == 1:
-        return np.zeros(len(ids), np.intp)
-    if pa.types.is_large_string(ids.type):
-        from dynsnap.predictions import _kernels
-
-        hashes = np.empty(len(ids), np.uint64)
-        _kernels.hash_texts(*text_buffers(ids), hashes)
-    else:
-        hashes = ids.to_numpy().view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-    top = np.uint64(64 - (parts.bit_length() - 1))
-    return (hashes >> top).astype(np.intp)
+def _widen(look: FirstLook, pieces: Iterable[pa.Array]) -> None:
+    for piece in pieces:
+        if len(piece) and pa.types.is_integer(piece.type):
+            ends = pc.min_max(piece).as_py()
+            fresh = look.low > look.high
+            look.low = ends["min"] if fresh else min(look.low, ends["min"])
+            look.high = ends["max"] if fresh else max(look.high, ends["max"])
 
 
 def _alike(one: pa.Array, other: pa.Array) -> bool:

@@ -123,7 +123,7 @@ class Buckets:
     def add(self, numbers: Positions, rows: AnyArray) -> None:
         """Put each row into the bucket of this number."""
         order, bounds = sorted_by(numbers, self.count)
-        self.add_sorted(rows[order], bounds)
+        self.add_sorted(rows.take(order, axis=0), bounds)  # twice as fast as `rows[order]`
 
     def add_sorted(self, rows: AnyArray, bounds: Positions) -> None:
         """Put rows `bounds[i]` up to `bounds[i + 1]` into bucket i."""

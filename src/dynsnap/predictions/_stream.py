@@ -14,11 +14,11 @@ from dynsnap.predictions._join_common import Common
 from dynsnap.predictions._join_disk import (
     FirstLook,
     PartedIds,
+    Parting,
     Places,
     Sorted,
     first_look,
     match,
-    parts_for,
     places_of,
 )
 from dynsnap.predictions._predictions import Predictions
@@ -280,8 +280,7 @@ def _parted(files: Sequence[StreamedFile], look: FirstLook, spill: Spill) -> lis
     made = []
     for file, rows in zip(files, look.rows, strict=False):
         with reading(file.place):
-            parts, text = parts_for(max(look.rows)), any(look.text)
-            ids = PartedIds(file.ids(), spill, rows=rows, parts=parts, text=text)
+            ids = PartedIds(file.ids(), spill, Parting.after(look), rows=rows)
             ids.check_unique(file.where)
         made.append(ids)
     return made
