@@ -457,6 +457,28 @@ def test_a_stream_says_what_reading_says_of_a_damaged_file(sound_files, tmp_path
     assert thrown >= files
 
 
+LOOKING = """
+import resource, sys
+from pathlib import Path
+import pyarrow.parquet as pq
+from dynsnap.predictions._pages import check_pages
+about = pq.read_metadata(sys.argv[1])
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+check_pages(Path(sys.argv[1]), about)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems count memory in other units")
+def test_a_look_at_the_pages_of_a_file_keeps_none_of_them_in_memory(tmp_path):
+    file = tmp_path / "large.parquet"
+    values = np.random.default_rng(0).random(6_000_000)  # 48 MB
+    pq.write_table(pa.table({"score": values}), file, row_group_size=500_000, use_dictionary=False)
+    command = [sys.executable, "-c", LOOKING, file]
+    more = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    assert int(more) < 16_000  # KiB
+
+
 @pytest.mark.slow
 def test_memory_does_not_grow_with_the_files(tmp_path):
     def peak(rows):

@@ -167,7 +167,8 @@ class Buckets:
 
     def close(self) -> None:
         """Give the room on disk back."""
-        self._file.close()
+        with contextlib.suppress(OSError):  # on a full disk, what is left to write does not matter
+            self._file.close()
         with contextlib.suppress(OSError):
             self._path.unlink()
 

@@ -131,7 +131,8 @@ def stream(
     It gives what `align` gives for the same files read with `read`, block by block. Parquet and
     Arrow files are read a batch at a time (others are loaded). Ids in the same order cost one look
     at them; ids in another order, or only partly shared, are joined with the help of temporary
-    files, about as large as the predictions themselves.
+    files, about as large as the predictions themselves, in a private folder below TMPDIR. `close`
+    removes it; after `kill -9`, the next join does.
 
     Args:
         paths: Where the predictions of each generation are, oldest first: a file; or Parquet files
