@@ -10,6 +10,7 @@ import contextlib
 import os
 import re
 import secrets
+import shutil
 from pathlib import Path
 
 try:
@@ -48,7 +49,7 @@ class Aside:
         sweep(self.path.parent)
         while True:
             self._handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
-            if _locked(self._handle):
+            if locked(self._handle):
                 break
             self._release()  # another process has just taken the file for a leftover
             self.path = self._target.with_name(_name(self._target))
@@ -75,22 +76,31 @@ class Aside:
             os.close(handle)
 
 
-def sweep(folder: Path) -> None:
-    """Remove the files aside in a folder whose writers are gone."""
+def sweep(folder: Path, folders: re.Pattern[str] | None = None) -> None:
+    """Remove the files aside in a folder whose writers are gone.
+
+    Args:
+        folder: Where to look.
+        folders: Not the files, but the folders of these names whose owners are gone.
+    """
     if fcntl is None:
         return
+    wanted, flags = (_NAME, os.O_RDWR) if folders is None else (folders, os.O_DIRECTORY)
     try:
         with os.scandir(folder) as entries:
-            names = [entry.name for entry in entries if _NAME.fullmatch(entry.name)]
+            names = [entry.name for entry in entries if wanted.fullmatch(entry.name)]
     except OSError:
         return  # whoever writes there next says what is wrong with it
     for name in names:
         path = os.path.join(folder, name)  # noqa: PTH118 (a hot path)
         with contextlib.suppress(OSError):
-            handle = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
+            handle = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)  # raises while it is held
-                os.unlink(path)  # noqa: PTH108
+                if folders is None:
+                    os.unlink(path)  # noqa: PTH108
+                else:
+                    shutil.rmtree(path)
             finally:
                 os.close(handle)
 
@@ -108,8 +118,8 @@ def _name(target: Path) -> str:
     return f".{stem.decode(errors='ignore')}{end}"
 
 
-def _locked(handle: int) -> bool:
-    """Take the lock. False where the file was removed in the moment before."""
+def locked(handle: int) -> bool:
+    """Take the lock of a file or folder. False where it was removed in the moment before."""
     if fcntl is None:
         return True
     try:

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 
 import dynsnap
 from dynsnap import metrics
-from dynsnap.comparison import compare, compare_blocks, to_json
+from dynsnap.comparison import Settings, compare, compare_blocks, to_json
 from dynsnap.errors import ComparisonError, FileError, InputError, PlanError
 from dynsnap.predictions import Predictions, write
 from tests.comparison import made
@@ -86,7 +86,8 @@ def test_blocks_give_what_the_whole_gives_to_the_last_bit():
     names = ["a", "b", "c"]
     whole = compare(*parts, names=names, resamples=50)
     blocks = made.Blocks(*parts, step=700, names=names)
-    assert to_json(compare_blocks(blocks, resamples=50)) == to_json(whole)
+    (parted,) = compare_blocks(blocks, Settings(resamples=50))
+    assert to_json(parted) == to_json(whole)
 
 
 def test_counts_are_exact():
@@ -314,7 +315,7 @@ def test_contradictions_and_no_shared_ids_are_refused():
 def test_blocks_that_end_early_are_refused():
     blocks = made.Blocks(*made.generations(rows=50), step=20)
     blocks.step = 60
-    assert compare_blocks(blocks, resamples=5).inputs == 50
+    assert [each.inputs for each in compare_blocks(blocks, Settings(resamples=5))] == [50]
 
     class Short(made.Blocks):
         def __iter__(self):
@@ -329,3 +330,19 @@ def test_blocks_that_end_early_are_refused():
 
     with pytest.raises(InputError, match="for 50 rows, but there are more"):
         compare_blocks(Long(*made.generations(rows=50), step=20))
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("confidences", []),
+        ("confidences", [0.9, 1.0]),
+        ("resamples", 0),
+        ("top_k", [2, 0]),
+        ("minority_share", 0.0),
+        ("minority_share", 1.5),
+    ],
+)
+def test_a_setting_that_makes_no_sense_is_refused_before_anything_is_counted(setting, value):
+    with pytest.raises(PlanError, match=setting.removesuffix("s")):
+        Settings(**{setting: value})

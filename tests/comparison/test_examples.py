@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dynsnap.comparison import Settings, compare, compare_blocks, flips
 from dynsnap.comparison import _examples as examples
-from dynsnap.comparison import compare, compare_blocks, flips
 from dynsnap.predictions import Predictions
 from tests.comparison.made import Blocks, generations
 
@@ -34,7 +34,7 @@ def test_blocks_do_not_change_what_is_remembered(step, count, weighted):
     weights = np.random.default_rng(3).random(60) if weighted else None
     made = generations(rows=60, count=count, weights=weights)
     whole = compare(*made, resamples=5)
-    parted = compare_blocks(Blocks(*made, step=step), resamples=5)
+    (parted,) = compare_blocks(Blocks(*made, step=step), Settings(resamples=5))
     assert whole.unstable == parted.unstable
     assert whole.ambiguity_so_far == parted.ambiguity_so_far
     assert [p.flipped for p in whole.pairs] == [p.flipped for p in parted.pairs]
@@ -44,7 +44,7 @@ def test_only_so_many_are_remembered(monkeypatch):
     monkeypatch.setattr(examples, "FLIPPED", 3)
     monkeypatch.setattr(examples, "UNSTABLE", 2)
     made = generations(rows=300, count=3)
-    found = compare_blocks(Blocks(*made, step=17), resamples=5)
+    (found,) = compare_blocks(Blocks(*made, step=17), Settings(resamples=5))
     assert [len(pair.flipped) for pair in found.pairs] == [3, 0, 3]
     assert len(found.unstable) == 2
     assert found.unstable[0].changes == 2

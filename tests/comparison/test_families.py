@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dynsnap.comparison import compare, compare_blocks, default_top_k, to_json
+from dynsnap.comparison import Settings, compare, compare_blocks, default_top_k, to_json
 from dynsnap.predictions import Predictions, write
 from tests.comparison.made import Blocks, generations
 
@@ -39,7 +39,8 @@ def test_what_is_lost_between_families_is_what_was_lost(made):
 
 def test_blocks_and_files_give_the_same_families(made, tmp_path):
     whole = compare(*made, names=["a", "b"], resamples=10)
-    parts = compare_blocks(Blocks(*made, step=70, names=["a", "b"]), resamples=10)
+    blocks = Blocks(*made, step=70, names=["a", "b"])
+    (parts,) = compare_blocks(blocks, Settings(resamples=10))
     files = [tmp_path / f"{name}.parquet" for name in "ab"]
     for each, file in zip(made, files, strict=True):
         write(each, file)

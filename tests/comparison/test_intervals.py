@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dynsnap import metrics
-from dynsnap.comparison import compare, compare_at_levels
+from dynsnap.comparison import Settings, compare, compare_blocks
 from dynsnap.comparison.intervals import BayesianBootstrap, PairStatistic, clopper_pearson
 from dynsnap.comparison.intervals._bayesian_bootstrap import _draws
 from dynsnap.predictions import Predictions, write
@@ -239,7 +239,7 @@ def test_several_levels_come_from_one_pass():
 
     parts = made.generations()
     blocks = Once(*parts, step=70)
-    found = compare_at_levels(blocks, [0.8, 0.99], resamples=50)
+    found = compare_blocks(blocks, Settings(confidences=[0.8, 0.99], resamples=50))
     assert blocks.passes == 1
     assert found == [compare(*parts, confidence=level, resamples=50) for level in (0.8, 0.99)]
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dynsnap import compare
-from dynsnap.comparison import compare_blocks
+from dynsnap.comparison import Settings, compare_blocks
 from dynsnap.predictions import Predictions, stream, write
 
 VALUES = st.sampled_from(["day", "night", "", None])
@@ -70,4 +70,5 @@ def test_files_say_the_same_whoever_counts_them(tmp_path):
     assert found(compare(*files)) == expected
     for spread in (None, map):
         with stream(files, rows_at_once=300, rows_in_part=900) as blocks:
-            assert found(compare_blocks(blocks, resamples=20, spread=spread)) == expected
+            (one,) = compare_blocks(blocks, Settings(resamples=20), spread=spread)
+            assert found(one) == expected

@@ -3,14 +3,15 @@
 import functools
 import json
 import pickle
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from dynsnap.comparison import compare, compare_blocks, to_json
+from dynsnap.comparison import Settings, compare, compare_blocks, to_json
 from dynsnap.engine import ProcessesMap
 from dynsnap.errors import ComparisonError, FileError
-from dynsnap.predictions import Predictions, _join_buckets, read, stream, write
+from dynsnap.predictions import Predictions, _spill, read, stream, write
 
 ROWS = 4_000
 
@@ -51,7 +52,8 @@ def folder(tmp_path_factory):
 def result(folder, *places, spread=None, **settings):
     files, names = [folder / place for place in places], [f"g{i}" for i in range(len(places))]
     with stream(files, names=names, rows_at_once=300, rows_in_part=1000, **settings) as blocks:
-        return as_text(compare_blocks(blocks, resamples=50, spread=spread))
+        (found,) = compare_blocks(blocks, Settings(resamples=50), spread=spread)
+        return as_text(found)
 
 
 def as_text(comparison):
@@ -104,11 +106,10 @@ def test_processes_give_the_same_numbers_to_the_last_bit(folder):
 
 
 def test_who_cannot_reach_temporary_files_leaves_the_part_to_the_driver(folder, monkeypatch):
-    monkeypatch.setattr(
-        _join_buckets.SentBuckets,
-        "__reduce__",
-        lambda self: (_join_buckets.SentBuckets, ("/nowhere", self.dtype, self.first, self.runs)),
-    )
+    def elsewhere(self):
+        return self.__dict__ | {"_file": None, "_path": Path("/nowhere")}
+
+    monkeypatch.setattr(_spill.Buckets, "__getstate__", elsewhere)
     assert result(folder, "old", "mixed", spread=by_post) == result(folder, "old", "mixed")
 
 

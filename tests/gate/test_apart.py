@@ -5,7 +5,7 @@ import pytest
 
 from dynsnap import Predictions, compare, gate, predictions
 from dynsnap.cli import cli
-from dynsnap.comparison import compare_at_levels, measure_apart
+from dynsnap.comparison import Settings, compare_blocks, measure_apart
 from dynsnap.metrics import catalogue
 
 METRICS = [name for name, entry in catalogue.items() if entry.scope != "many"]
@@ -36,9 +36,10 @@ def pair(tmp_path):
 def test_a_part_measured_apart_is_the_comparison_of_its_inputs(pair, column, name):
     (old, old_path), (new, new_path) = pair
     with predictions.stream([old_path, new_path], rows_at_once=64) as blocks:
-        compared = compare_at_levels(blocks, [0.9], resamples=50)
+        settings = Settings(confidences=[0.9], resamples=50)
+        compared = compare_blocks(blocks, settings)
         key = ("class" if column == "truth" else "slice", column, name)
-        (found,) = measure_apart(compared, blocks, [key], resamples=50)
+        (found,) = measure_apart(compared, blocks, [key], settings)
     rows = old.truth == 1 if column == "truth" else old.slices["ink"].codes == 1
     alone = compare(old.take(np.flatnonzero(rows)), new.take(np.flatnonzero(rows)), resamples=50)
     expected = {**alone.generations[1].metrics, **alone.pairs[0].metrics}

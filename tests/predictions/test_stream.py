@@ -1,7 +1,12 @@
 """A stream of files gives what reading and aligning them in memory gives."""
 
 import contextlib
+import gc
+import os
 import re
+import stat
+import subprocess
+import sys
 import tempfile
 
 import numpy as np
@@ -16,10 +21,9 @@ from dynsnap.errors import ComparisonError, DynSnapError, FileError, InputError,
 from dynsnap.predictions import (
     ColumnNames,
     Predictions,
-    _join_buckets,
-    _join_ids,
-    _join_rows,
+    _join_disk,
     _sources,
+    _spill,
     _stream,
     _stream_file,
     align,
@@ -49,10 +53,9 @@ def tiny_steps():
         patch.setattr(writing, "_ROWS", 3)
         patch.setattr(_sources, "_BATCH_ROWS", 2)
         patch.setattr(_stream_file, "_ID_ROWS", 3)
-        patch.setattr(_join_ids, "_PART_ROWS", 2)
-        patch.setattr(_join_ids, "_BUCKET_ROWS", 4)
-        patch.setattr(_join_rows, "_BUCKET_ROWS", 3)
-        patch.setattr(_join_rows, "_BUCKET_BYTES", 100)
+        patch.setattr(_join_disk, "_PART_ROWS", 2)
+        patch.setattr(_join_disk, "_BUCKET_ROWS", 3)
+        patch.setattr(_join_disk, "_BUCKET_BYTES", 100)
         yield
 
 
@@ -306,11 +309,12 @@ def test_settings_that_make_no_sense_are_refused(rows, tmp_path):
         stream([old], names=["a", "b"])
 
 
-def test_a_full_disk_is_said_in_one_line(tmp_path, monkeypatch):
-    def full(**options):
+@pytest.mark.parametrize("step", ["_own_folder", "Buckets", "_read"])
+def test_a_full_disk_is_said_in_one_line(step, tmp_path, monkeypatch):
+    def full(*arguments):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(_join_buckets.tempfile, "TemporaryFile", full)
+    monkeypatch.setattr(_spill, step, full)
     old = file_of(tmp_path, "old", id=[1, 2], label=["a"] * 2)
     new = file_of(tmp_path, "new", id=[2, 1], label=["a"] * 2)
     with pytest.raises(
@@ -328,9 +332,104 @@ def test_nothing_is_left_on_disk(tmp_path, monkeypatch):
     new = file_of(tmp_path, "new", id=[3, 1, 2], label=["a"] * 3)
     with stream([old, new]) as made:
         assert len(list(made)) == 1
-        assert not list(scratch.iterdir())
+        (folder,) = scratch.iterdir()
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert not list(scratch.iterdir())
     with pytest.raises(Exception, match="closed"):
         list(made)
+
+
+def test_a_join_that_fails_or_is_forgotten_leaves_nothing_on_disk(tmp_path, monkeypatch):
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(scratch))
+    old = file_of(tmp_path, "old", id=[1, 2, 3], label=["a"] * 3)
+    new = file_of(tmp_path, "new", id=[3, 1, 2], label=["a"] * 3)
+    twice = file_of(tmp_path, "twice", id=[3, 1, 3], label=["a"] * 3)
+    with pytest.raises(FileError, match="repeat an id"):
+        stream([old, twice])
+    with pytest.raises(FileError, match="repeat an id"):
+        stream([twice, twice])
+    made = stream([old, new])
+    assert list(scratch.iterdir())
+    del made
+    gc.collect()
+    assert not list(scratch.iterdir())
+
+
+# Joins two files, says so when rows are on disk, and waits there for ever.
+JOINING = """
+import sys, time
+from dynsnap.predictions import stream
+with stream(sys.argv[1:]) as made:
+    print("joined", flush=True)
+    while True:
+        time.sleep(0.01)
+"""
+
+
+@contextlib.contextmanager
+def joining(files, scratch):
+    """A process that has rows on disk, and where."""
+    before = set(scratch.iterdir())
+    process = subprocess.Popen(
+        [sys.executable, "-c", JOINING, *files],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"TMPDIR": str(scratch)},
+    )
+    try:
+        assert process.stdout.readline() == "joined\n"
+        (folder,) = set(scratch.iterdir()) - before
+        yield process, folder
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_the_next_join_removes_what_a_killed_one_has_left_and_nothing_else(tmp_path, monkeypatch):
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(scratch))
+    old = file_of(tmp_path, "old", id=[1, 2, 3], label=["a"] * 3)
+    new = file_of(tmp_path, "new", id=[3, 1, 2], label=["a"] * 3)
+    own = scratch / "dynsnap-join-mine"  # somebody's own folder
+    own.mkdir()
+    link = scratch / f"dynsnap-join-{'0' * 32}"  # not a folder, but a way to one
+    link.symlink_to(own)
+    with joining([old, new], scratch) as (dead, left), joining([old, new], scratch) as (_, alive):
+        dead.kill()
+        dead.wait()
+        assert list(left.iterdir())
+        with stream([old, new]) as made:
+            assert not left.exists()
+            assert list(alive.iterdir())
+            assert [len(block[0]) for block in made] == [3]
+        assert set(scratch.iterdir()) == {own, link, alive}
+
+
+def test_the_order_of_the_ids_changes_no_bit(tmp_path):
+    rng = np.random.default_rng(5)
+    scores = rng.dirichlet(np.full(4, 0.3), 40).astype(np.float32)
+    order = rng.permutation(40)
+    made = {}
+    for name, rows in (("old", np.arange(40)), ("new", np.arange(40)), ("moved", order)):
+        made[name] = tmp_path / f"{name}.parquet"
+        both = scores[::-1] if name != "old" else scores
+        said = Predictions(ids=rows, classes=CLASSES, scores=both[rows], truth=rows % 4)
+        write(said, made[name])
+    with tiny_steps():
+        found = []
+        for second in ("new", "moved"):
+            with stream([made["old"], made[second]], rows_at_once=7) as blocks:
+                found.append([[bits(each) for each in block] for block in blocks])
+    assert found[0] == found[1]
+
+
+def bits(predictions):
+    """The bytes of all that predictions hold, but for what they say of themselves."""
+    arrays = (predictions.scores, predictions.labels, predictions.truth)
+    return predictions.ids.tolist(), [np.ascontiguousarray(each).tobytes() for each in arrays]
 
 
 @pytest.mark.hypothesis
@@ -356,6 +455,28 @@ def test_a_stream_says_what_reading_says_of_a_damaged_file(sound_files, tmp_path
 
     throw()
     assert thrown >= files
+
+
+LOOKING = """
+import resource, sys
+from pathlib import Path
+import pyarrow.parquet as pq
+from dynsnap.predictions._pages import check_pages
+about = pq.read_metadata(sys.argv[1])
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+check_pages(Path(sys.argv[1]), about)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems count memory in other units")
+def test_a_look_at_the_pages_of_a_file_keeps_none_of_them_in_memory(tmp_path):
+    file = tmp_path / "large.parquet"
+    values = np.random.default_rng(0).random(6_000_000)  # 48 MB
+    pq.write_table(pa.table({"score": values}), file, row_group_size=500_000, use_dictionary=False)
+    command = [sys.executable, "-c", LOOKING, file]
+    more = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    assert int(more) < 16_000  # KiB
 
 
 @pytest.mark.slow

@@ -130,16 +130,15 @@ def compare(
             lined_up(files, titles, noise_floor, columns, rename) as blocks,
             engine.for_counting() as spread,
         ):
-            found = comparison.compare_blocks(
-                blocks,
-                twin=noise_floor is not None,
-                confidence=confidence,
+            settings = comparison.Settings(
+                confidences=(confidence,),
                 resamples=resamples,
-                top_k=(*comparison.default_top_k(len(blocks.classes)), *top_k),
                 seed=seed,
-                spread=spread,
+                top_k=(*comparison.default_top_k(len(blocks.classes)), *top_k),
                 families=named.families(),
+                twin=noise_floor is not None,
             )
+            (found,) = comparison.compare_blocks(blocks, settings, spread=spread)
             if flips_to is not None:
                 comparison.write_flips(blocks, flips_to, twin=noise_floor is not None)
         drawn = html_to or svg_to or png_to

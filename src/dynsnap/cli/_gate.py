@@ -2,7 +2,6 @@
 
 import functools
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -158,21 +157,21 @@ def gate(
     claim_figures(svg_to, png_to)
     named.check(html_to)
     rename = options.parse_renames(renames)
-    settings: dict[str, Any] = {
-        "twin": noise_floor is not None,
-        "resamples": resamples,
-        "top_k": gates.top_k(rules),
-        "seed": seed,
-    }
+    top_k = gates.top_k(rules)
     with lined_up([old, new], titles, noise_floor, columns, rename) as blocks:
         if html_to is not None:  # a page shows all that `compare` does
-            usual = comparison.default_top_k(len(blocks.classes))
-            settings["top_k"] = sorted({*usual, *settings["top_k"]})
-        compared = comparison.compare_at_levels(
-            blocks, gates.confidences(rules), families=named.families(), **settings
+            top_k = (*comparison.default_top_k(len(blocks.classes)), *top_k)
+        settings = comparison.Settings(
+            confidences=gates.confidences(rules),
+            resamples=resamples,
+            seed=seed,
+            top_k=top_k,
+            families=named.families(),
+            twin=noise_floor is not None,
         )
+        compared = comparison.compare_blocks(blocks, settings)
         parts = gates.apart(compared[0], rules)
-        compared = comparison.measure_apart(compared, blocks, parts, **settings)
+        compared = comparison.measure_apart(compared, blocks, parts, settings)
     drawn = html_to or svg_to or png_to
     looks = named.looks(compared[0], id_column=columns.id) if drawn else {}
     learned_from = named.learned_from() if drawn else {}

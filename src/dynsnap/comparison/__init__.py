@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING
 
 from dynsnap._renamed import renamed_functions
 from dynsnap.comparison._apart import measure_apart
-from dynsnap.comparison._compare import compare, compare_at_levels, compare_blocks, twin_name
-from dynsnap.comparison._count import AlignedBlocks, Spread, default_top_k
+from dynsnap.comparison._compare import compare, compare_blocks, twin_name
+from dynsnap.comparison._count import AlignedBlocks, Spread
 from dynsnap.comparison._flips import flips, write_flips
 from dynsnap.comparison._json import SCHEMA, to_json
 from dynsnap.comparison._results import (
@@ -24,6 +24,7 @@ from dynsnap.comparison._results import (
     UnknownLabels,
     UnstableInput,
 )
+from dynsnap.comparison._settings import Settings, default_top_k
 from dynsnap.comparison._worst import worst_first
 
 if not TYPE_CHECKING:  # to type checkers the old name is unknown
@@ -43,12 +44,12 @@ __all__ = [
     "GroupKind",
     "GroupResult",
     "PairResult",
+    "Settings",
     "Spread",
     "TransitionCounts",
     "UnknownLabels",
     "UnstableInput",
     "compare",
-    "compare_at_levels",
     "compare_blocks",
     "default_top_k",
     "flips",

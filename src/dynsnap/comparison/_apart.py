@@ -6,9 +6,10 @@ from collections.abc import Collection, Iterator, Sequence
 import numpy as np
 
 from dynsnap._types import Flags
-from dynsnap.comparison._compare import compare_at_levels
+from dynsnap.comparison._compare import compare_blocks
 from dynsnap.comparison._count import AlignedBlocks
 from dynsnap.comparison._results import Comparison, GroupKey, GroupResult
+from dynsnap.comparison._settings import Settings
 from dynsnap.predictions import AlignmentReport, Predictions
 
 
@@ -16,11 +17,7 @@ def measure_apart(
     compared: Sequence[Comparison],
     blocks: AlignedBlocks,
     parts: Collection[GroupKey],
-    *,
-    twin: bool = False,
-    resamples: int = 1000,
-    top_k: Sequence[int] = (2,),
-    seed: int = 0,
+    settings: Settings,
 ) -> list[Comparison]:
     """Comparisons of two generations in which some groups have every metric.
 
@@ -29,26 +26,16 @@ def measure_apart(
     were all there are: one more pass over the blocks for each.
 
     Args:
-        compared: What `compare_at_levels` found, one for each level.
+        compared: What `compare_blocks` found, one for each level.
         blocks: What it was found on.
         parts: The groups, by their `GroupResult.key`.
-        twin: As for `compare_at_levels`.
-        resamples: As for `compare_at_levels`.
-        top_k: As for `compare_at_levels`.
-        seed: As for `compare_at_levels`.
+        settings: As for `compare_blocks`.
     """
-    levels = [each.confidence for each in compared]
+    alone = dataclasses.replace(settings, families={})
     found: dict[GroupKey, list[Comparison]] = {}
     for group in compared[0].pairs[0].groups:
         if group.key in parts and group.inputs:
-            found[group.key] = compare_at_levels(
-                _Part(blocks, group),
-                levels,
-                twin=twin,
-                resamples=resamples,
-                top_k=top_k,
-                seed=seed,
-            )
+            found[group.key] = compare_blocks(_Part(blocks, group), alone)
     return [
         _with_groups(whole, {part: levelled[place] for part, levelled in found.items()})
         for place, whole in enumerate(compared)

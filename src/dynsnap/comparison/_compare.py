@@ -6,10 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from dynsnap.comparison._assemble import assemble
-from dynsnap.comparison._count import AlignedBlocks, Counted, InMemory, Spread, count
+from dynsnap.comparison._count import AlignedBlocks, InMemory, Spread, count
 from dynsnap.comparison._label_sets import refuse_strange_labels, unknown_labels
 from dynsnap.comparison._results import CONFIDENCE, Comparison
-from dynsnap.comparison.intervals import BayesianBootstrap
+from dynsnap.comparison._settings import Settings
 from dynsnap.errors import InputError, PlanError
 from dynsnap.predictions import Predictions, align, names_of_files, read, stream
 
@@ -70,8 +70,15 @@ def compare(
         (0.25, 0.25, 1)
     """
     # Settings first: a misspelt one should not cost the reading of large files.
-    bootstrap = BayesianBootstrap(confidence=confidence, resamples=resamples, seed=seed)
-    _check_share(minority_share)
+    settings = Settings(
+        confidences=(confidence,),
+        resamples=resamples,
+        seed=seed,
+        top_k=top_k,
+        minority_share=minority_share,
+        families=families or {},
+        twin=noise_floor is not None,
+    )
     given = [*generations] if noise_floor is None else [*generations, noise_floor]
     for each in given:
         if not isinstance(each, Predictions | str | Path):
@@ -91,97 +98,38 @@ def compare(
         else:
             held = [each if isinstance(each, Predictions) else read(each) for each in given]
             blocks = InMemory(align(*held, names=titles, rename=rename))
-        counted = _count(
-            blocks,
-            twin=noise_floor is not None,
-            top_k=top_k,
-            spread=spread,
-            families=families,
-        )
-    return assemble(counted, bootstrap, minority_share=minority_share)
+        (found,) = compare_blocks(blocks, settings, spread=spread)
+    return found
 
 
 def compare_blocks(
-    blocks: AlignedBlocks,
-    *,
-    twin: bool = False,
-    confidence: float = CONFIDENCE,
-    resamples: int = 1000,
-    top_k: Sequence[int] | None = None,
-    seed: int = 0,
-    minority_share: float = 0.9,
-    spread: Spread | None = None,
-    families: Mapping[str, Mapping[str, str]] | None = None,
-) -> Comparison:
+    blocks: AlignedBlocks, settings: Settings | None = None, *, spread: Spread | None = None
+) -> list[Comparison]:
     """The same for generations that are lined up already, and need not fit into memory.
 
     Args:
         blocks: The generations, oldest first, block by block.
-        twin: Whether the last one is the first one trained again, for the noise floor.
-        confidence: The level of every interval.
-        resamples: How many resamples the intervals come from.
-        top_k: The k of top-k metrics; by default 2 and, with more than 20 classes, 5.
-        seed: Names the resamples.
-        minority_share: Majority classes cover this share of the inputs.
+        settings: What may be chosen about the comparison.
         spread: Has parts of files counted by other processes.
-        families: For slices that are made of whole classes, the value of classes without inputs.
+
+    Returns:
+        A comparison for each level of the settings, all from one pass over the blocks.
 
     Example:
         >>> said = Predictions(ids=[1, 2], classes=["cat", "dog"], labels=["cat", "dog"])
-        >>> compare_blocks(InMemory(align(said, said))).pairs[0].metrics["churn"].value
-        0.0
+        >>> blocks = InMemory(align(said, said))
+        >>> found = compare_blocks(blocks, Settings(confidences=[0.8, 0.95]))
+        >>> [(each.confidence, each.pairs[0].metrics["churn"].value) for each in found]
+        [(0.8, 0.0), (0.95, 0.0)]
     """
-    (found,) = compare_at_levels(
-        blocks,
-        [confidence],
-        twin=twin,
-        resamples=resamples,
-        top_k=top_k,
-        seed=seed,
-        minority_share=minority_share,
-        spread=spread,
-        families=families,
-    )
-    return found
-
-
-def compare_at_levels(
-    blocks: AlignedBlocks,
-    confidences: Sequence[float],
-    *,
-    twin: bool = False,
-    resamples: int = 1000,
-    top_k: Sequence[int] | None = None,
-    seed: int = 0,
-    minority_share: float = 0.9,
-    spread: Spread | None = None,
-    families: Mapping[str, Mapping[str, str]] | None = None,
-) -> list[Comparison]:
-    """The same with intervals at several levels, from one pass over the blocks.
-
-    Args:
-        blocks: The generations, oldest first, block by block.
-        confidences: The levels; there is a comparison for each.
-        twin: Whether the last generation is the first one trained again.
-        resamples: How many resamples the intervals come from.
-        top_k: The k of top-k metrics; by default 2 and, with more than 20 classes, 5.
-        seed: Names the resamples.
-        minority_share: Majority classes cover this share of the inputs.
-        spread: Has parts of files counted by other processes.
-        families: For slices that are made of whole classes, the value of classes without inputs.
-
-    Example:
-        >>> said = Predictions(ids=[1, 2], classes=["cat", "dog"], labels=["cat", "dog"])
-        >>> found = compare_at_levels(InMemory(align(said, said)), [0.8, 0.95])
-        >>> [each.confidence for each in found]
-        [0.8, 0.95]
-    """
-    _check_share(minority_share)
-    levels = [
-        BayesianBootstrap(confidence=each, resamples=resamples, seed=seed) for each in confidences
+    settings = settings or Settings()
+    counted = count(blocks, settings, spread=spread)
+    refuse_strange_labels(counted, blocks)
+    counted = replace(counted, unknown_labels=unknown_labels(counted, blocks))
+    return [
+        assemble(counted, level, minority_share=settings.minority_share)
+        for level in settings.levels
     ]
-    counted = _count(blocks, twin=twin, top_k=top_k, spread=spread, families=families)
-    return [assemble(counted, level, minority_share=minority_share) for level in levels]
 
 
 def twin_name(names: Sequence[str]) -> str:
@@ -195,19 +143,6 @@ def twin_name(names: Sequence[str]) -> str:
     while name in names:
         name += " (twin)"
     return name
-
-
-def _count(
-    blocks: AlignedBlocks,
-    *,
-    twin: bool,
-    top_k: Sequence[int] | None,
-    spread: Spread | None,
-    families: Mapping[str, Mapping[str, str]] | None,
-) -> Counted:
-    counted = count(blocks, twin=twin, top_k=top_k, spread=spread, families=families)
-    refuse_strange_labels(counted, blocks)
-    return replace(counted, unknown_labels=unknown_labels(counted, blocks))
 
 
 def _titles(
@@ -230,8 +165,3 @@ def _titles(
     if len(set(titles)) < len(titles) or "" in titles:
         raise PlanError("`names` must be different for each generation, and not empty.")
     return titles
-
-
-def _check_share(minority_share: float) -> None:
-    if not 0 < minority_share <= 1:
-        raise PlanError(f"`minority_share` must lie between 0 and 1, got {minority_share:g}.")

@@ -1,19 +1,18 @@
 """One pass over aligned generations, wherever they come from."""
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from dynsnap.comparison._count_part import PartCounted, PartCounter
 from dynsnap.comparison._examples import Gallery
 from dynsnap.comparison._results import UnknownLabels
+from dynsnap.comparison._settings import Settings
 from dynsnap.errors import ComparisonError, PlanError
 from dynsnap.metrics._tally import Tally
 from dynsnap.predictions import Aligned, AlignedStream, AlignmentReport, Predictions
 from dynsnap.predictions._stream import rows_of_part
-
-_FEW_CLASSES = 20  # up to so many, five of them are too many to say much
 
 log = logging.getLogger("dynsnap.comparison")
 
@@ -100,24 +99,7 @@ class Spread(Protocol):
     ) -> Iterator[Any]: ...
 
 
-def default_top_k(classes: int) -> tuple[int, ...]:
-    """The k of top-k metrics where nobody says which: 2 and, with more than 20 classes, 5.
-
-    Example:
-        >>> default_top_k(10), default_top_k(100)
-        ((2,), (2, 5))
-    """
-    return (2, 5) if classes > _FEW_CLASSES else (2,)
-
-
-def count(
-    blocks: AlignedBlocks,
-    *,
-    twin: bool = False,
-    top_k: Sequence[int] | None = None,
-    spread: Spread | None = None,
-    families: Mapping[str, Mapping[str, str]] | None = None,
-) -> Counted:
+def count(blocks: AlignedBlocks, settings: Settings, *, spread: Spread | None = None) -> Counted:
     """Count all that metrics are made of, in one pass over the blocks.
 
     Rows are counted in parts of a fixed size, and the parts are added up in their order. So it does
@@ -125,26 +107,20 @@ def count(
 
     Args:
         blocks: The generations, oldest first.
-        twin: Whether the last one is the first one trained again on the same data.
-        top_k: The k of top-k metrics; by default 2 and, with more than 20 classes, 5.
+        settings: What may be chosen; `top_k`, `families` and `twin` tell what is counted.
         spread: Has the parts of files counted elsewhere, if they are such that others can read.
-        families: For slices that are made of whole classes, the value of classes without inputs.
     """
     report = blocks.report
-    regular = len(report.names) - twin
+    regular = len(report.names) - settings.twin
     if regular < 2:
         raise PlanError("There is nothing to compare with. Give at least two generations.")
-    if top_k is None:
-        top_k = default_top_k(len(blocks.classes))
-    if any(k < 1 for k in top_k):
-        raise PlanError(f"`top_k` must be at least 1, got {min(top_k)}.")
-    wanted = tuple(sorted(set(top_k)))
+    wanted = settings.top_k_of(len(blocks.classes))
     counter = PartCounter(
         rows=report.shared,
         classes=len(blocks.classes),
         names=report.names,
         top_k=tuple(k for k in wanted if k <= len(blocks.classes)),
-        twin=twin,
+        twin=settings.twin,
     )
     total: PartCounted | None = None
     for part in _counted(blocks, counter, spread):
@@ -164,11 +140,11 @@ def count(
         slices=total.slices,
         differing=total.differing,
         report=report,
-        twin=twin,
+        twin=settings.twin,
         left_out=tuple(k for k in wanted if k > len(blocks.classes)),
         notes=total.notes,
         gallery=total.gallery,
-        families=total.kinship.families(blocks.classes, total.slices, families or {}),
+        families=total.kinship.families(blocks.classes, total.slices, settings.families),
     )
 
 

@@ -12,8 +12,8 @@ from dynsnap.comparison._families import Kinship
 from dynsnap.metrics._tally import Tally
 from dynsnap.metrics._tally_layout import TallyLayout
 from dynsnap.predictions import AlignedStream, Predictions
-from dynsnap.predictions._join_buckets import OutOfReach
 from dynsnap.predictions._join_common import Common
+from dynsnap.predictions._spill import OutOfReach
 from dynsnap.predictions._stream_part import AlignedPart
 
 Block: TypeAlias = tuple[Predictions, ...]

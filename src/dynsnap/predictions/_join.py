@@ -12,7 +12,7 @@ from dynsnap._types import AnyArray, Positions
 from dynsnap.predictions._ids import as_text
 
 EXAMPLES = 5
-_DENSE = 4  # a table of all numbers in the range pays off up to this many per id
+DENSE = 4  # a table of all numbers in the range pays off up to this many per id
 
 
 class Lacking(NamedTuple):
@@ -94,7 +94,7 @@ def places_in(ids: pa.Array, among: pa.Array) -> Positions:
     if pa.types.is_integer(among.type) and len(among):
         wanted, numbers = ids.to_numpy(), among.to_numpy()
         low, high = int(numbers.min()), int(numbers.max())
-        if high - low < _DENSE * len(numbers):
+        if high - low < DENSE * len(numbers):
             table = np.full(high - low + 1, -1, np.intp)
             table[numbers - low] = np.arange(len(numbers))
             inside = (wanted >= low) & (wanted <= high)

@@ -11,13 +11,22 @@ from dynsnap.errors import InputError, PlanError
 from dynsnap.predictions._align import holders_of, named, refuse_strangers, titles_of
 from dynsnap.predictions._classes import reorders, union_of
 from dynsnap.predictions._join_common import Common
-from dynsnap.predictions._join_ids import FirstLook, PartedIds, first_look, match, parts_for
-from dynsnap.predictions._join_rows import Places, Sorted, places_of
+from dynsnap.predictions._join_disk import (
+    FirstLook,
+    PartedIds,
+    Parting,
+    Places,
+    Sorted,
+    first_look,
+    match,
+    places_of,
+)
 from dynsnap.predictions._predictions import Predictions
 from dynsnap.predictions._reading import reading
 from dynsnap.predictions._report import AlignmentReport
 from dynsnap.predictions._same import same_files
 from dynsnap.predictions._schema import ColumnNames
+from dynsnap.predictions._spill import Spill
 from dynsnap.predictions._stream_file import StreamedFile
 from dynsnap.predictions._stream_part import AlignedPart, Lane
 
@@ -122,7 +131,8 @@ def stream(
     It gives what `align` gives for the same files read with `read`, block by block. Parquet and
     Arrow files are read a batch at a time (others are loaded). Ids in the same order cost one look
     at them; ids in another order, or only partly shared, are joined with the help of temporary
-    files, about as large as the predictions themselves.
+    files, about as large as the predictions themselves, in a private folder below TMPDIR. `close`
+    removes it; after `kill -9`, the next join does.
 
     Args:
         paths: Where the predictions of each generation are, oldest first: a file; or Parquet files
@@ -229,7 +239,8 @@ def _line_up(
     ]
     if look.alike:
         if not look.increasing:
-            _parted(files[:1], look)[0].close()
+            with Spill() as spill:
+                _parted(files[:1], look, spill)
         nothing: tuple[()] = ()
         report = AlignmentReport(
             names=titles,
@@ -241,13 +252,14 @@ def _line_up(
             verification=tuple(file.verification for file in files),
         )
         return tuple(lanes), report
-    parted = _parted(files, look)
-    matches = match(parted)
+    spill = until.enter_context(Spill())
+    parted = _parted(files, look, spill)
+    matches = match(parted, spill)
     for ids in parted:
         ids.close()
     if not matches.shared:
         refuse_strangers(titles, look.first)
-    every = places_of(matches, look.rows)
+    every = places_of(matches, look.rows, spill)
     report = AlignmentReport(
         names=titles,
         rows=tuple(look.rows),
@@ -258,34 +270,29 @@ def _line_up(
         verification=tuple(file.verification for file in files),
     )
     placed = (
-        _placed(lane, places, rows=rows, shared=matches.shared, until=until)
+        _placed(lane, places, spill, rows=rows, shared=matches.shared)
         for lane, places, rows in zip(lanes, every, look.rows, strict=True)
     )
     return tuple(placed), report
 
 
-def _parted(files: Sequence[StreamedFile], look: FirstLook) -> list[PartedIds]:
+def _parted(files: Sequence[StreamedFile], look: FirstLook, spill: Spill) -> list[PartedIds]:
     """The ids of each file on disk, where they were found to be unique."""
     made = []
     for file, rows in zip(files, look.rows, strict=False):
         with reading(file.place):
-            ids = PartedIds(
-                file.ids(), rows=rows, parts=parts_for(max(look.rows)), text=any(look.text)
-            )
+            ids = PartedIds(file.ids(), spill, Parting.after(look), rows=rows)
             ids.check_unique(file.where)
         made.append(ids)
     return made
 
 
-def _placed(lane: Lane, places: Places, *, rows: int, shared: int, until: ExitStack) -> Lane:
+def _placed(lane: Lane, places: Places, spill: Spill, *, rows: int, shared: int) -> Lane:
     """The lane with its rows in their places: as they are, some left out, or sorted on disk."""
-    if places.in_order and rows == shared:
-        places.close()
-        return lane
-    if places.in_order:
-        until.callback(places.close)
+    if places.in_order and rows > shared:
         return replace(lane, places=places)
-    moved = Sorted(lane.pieces(), places, shared=shared)
+    moved = None
+    if not places.in_order:
+        moved = Sorted(lane.pieces(), places, spill, shared=shared)
     places.close()
-    until.callback(moved.close)
     return replace(lane, moved=moved)

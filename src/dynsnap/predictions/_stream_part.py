@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from dynsnap.predictions._classes import with_classes
 from dynsnap.predictions._join_common import Common
-from dynsnap.predictions._join_rows import Chosen, Places, Sorted, SortedRows, kept
+from dynsnap.predictions._join_disk import Chosen, Places, Sorted, SortedRows, kept
 from dynsnap.predictions._predictions import Predictions
 from dynsnap.predictions._stream_file import StreamedFile, in_blocks
 

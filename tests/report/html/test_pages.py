@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynsnap.comparison import compare, compare_blocks
+from dynsnap.comparison import Settings, compare, compare_blocks
 from dynsnap.errors import InputError
 from dynsnap.gate import Rule, judge
 from dynsnap.metrics import catalogue
@@ -229,7 +229,7 @@ def test_blocks_make_the_same_page():
     said = made(rows=60)
     whole = comparison_page(compare(*said, names=["a", "b"], resamples=5)).html
     parts = comparison_page(
-        compare_blocks(Blocks(*said, step=7, names=["a", "b"]), resamples=5)
+        *compare_blocks(Blocks(*said, step=7, names=["a", "b"]), Settings(resamples=5))
     ).html
     assert whole == parts
 

@@ -1,0 +1,69 @@
+"""What may be chosen about a comparison."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from dynsnap.comparison._results import CONFIDENCE
+from dynsnap.comparison.intervals import BayesianBootstrap
+from dynsnap.errors import PlanError
+
+_FEW_CLASSES = 20  # up to so many, five of them are too many to say much
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What may be chosen about a comparison. A value that makes no sense is refused at once.
+
+    Attributes:
+        confidences: The levels of the intervals; there is a comparison for each.
+        resamples: How many resamples the intervals come from.
+        seed: Names the resamples.
+        top_k: The k of top-k metrics; None for 2 and, with more than 20 classes, 5.
+        minority_share: Majority classes cover this share of the inputs.
+        families: For slices that are made of whole classes, the value of classes without inputs.
+        twin: Whether the last generation is the first one trained again, for the noise floor.
+
+    Raises:
+        PlanError: A setting does not make sense.
+    """
+
+    confidences: Sequence[float] = (CONFIDENCE,)
+    resamples: int = 1000
+    seed: int = 0
+    top_k: Sequence[int] | None = None
+    minority_share: float = 0.9
+    families: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    twin: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.levels:  # which also refuses what is no level
+            raise PlanError("`confidences` must hold at least one level, such as 0.95.")
+        if not 0 < self.minority_share <= 1:
+            raise PlanError(
+                f"`minority_share` must lie between 0 and 1, got {self.minority_share:g}."
+            )
+        if self.top_k is not None and any(k < 1 for k in self.top_k):
+            raise PlanError(f"`top_k` must be at least 1, got {min(self.top_k)}.")
+
+    @property
+    def levels(self) -> list[BayesianBootstrap]:
+        """What makes the intervals of each level."""
+        return [
+            BayesianBootstrap(confidence=each, resamples=self.resamples, seed=self.seed)
+            for each in self.confidences
+        ]
+
+    def top_k_of(self, classes: int) -> tuple[int, ...]:
+        """Every k of top-k metrics, ascending, some maybe greater than the number of classes."""
+        wanted = default_top_k(classes) if self.top_k is None else self.top_k
+        return tuple(sorted(set(wanted)))
+
+
+def default_top_k(classes: int) -> tuple[int, ...]:
+    """The k of top-k metrics where nobody says which: 2 and, with more than 20 classes, 5.
+
+    Example:
+        >>> default_top_k(10), default_top_k(100)
+        ((2,), (2, 5))
+    """
+    return (2, 5) if classes > _FEW_CLASSES else (2,)
