@@ -75,13 +75,18 @@ class Aside:
             os.close(handle)
 
 
+def is_aside(name: str) -> bool:
+    """Whether a file is named as files aside are, so that it is none of anybody else's."""
+    return _NAME.fullmatch(name) is not None
+
+
 def sweep(folder: Path) -> None:
     """Remove the files aside in a folder whose writers are gone."""
     if fcntl is None:
         return
     try:
         with os.scandir(folder) as entries:
-            names = [entry.name for entry in entries if _NAME.fullmatch(entry.name)]
+            names = [entry.name for entry in entries if is_aside(entry.name)]
     except OSError:
         return  # whoever writes there next says what is wrong with it
     for name in names:
