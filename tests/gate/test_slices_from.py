@@ -1,4 +1,4 @@
-"""A slice decides which inputs a rule is about: NEW does not draw it alone, unless that is asked."""
+"""A slice decides which inputs a rule is about: NEW draws none alone, unless that is asked for."""
 
 import pytest
 
