@@ -133,8 +133,10 @@ def own(place, tmp_path, monkeypatch):
         ["runs", "run"],
         ["compare", "run/predictions/singlebase-average-g1.parquet", "{new}", "-q"],
         ["compare", "run::singlebase/average/g1/r0", "{new}", "-q", "--study", "run"],
-        ["gate", "run::singlebase/average/g1/r0", "{new}", "-q", "--at-most", "lost=0.3"]
-        + ["--study", "run", "--html", "page.html"],
+        [
+            *("gate", "run::singlebase/average/g1/r0", "{new}", "-q", "--at-most", "lost=0.3"),
+            *("--study", "run", "--html", "page.html"),
+        ],
         ["stand", "run/predictions/singlebase-average-g1.parquet", "{new}", "-o", "kept.parquet"],
         ["run", "run/study.toml", "--no-training", "--out", "run", "-q"],
     ],

@@ -17,10 +17,10 @@ SCORED = "average"  # the combination whose scores are kept; of the others label
 def publish(run: Path, target: Path) -> tuple[Path, ...]:
     """Copy the results of a run folder to a folder of their own, and return its files.
 
-    Tables are copied as they are, unless a cell could do harm where it is opened. The labels of all predictions go to `labels.parquet`. The scores
-    of the average in the first replicate go to `scores.parquet`, in half precision. Rounds,
-    checkpoints, ensembles and inputs are not copied. Earlier results in the folder are replaced by
-    all files together, or not at all.
+    Tables are copied as they are, unless a cell could do harm where it is opened. The labels of all
+    predictions go to `labels.parquet`. The scores of the average in the first replicate go to
+    `scores.parquet`, in half precision. Rounds, checkpoints, ensembles and inputs are not copied.
+    Earlier results in the folder are replaced by all files together, or not at all.
 
     Raises:
         FileError: The run has no table: it was not finished, or this is not a run folder. Or a
