@@ -76,6 +76,11 @@ class Aside:
             os.close(handle)
 
 
+def is_aside(name: str) -> bool:
+    """Whether a file is named as files aside are, so that it is none of anybody else's."""
+    return _NAME.fullmatch(name) is not None
+
+
 def sweep(folder: Path, folders: re.Pattern[str] | None = None) -> None:
     """Remove the files aside in a folder whose writers are gone.
 

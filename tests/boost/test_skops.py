@@ -19,6 +19,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from dynsnap.boost import _skops
 from dynsnap.errors import FileError, PlanError
+from tests.threads import changing_often, together
 
 RNG = np.random.default_rng(0)
 INPUTS, LABELS = RNG.normal(size=(40, 3)), np.repeat([0, 1], 20)
@@ -110,3 +111,51 @@ def test_equal_numbers_are_the_same_bytes_whether_they_are_one_object_or_two():
     content = _skops.dump(model)
     assert _skops.dump(_skops.load(content)) == content
     assert _skops.dump(_skops.load_checked(content)[0]) == content
+
+
+def test_threads_may_load_classifiers_at_the_same_time():
+    content = _skops.dump(GaussianNB().fit(INPUTS, LABELS))
+    expected = _skops.load(content).predict_proba(INPUTS).tobytes()
+    found = []
+
+    def load():
+        for _ in range(3):
+            found.append(_skops.load(content).predict_proba(INPUTS).tobytes())
+            found.append(_skops.load_checked(content)[0].predict_proba(INPUTS).tobytes())
+            assert _skops.dump(_skops.load(content)) == content
+
+    with changing_often():
+        together(*[load] * 8)
+    assert found == [expected] * 48
+
+
+def test_a_thread_of_others_that_parses_python_does_not_stop_a_load(monkeypatch):
+    import skops.io
+
+    content = _skops.dump(GaussianNB().fit(INPUTS, LABELS))
+    loads, faults = skops.io.loads, ["AST constructor recursion depth mismatch (before=9, after=6)"]
+
+    def disturbed(*args, **settings):
+        if faults:
+            raise SystemError(faults.pop())
+        return loads(*args, **settings)
+
+    monkeypatch.setattr(skops.io, "loads", disturbed)
+    assert _skops.load(content).predict(INPUTS).shape == LABELS.shape
+    assert not faults
+
+
+def test_another_system_error_is_not_tried_again(monkeypatch):
+    tries = []
+
+    def fail(*_, **__):
+        tries.append(1)
+        raise SystemError("another")
+
+    import skops.io
+
+    content = _skops.dump(GaussianNB().fit(INPUTS, LABELS))
+    monkeypatch.setattr(skops.io, "loads", fail)
+    with pytest.raises(FileError, match="another"):
+        _skops.load(content)
+    assert len(tries) == 1

@@ -132,13 +132,20 @@ def own(place, tmp_path, monkeypatch):
         ["size", "run", "-q"],
         ["runs", "run"],
         ["compare", "run/predictions/singlebase-average-g1.parquet", "{new}", "-q"],
+        ["compare", "run::singlebase/average/g1/r0", "{new}", "-q", "--study", "run"],
+        [
+            *("gate", "run::singlebase/average/g1/r0", "{new}", "-q", "--at-most", "lost=0.3"),
+            *("--study", "run", "--html", "page.html"),
+        ],
+        ["stand", "run/predictions/singlebase-average-g1.parquet", "{new}", "-o", "kept.parquet"],
+        ["run", "run/study.toml", "--no-training", "--out", "run", "-q"],
     ],
 )
 def test_a_study_s_own_factory_is_imported_only_by_commands_that_train(own, command):
     run, canary = own
     new = str(run / "predictions/singlebase-average-g2.parquet")
     ended = dynsnap(*(part.replace("{new}", new) for part in command))
-    assert ended.exit_code == 0, ended.stderr
+    assert ended.exit_code == 0, ended.output
     assert not canary.exists()
 
 

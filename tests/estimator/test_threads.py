@@ -27,6 +27,7 @@ from dynsnap.errors import PlanError
 from dynsnap.train import Predictor, Standardised
 from dynsnap.train._weights import StoredLearner
 from dynsnap.train.models import cnn, fasttext, mlp
+from tests.threads import changing_often, together
 from tests.train.made import blobs, pictures, sentences
 
 torch.set_num_threads(1)
@@ -88,26 +89,6 @@ def made(kind):
     return KINDS[kind]()
 
 
-def together(*jobs):
-    """Run jobs at the same time, each on a thread of its own; raise what one of them raises."""
-    failures, start = [], threading.Barrier(len(jobs))
-
-    def work(job):
-        try:
-            start.wait()
-            job()
-        except BaseException as error:
-            failures.append(error)
-
-    threads = [threading.Thread(target=work, args=(job,)) for job in jobs]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if failures:
-        raise failures[0]
-
-
 @pytest.mark.parametrize(
     ("threads", "calls"), [(4, 8), pytest.param(8, 50, marks=pytest.mark.slow)]
 )
@@ -151,7 +132,8 @@ def test_threads_may_open_an_estimator_at_the_same_time(kind):
     before = torch.get_rng_state()
     fresh = copy.deepcopy(estimator)  # as after unpickling: its learners are yet to be opened
     found = []
-    together(*[lambda: found.append(fresh.predict_proba(pool.inputs).tobytes())] * 4)
+    with changing_often():
+        together(*[lambda: found.append(fresh.predict_proba(pool.inputs).tobytes())] * 4)
     assert found == [alone] * 4
     assert torch.equal(torch.get_rng_state(), before)
 

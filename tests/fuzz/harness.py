@@ -12,8 +12,8 @@ traceback, any other exit code, a signal, or an appetite for memory or CPU time 
 """
 
 import argparse
+import importlib
 import json
-import multiprocessing
 import random
 import resource
 import shutil
@@ -31,6 +31,7 @@ from typing import Any
 from click.testing import CliRunner
 
 from dynsnap.cli import cli
+from tests.fuzz import isolation
 
 EXIT_CODES = {0, 1, 2, 3, 4}
 MOST_MEMORY = 1 << 29  # bytes that one case may take more than all before it
@@ -111,31 +112,31 @@ def run(
 
 
 def run_apart(
-    name: str, cases: Cases, count: int, seed: int, *, begin: int = 0, keep: Path | None = None
+    name: str, count: int, seed: int, *, begin: int = 0, keep: Path | None = None
 ) -> Counts:
-    """As `run`, in a process of its own: one that a case ends by a signal is replaced."""
+    """As `run` for the fuzzer `tests.fuzz.NAME`, in a process of its own: see `isolation`."""
     found = Counts(name, seed)
-    spawn = multiprocessing.get_context("spawn")
-    number, end = begin, begin + count
-    while number < end:
-        ours, theirs = spawn.Pipe()
-        worker = spawn.Process(target=_work, args=(theirs, name, cases, seed, number, end, keep))
-        worker.start()
-        theirs.close()
-        try:
-            while number < end:
-                found.add(ours.recv())
-                number += 1
-        except EOFError:
-            worker.join()
-            what = f"the process ended with {worker.exitcode}"
-            found.add(("(ended the process)", [], [{"case": number, "what": what}]))
-            number += 1
-        worker.join()
+    place = None if keep is None else str(keep)
+    numbers = range(begin, begin + count)
+    for outcome in isolation.run(
+        "tests.fuzz.harness:attempt", [[name, seed, number, place] for number in numbers]
+    ):
+        if outcome.failed:
+            what = f"it {outcome.result}: {outcome.detail}"
+            found.add(("(ended the process)", [], [{"case": outcome.case[2], "what": what}]))
+        else:
+            found.add(json.loads(outcome.detail))
     return found
 
 
-def main(name: str, cases: Cases) -> None:
+def attempt(case: list[Any]) -> tuple[str, str]:
+    """One case of a fuzzer, as `isolation.run` calls it; its outcome as JSON."""
+    name, seed, number, keep = case
+    cases: Cases = importlib.import_module(f"tests.fuzz.{name}").case
+    return "done", json.dumps(_case(name, cases, seed, number, keep and Path(keep)))
+
+
+def main(name: str) -> None:
     """The command line of a fuzzer."""
     parser = argparse.ArgumentParser(prog=f"python -m tests.fuzz.{name}")
     parser.add_argument("--count", type=int, default=1000, help="how many cases")
@@ -144,9 +145,7 @@ def main(name: str, cases: Cases) -> None:
     parser.add_argument("--json", type=Path, help="where the counts go")
     parser.add_argument("--keep", type=Path, help="where the files of failures go")
     asked = parser.parse_args()
-    found = run_apart(
-        name, cases, asked.count, asked.seed, begin=asked.begin, keep=asked.keep
-    ).to_json()
+    found = run_apart(name, asked.count, asked.seed, begin=asked.begin, keep=asked.keep).to_json()
     if asked.json:
         asked.json.write_text(json.dumps(found, indent=1) + "\n")
     for failure in found["failures"]:
@@ -156,14 +155,6 @@ def main(name: str, cases: Cases) -> None:
         f"{len(found['failures']):,} failures. {found['ended']}"
     )
     sys.exit(1 if found["failures"] else 0)
-
-
-def _work(
-    line: Any, name: str, cases: Cases, seed: int, begin: int, end: int, keep: Path | None
-) -> None:
-    for number in range(begin, end):
-        line.send(_case(name, cases, seed, number, keep))
-    line.close()
 
 
 def _case(name: str, cases: Cases, seed: int, number: int, keep: Path | None) -> Outcome:

@@ -186,4 +186,4 @@ def _column(rng: random.Random, rows: int) -> pa.Array:
 
 
 if __name__ == "__main__":
-    harness.main("predictions", case)
+    harness.main("predictions")

@@ -50,4 +50,4 @@ def case(rng: random.Random, folder: Path) -> Attempt:
 
 
 if __name__ == "__main__":
-    harness.main("rules", case)
+    harness.main("rules")

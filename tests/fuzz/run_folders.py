@@ -152,4 +152,4 @@ def _other_parts(rng: random.Random, content: bytes) -> tuple[str, bytes]:
 
 
 if __name__ == "__main__":
-    harness.main("run_folders", case)
+    harness.main("run_folders")

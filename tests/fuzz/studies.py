@@ -29,4 +29,4 @@ def case(rng: random.Random, folder: Path) -> Attempt:
 
 
 if __name__ == "__main__":
-    harness.main("studies", case)
+    harness.main("studies")

@@ -35,6 +35,11 @@ def tried(name, case, count, seed):
     assert json.loads(json.dumps(found.to_json()))["cases"] == count
 
 
+def test_a_process_of_its_own_counts_the_same():
+    apart = harness.run_apart("rules", 3, 0, begin=2)
+    assert apart.to_json() == harness.run("rules", rules.case, 3, 0, begin=2).to_json()
+
+
 def test_case_n_is_the_same_whatever_came_before():
     def case(rng, folder):
         return Attempt(str(rng.random()), [])

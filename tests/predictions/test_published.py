@@ -1,6 +1,7 @@
 """All predictions of a study in two files: what goes in comes out, and nothing else is read."""
 
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from dynsnap.predictions import (
     stream,
     write_published,
 )
+from dynsnap.predictions._digest import seal
 
 LABELS, SCORES = PUBLISHED
 
@@ -310,3 +312,32 @@ def test_predictions_of_other_inputs_are_not_published_together(run, tmp_path):
     with pytest.raises(FileError, match="ids and truth and slices"):
         write_published(run, tmp_path, scored=scored)
     assert not [name for name in PUBLISHED if (tmp_path / name).exists()]
+
+
+def with_column(folder, name, values):
+    """Add a column to the labels, with every digest right."""
+    table = pq.read_table(folder / LABELS)
+    pq.write_table(table.append_column(name, values), folder / LABELS, write_page_checksum=True)
+    seal(folder / LABELS, "Parquet")
+
+
+@pytest.mark.parametrize("name", ["truth", "label", "weight", "id", "scores", "score:cat"])
+def test_a_slice_does_not_take_the_place_of_a_column_of_that_name(published, name):
+    address = f"{published}::a/average/g1/r0"
+    before = predictions.read(address)
+    with_column(published, f"slice:{name}", pa.array(["1"] * 47))
+    with pytest.raises(FileError, match=f'slice "{name}"'):
+        predictions.read(address)
+    if name in ("truth", "label", "id", "scores"):  # which can be called otherwise
+        kept = predictions.read(address, columns=ColumnNames(**{name: "other"}))
+        np.testing.assert_array_equal(kept.truth, before.truth)
+        np.testing.assert_array_equal(kept.labels, before.labels)
+        assert kept.slices[name].values == ("1",)
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_a_pipe_among_published_results_is_not_waited_for(published, name):
+    (published / name).unlink()
+    os.mkfifo(published / name)
+    with pytest.raises(FileError):
+        predictions.read(f"{published}::a/average/g1/r0")

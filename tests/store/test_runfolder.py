@@ -185,7 +185,7 @@ def test_a_killed_writer_leaves_no_lock_behind(tmp_path):
 
 def test_what_a_killed_writer_left_half_written_is_swept_away(tmp_path):
     (tmp_path / "rounds").mkdir()
-    (tmp_path / "rounds/.k1.abcd.npz").write_bytes(b"half")
+    (tmp_path / "rounds/.k1.0123456789abcdef.dynsnap.npz").write_bytes(b"half")
     with RunFolder(tmp_path) as folder:
         assert list((tmp_path / "rounds").iterdir()) == []
         assert list(folder.entries()) == []
@@ -302,3 +302,17 @@ def test_a_removed_round_is_gone(folder):
     folder.put("k1", a_round())
     folder.remove("k1")
     assert folder.get("k1", a_spec()) is None
+
+
+def test_hidden_files_that_are_not_ours_stay(tmp_path):
+    with RunFolder(tmp_path / "run"):
+        pass
+    kept, left = [], []
+    for part in ("rounds", "checkpoints"):
+        kept += [tmp_path / "run" / part / name for name in (".gitkeep", ".nfs0001", ".k1.npz")]
+        left += [tmp_path / "run" / part / f".k1.{'0a' * 8}.dynsnap.npz"]
+    for file in (*kept, *left):
+        file.touch()
+    with RunFolder(tmp_path / "run"):
+        assert all(file.exists() for file in kept)
+        assert not any(file.exists() for file in left)

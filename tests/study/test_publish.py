@@ -163,3 +163,13 @@ def test_what_cannot_be_published_is_refused(run, tmp_path):
         study.publish(tmp_path, tmp_path / "there")
     with pytest.raises(PlanError, match="lies in the run folder"):
         study.publish(run, run / "results")
+
+
+@pytest.mark.parametrize("cell", ["=1+1", "@SUM(1)", "-b", "\x1b[31mred", "'\t=1"])
+def test_a_cell_that_could_do_harm_is_not_handed_on(run, tmp_path, cell):
+    copy = shutil.copytree(run, tmp_path / "run")
+    text = (copy / "table.csv").read_text()
+    (copy / "table.csv").write_text(text.replace("singlebase", f'"{cell}"', 1))
+    with pytest.raises(FileError, match=r"table\.csv is damaged"):
+        study.publish(copy, tmp_path / "published")
+    assert not (tmp_path / "published").exists()

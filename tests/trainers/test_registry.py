@@ -157,6 +157,28 @@ def test_looking_at_a_plan_imports_no_trainer(toy, uninstalled):
     assert "no trainer 'toy'" in ended.stderr
 
 
+def test_only_commands_that_train_import_the_trainer_of_a_study(toy):
+    ended = dynsnap("run", "study.toml", "--out", "run", "-q")
+    assert ended.exit_code == 0, ended.stderr
+    assert imported()
+    trainers.BACKENDS._things.pop("toy")
+    sys.modules.pop("dynsnap_toy")
+    old, new = (f"run::dynsnap-cyc/average/g{generation}/r0" for generation in (1, 2))
+    for command in (
+        ("run", "run/study.toml", "--plan"),
+        ("report", "run", "-q", "--html", "page.html"),
+        ("publish", "run", "published"),
+        ("report", "published", "-q"),
+        ("size", "run", "-q"),
+        ("runs", "run"),
+        ("compare", old, new, "-q", "--study", "run"),
+        ("gate", old, new, "-q", "--study", "run", "--at-most", "lost=0.5", "--allow-odd-rules"),
+    ):
+        ended = dynsnap(*command)
+        assert ended.exit_code == 0, (command, ended.output)
+        assert not imported(), command
+
+
 @pytest.mark.parametrize("wrong", ["3", '""', '["toy"]'])
 def test_a_trainer_that_is_no_name_is_refused(toy, wrong):
     (toy / "study.toml").write_text(STUDY.replace('trainer = "toy"', f"trainer = {wrong}"))

@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays_of
 
 from dynsnap._untrusted import ArrayArchive, array_header
+from dynsnap._untrusted._literal import parse_literal
 from dynsnap._untrusted._npy import read_values
 from dynsnap.errors import FileError
+from tests.threads import changing_often, together
 
 RECORD = np.dtype([("a b", "<f4"), ('it\'s\\ "näh"\n', "<i8", (2,)), ("c", [("d", "|S3")])])
 DTYPES = st.one_of(
@@ -70,6 +72,14 @@ ODD = {
     "many dimensions": f"{{'descr': '<f8', 'fortran_order': False, 'shape': {(1,) * 65}}}",
     "arrays of arrays": "{'descr': ('<f8', (2,)), 'fortran_order': False, 'shape': (1,)}",
     "objects": "{'descr': '|O', 'fortran_order': False, 'shape': (1,)}",
+    "several types": "{'descr': '<f4,<f4', 'fortran_order': False, 'shape': (1,)}",
+    "two of a type": "{'descr': '2f4', 'fortran_order': False, 'shape': (1,)}",
+    "a key twice": "{'descr': '<f8', 'descr': '<f4', 'fortran_order': False, 'shape': (1,)}",
+    "values side by side": "{'descr': '<f8', 'fortran_order': False, 'shape': (1 2)}",
+    "no comma": "{'descr': '<f8' 'fortran_order': False, 'shape': (1,)}",
+    "more behind it": "{'descr': '<f8', 'fortran_order': False, 'shape': (1,)}, 1",
+    "no end": "{'descr': '<f8', 'fortran_order': False, 'shape': (1,",
+    "a field without a type": "{'descr': [('a',)], 'fortran_order': False, 'shape': (1,)}",
     "too many": "{'descr': '<f8', 'fortran_order': False, 'shape': (101,)}",
     "negative": "{'descr': '<f8', 'fortran_order': False, 'shape': (-1, -1)}",
 }
@@ -108,6 +118,34 @@ def test_threads_that_read_leave_the_filters_of_warnings_alone(tmp_path, monkeyp
     for thread in threads:
         thread.join()
     assert seen == [True] * 40
+
+
+TEXT = st.text(st.sampled_from("aL1 '\"\\\n\t\x01é\u2028😀{,:"), max_size=8)
+PLAIN = st.recursive(
+    st.one_of(TEXT, st.integers(0, 2**60), st.booleans(), st.none()),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3),
+        st.lists(inner, max_size=3).map(tuple),
+        st.dictionaries(TEXT, inner, max_size=3),
+    ),
+    max_leaves=8,
+)
+
+
+@given(PLAIN)
+def test_literals_are_read_as_python_reads_them(value):
+    assert parse_literal(f" {value!r}\n") == value
+
+
+def test_threads_that_read_headers_do_not_disturb_each_other():
+    content = npy(f"{{'descr': {RECORD.descr!r}, 'fortran_order': False, 'shape': (2, 3)}}")
+
+    def read():
+        for _ in range(30):
+            assert array_header(content, len(content)).dtype == RECORD
+
+    with changing_often():
+        together(*[read] * 8)
 
 
 def test_arrays_of_python_2_are_read(tmp_path):

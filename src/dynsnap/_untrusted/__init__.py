@@ -13,7 +13,7 @@ from dynsnap._untrusted._arrays import (
 from dynsnap._untrusted._digest import DIGEST, check_digest, read_pinned
 from dynsnap._untrusted._json import MOST_JSON, parse_json
 from dynsnap._untrusted._limits import Bounded, allowance, megabytes
-from dynsnap._untrusted._npy import ArrayHeader, array_header, in_shape
+from dynsnap._untrusted._npy import HEADER, ArrayHeader, array_header, in_shape
 from dynsnap._untrusted._regular import regular
 from dynsnap._untrusted._schema import (
     AnyOf,
@@ -34,6 +34,7 @@ from dynsnap._untrusted._toml import read_toml
 
 __all__ = [
     "DIGEST",
+    "HEADER",
     "MOST_JSON",
     "POSITIONS",
     "AnyOf",

@@ -2,10 +2,9 @@
 
 Numpy's readers warn of headers that Python 2 wrote. To silence them is to change the filters of
 warnings, which all threads share, so headers are read here. They are Python literals: whatever
-numpy writes is known, and nothing else is parsed.
+numpy writes is known, and nothing else is parsed (`_literal`).
 """
 
-import ast
 import math
 import re
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from typing import IO, Any
 import numpy as np
 
 from dynsnap._types import AnyArray
+from dynsnap._untrusted._literal import parse_literal
 
 MAGIC = b"\x93NUMPY"
 HEADER = 12_000  # bytes that are enough for any header
@@ -22,12 +22,8 @@ _SIZES = {(1, 0): 2, (2, 0): 4, (3, 0): 4}  # bytes that hold its length, by ver
 _DIMENSIONS, _MOST = 32, 2**59  # of any array; zeros among its sizes do not make the others small
 _AT_ONCE = 1 << 20
 
-# Text with the escapes that `repr` writes, other words, and numbers, which Python 2 ended in L.
-_TEXT = r"""(?:\\[\\'"nrtxuU]|[^\\{0}])*+"""
-_LITERAL = re.compile(
-    rf"""(?:'{_TEXT.format("'")}'|"{_TEXT.format('"')}"|True|False|None|\d++L?|[\s{{}}()\[\],:])*+"""
-)
-_LONG = re.compile(r"(\d)L(?=\s*[,)])")
+# How numpy names a type without fields. It would parse others, "2f4" or "f4,f4", as Python.
+_TYPE = re.compile(r"[<>|=]?[a-zA-Z?][0-9]{0,18}(\[[0-9]{0,9}[a-zA-Zμ]{1,9}\])?")
 
 
 class PickledError(ValueError):
@@ -101,11 +97,7 @@ def _parsed(start: bytes) -> ArrayHeader:
     if length > _LONGEST or len(content) < length:
         raise ValueError(f"it has {len(content)} of {length} characters")
     text = content.decode("utf-8" if version == (3, 0) else "latin-1")
-    if _LITERAL.fullmatch(text) is None:
-        raise ValueError("it is not what numpy writes")
-    if version != (3, 0):
-        text = _LONG.sub(r"\1", text)
-    found = ast.literal_eval(text.strip())
+    found = parse_literal(text)
     if not isinstance(found, dict) or found.keys() != {"descr", "fortran_order", "shape"}:
         raise ValueError("it does not name a type, a shape and an order")
     shape, fortran = found["shape"], found["fortran_order"]
@@ -115,10 +107,27 @@ def _parsed(start: bytes) -> ArrayHeader:
         raise ValueError("its shape is larger than numpy's can be")
     if type(fortran) is not bool:
         raise ValueError(f"its order is {fortran!r}")
+    _check_type(found["descr"])
     dtype = np.lib.format.descr_to_dtype(found["descr"])
     if dtype.subdtype is not None:
         raise ValueError("its values are arrays themselves")
     return ArrayHeader(shape, dtype, fortran, begin + length)
+
+
+def _check_type(descr: Any) -> None:
+    """Raise unless a type is named as numpy names it, with fields or without."""
+    if isinstance(descr, str):
+        if _TYPE.fullmatch(descr) is None:
+            raise ValueError(f"its type is {descr[:100]!r}")
+    elif isinstance(descr, list):
+        for field in descr:
+            if not isinstance(field, tuple) or len(field) not in (2, 3):
+                raise ValueError("its type has a field without a name or a type")
+            _check_type(field[1])
+    elif isinstance(descr, tuple) and len(descr) == 2:  # a type, and the shape of each value
+        _check_type(descr[0])
+    else:
+        raise ValueError("its type is not named as numpy names types")
 
 
 def read_values(file: IO[bytes], header: ArrayHeader) -> AnyArray:

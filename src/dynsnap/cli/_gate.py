@@ -77,6 +77,13 @@ from dynsnap.errors import PlanError
     show_default=True,
     help="Whose weights count: OLD's, which NEW may repeat, or those that NEW alone has.",
 )
+@click.option(
+    "--slices-from",
+    type=click.Choice(["old", "new"]),
+    default="old",
+    show_default=True,
+    help="Whose slices rules may be about: OLD's, which NEW may repeat, or those of NEW alone.",
+)
 @options.rename_option
 @options.noise_floor_option
 @click.option(
@@ -112,6 +119,7 @@ def gate(
     allow_unknown_labels: float | None,
     min_count: int,
     weights_from: gates.Side,
+    slices_from: gates.Side,
     renames: tuple[str, ...],
     noise_floor: Path | str | None,
     limit: int,
@@ -183,6 +191,7 @@ def gate(
         allow_unknown_labels=allow_unknown_labels,
         min_count=min_count,
         weights_from=weights_from,
+        slices_from=slices_from,
     )
 
     @functools.cache

@@ -1,7 +1,7 @@
 """What two generations must be like before any rule is held against them."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Literal, TypeAlias
 
 from dynsnap.comparison import Comparison
@@ -55,6 +55,27 @@ def refuse_foreign_weights(comparison: Comparison, weights_from: Side) -> None:
             f"{shown(pair.old)} too, or take those of {shown(pair.new)} with --weights-from new "
             '(weights_from="new").'
         )
+
+
+def refuse_foreign_slices(
+    comparison: Comparison, columns: Iterable[str], slices_from: Side
+) -> None:
+    """Raise where a rule is about a slice that only another generation than OLD has.
+
+    Whoever says which inputs are in a slice decides what is judged: NEW could leave out of it what
+    it lost there.
+    """
+    pair = comparison.pairs[0]
+    allowed = {"old": [pair.old], "new": [pair.old, pair.new]}[slices_from]
+    for column in columns:
+        holders = comparison.alignment.slices_of.get(column, ())
+        if holders and holders[0] not in allowed:
+            raise ComparisonError(
+                f"A rule is about the slice {shown(column)}, which only {shown(holders[0])} has: a "
+                "generation that says itself which inputs are in a slice decides where its losses "
+                f"count. Write the column to {shown(pair.old)} too, or take that of "
+                f'{shown(pair.new)} with --slices-from new (slices_from="new").'
+            )
 
 
 def refuse_own_truth(comparison: Comparison) -> None:

@@ -16,6 +16,7 @@ from dynsnap.comparison import (
 from dynsnap.errors import ComparisonError, PlanError, did_you_mean
 from dynsnap.gate._inputs import (
     Side,
+    refuse_foreign_slices,
     refuse_foreign_weights,
     refuse_missing_ids,
     refuse_one_source,
@@ -100,6 +101,7 @@ def judge(
     allow_unknown_labels: float | None = None,
     min_count: int = MIN_COUNT,
     weights_from: Side = "old",
+    slices_from: Side = "old",
 ) -> Verdict:
     """Hold an old and a new generation against rules.
 
@@ -123,6 +125,7 @@ def judge(
             A rule on a value needs as many effective inputs (Kish's, where inputs are weighted).
         weights_from: Whose weights may count: those of the old generation, which the new one may
             repeat; or, with "new", those that the new one alone has.
+        slices_from: The same for the columns of slices that rules are about.
 
     Example:
         >>> import dynsnap
@@ -152,8 +155,9 @@ def judge(
             f"`allow_unknown_labels` must be a share between 0 and 1, got {allow_unknown_labels:g}."
         )
     check_min_count(min_count)
-    if weights_from not in ("old", "new"):
-        raise PlanError(f'`weights_from` must be "old" or "new", got {weights_from!r}.')
+    for name, side in (("weights_from", weights_from), ("slices_from", slices_from)):
+        if side not in ("old", "new"):
+            raise PlanError(f'`{name}` must be "old" or "new", got {side!r}.')
     levels = [comparison] if isinstance(comparison, Comparison) else list(comparison)
     if not levels:
         raise PlanError("There is nothing to judge. Give a comparison of two generations.")
@@ -169,6 +173,8 @@ def judge(
     refuse_missing_ids(first, allow_missing)
     refuse_unknown_labels(first, allow_unknown_labels)
     refuse_foreign_weights(first, weights_from)
+    columns = dict.fromkeys(rule.slice[0] for rule in rules if rule.slice is not None)
+    refuse_foreign_slices(first, columns, slices_from)
     refuse_own_truth(first)
     outcomes = [
         outcome for rule in rules for outcome in _outcomes(_level(levels, rule), rule, min_count)

@@ -99,10 +99,12 @@ def is_published(folder: Path) -> bool:
     """Whether a folder holds published predictions, sound or damaged."""
     import pyarrow.parquet as pq
 
+    if not (folder / LABELS).is_file():  # a pipe would be waited for
+        return False
     try:
         return PUBLISHED_KEY in (pq.read_metadata(folder / LABELS).metadata or {})
     except (OSError, pa.ArrowException):
-        return (folder / LABELS).is_file()  # what is wrong with it is said where it is read
+        return True  # what is wrong with it is said where it is read
 
 
 def open_published(folder: Path, key: PredictionKey, columns: ColumnNames) -> TableBatches:
@@ -133,8 +135,16 @@ def _labels_of(
         names.truth: "truth",
         names.weight: "weight",
         names.label: key.column,
-        **{name.removeprefix(SLICE): name for name in slices},
     }
+    for name in slices:
+        own = name.removeprefix(SLICE)
+        if own in wanted or own == names.scores or own.startswith(names.score_prefix):
+            raise InputError(
+                f"It has a slice {shown(own)}, which is the name of a column that says something "
+                "else. Read it with another name for that column (such as --truth-column), or "
+                "publish the study without the slice."
+            )
+        wanted[own] = name
     wanted = {name: column for name, column in wanted.items() if column in schema.names}
     start, stop = contents.place_in_labels(key)
     source.check_whole(list(wanted.values()))

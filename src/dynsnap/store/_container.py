@@ -93,7 +93,7 @@ class Container:
         span = self.spans[name]
         with self.path.open("rb") as file:
             file.seek(span.offset)
-            start = file.read(min(span.size, 1 << 14))
+            start = file.read(min(span.size, _untrusted.HEADER))
         try:
             header = _untrusted.array_header(start, span.size)
         except _DAMAGE as error:

@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Any
 
 from dynsnap import _files
+from dynsnap._aside import is_aside
 from dynsnap._untrusted import mismatch, parse_json, regular
 from dynsnap.ensemble import Round, RoundSpec
 from dynsnap.errors import FileError, InputError
@@ -240,10 +241,12 @@ class RunFolder:
                 f"Cannot make the run folder {self.path}: {error.strerror}. Name another place."
             ) from error
         self._lock.acquire()
-        # Whoever was killed while writing has left a file aside; nobody else is writing now.
+        # Whoever was killed while writing has left a file aside; nobody else is writing now. Other
+        # hidden files (.gitkeep, .nfs...) are not ours.
         for folder in folders:
             for leftover in folder.glob(".*"):
-                leftover.unlink(missing_ok=True)
+                if is_aside(leftover.name):
+                    leftover.unlink(missing_ok=True)
         self._drop_spent_checkpoints()
         mark = self.path / _MARK
         if not mark.exists():

@@ -51,15 +51,7 @@ def read_cells(path: Path) -> list[dict[str, str]]:
     Raises:
         FileError: There is no such file, or it is not a table.
     """
-    try:
-        if regular(path).stat().st_size > _MOST:
-            raise FileError(f"{path} is larger than {_MOST >> 20} MB, which no study's table is.")
-        with path.open(newline="", encoding="utf-8") as file:
-            rows = list(csv.reader(file))
-    except OSError as error:
-        raise FileError(f"Cannot read {path}: {error.strerror or error}.") from error
-    except (csv.Error, ValueError) as error:
-        raise damaged(path, str(error)) from error
+    rows = _read_rows(path)
     head = rows[0] if rows else []
     if len(set(head)) < len(head):
         raise damaged(path, "two of its columns have the same name")
@@ -67,6 +59,30 @@ def read_cells(path: Path) -> list[dict[str, str]]:
         if len(row) != len(head):
             raise damaged(path, f"row {number} has {len(row)} cells for {len(head)} columns")
     return [dict(zip(head, map(plain, row), strict=True)) for row in rows[1:]]
+
+
+def check_shareable(path: Path) -> None:
+    """Raise where a table has a cell that a spreadsheet would run or a terminal obey.
+
+    A study writes none, but the table of a stranger may have some, and whoever publishes it hands
+    it on.
+    """
+    for number, row in enumerate(_read_rows(path), 1):
+        for cell in row:
+            if safe(plain(cell)) != cell or one_line(cell) != cell:
+                raise damaged(path, f"row {number} has the cell {cell[:60]!r}")
+
+
+def _read_rows(path: Path) -> list[list[str]]:
+    try:
+        if regular(path).stat().st_size > _MOST:
+            raise FileError(f"{path} is larger than {_MOST >> 20} MB, which no study's table is.")
+        with path.open(newline="", encoding="utf-8") as file:
+            return list(csv.reader(file))
+    except OSError as error:
+        raise FileError(f"Cannot read {path}: {error.strerror or error}.") from error
+    except (csv.Error, ValueError) as error:
+        raise damaged(path, str(error)) from error
 
 
 def damaged(path: Path, reason: str) -> FileError:

@@ -8,6 +8,7 @@ from pathlib import Path
 from dynsnap import _files, predictions
 from dynsnap.errors import FileError, PlanError
 from dynsnap.predictions import PredictionKey
+from dynsnap.study._cells import check_shareable
 
 TABLES = ("table.csv", "replicates.csv", "sweeps.csv", "study.toml", "about.json")
 SCORED = "average"  # the combination whose scores are kept; of the others labels are enough
@@ -16,13 +17,14 @@ SCORED = "average"  # the combination whose scores are kept; of the others label
 def publish(run: Path, target: Path) -> tuple[Path, ...]:
     """Copy the results of a run folder to a folder of their own, and return its files.
 
-    Tables are copied as they are. The labels of all predictions go to `labels.parquet`. The scores
-    of the average in the first replicate go to `scores.parquet`, in half precision. Rounds,
-    checkpoints, ensembles and inputs are not copied. Earlier results in the folder are replaced by
-    all files together, or not at all.
+    Tables are copied as they are, unless a cell could do harm where it is opened. The labels of all
+    predictions go to `labels.parquet`. The scores of the average in the first replicate go to
+    `scores.parquet`, in half precision. Rounds, checkpoints, ensembles and inputs are not copied.
+    Earlier results in the folder are replaced by all files together, or not at all.
 
     Raises:
-        FileError: The run has no table: it was not finished, or this is not a run folder.
+        FileError: The run has no table: it was not finished, or this is not a run folder. Or a
+            table is not one that a study wrote.
     """
     check_finished(run)
     inside = Path(os.path.realpath(run))  # unlike `Path.resolve`, no error for a link to itself
@@ -39,6 +41,8 @@ def publish(run: Path, target: Path) -> tuple[Path, ...]:
                     f"{run / path.name} is a link to a file outside of {run}, which is not "
                     "copied. Put the file itself there."
                 )
+            if path.suffix == ".csv":
+                check_shareable(run / path.name)
             with _files.replacing(path) as aside:
                 shutil.copyfile(run / path.name, aside)
         kept += predictions.write_published(run, target, scored=_is_scored)
