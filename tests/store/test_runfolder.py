@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from dynsnap.errors import FileError, InputError
 from dynsnap.store import RunFolder
 from tests.store.rounds import a_round, a_spec, assert_same_round
+from tests.test_aside import disk_of
 
 
 @pytest.fixture
@@ -316,3 +317,11 @@ def test_hidden_files_that_are_not_ours_stay(tmp_path):
     with RunFolder(tmp_path / "run"):
         assert all(file.exists() for file in kept)
         assert not any(file.exists() for file in left)
+
+
+def test_a_disk_without_room_for_the_lock_is_named_by_the_folder(tmp_path):
+    folder = RunFolder(tmp_path / "run")
+    with disk_of(0), pytest.raises(FileError, match=str(tmp_path / "run")):
+        folder.__enter__()
+    with folder:  # there is room again, and nobody holds the lock
+        pass

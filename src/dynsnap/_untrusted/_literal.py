@@ -70,7 +70,8 @@ class _Reader:
         return self._dictionary(depth) if found == "{" else self._sequence(found, depth)
 
     def _sequence(self, opened: str, depth: int) -> Any:
-        items, commas = [], 0
+        items: list[Any] = []
+        commas = 0
         while not self._takes(_CLOSED_BY[opened]):
             if len(items) > commas:
                 raise ValueError("two values lie side by side")

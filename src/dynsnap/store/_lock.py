@@ -40,8 +40,12 @@ class FolderLock:
                 f"Another process (pid {holder}) is at work in {self._folder}. Wait until it has "
                 "finished, or name another folder."
             ) from error
-        file.truncate(0)
-        file.write(f"{os.getpid()}\n".encode())
+        try:
+            file.truncate(0)
+            file.write(f"{os.getpid()}\n".encode())
+        except OSError as error:  # the disk is full
+            file.close()
+            raise FileError(f"Cannot write to {self._folder}: {error.strerror}.") from error
         self._file = file
 
     def release(self) -> None:
