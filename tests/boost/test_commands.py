@@ -2,7 +2,7 @@
 
 import pytest
 
-from dynsnap.boost._watch import Watch
+from dynsnap.boost._watch import EpochWatch
 from tests.cli.studies import contents, dynsnap
 
 STUDY = """
@@ -35,14 +35,14 @@ MODELS = {
 @pytest.fixture
 def epochs(monkeypatch):
     """Every epoch that is trained, as the validation accuracy after it."""
-    seen, show = [], Watch.show
+    seen, show = [], EpochWatch.show
 
     def counted(self, scores):
         wanted = show(self, scores)
         seen.append(self.curve[-1])
         return wanted
 
-    monkeypatch.setattr(Watch, "show", counted)
+    monkeypatch.setattr(EpochWatch, "show", counted)
     return seen
 
 

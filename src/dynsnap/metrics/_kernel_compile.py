@@ -24,10 +24,21 @@ _OPTIONS = {
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile, and keep the machine code on disk where there is a place for it."""
     try:
-        made: Callable[..., Any] = numba.njit(cache=True, **_OPTIONS)(function)
-    except RuntimeError:  # neither the package nor the home directory can be written to
+        made: Any = numba.njit(cache=True, **_OPTIONS)(function)
+        _forget_other_versions(made)
+    except (RuntimeError, OSError):  # neither the package nor the home directory can be written to
         made = numba.njit(**_OPTIONS)(function)
-    return made
+    found: Callable[..., Any] = made
+    return found
+
+
+def _forget_other_versions(made: Any) -> None:
+    """Clear an index of machine code that names classes which are gone: numba cannot read it."""
+    cache = made._cache
+    try:
+        cache._cache_file._load_index()
+    except (AttributeError, ImportError):
+        cache.flush()
 
 
 def part(function: Callable[..., Any]) -> Callable[..., Any]:
