@@ -1,9 +1,9 @@
 """The join of files that need not fit into memory: which ids are equal, and rows in their order.
 
-Ids are parted on disk by ranges or by a hash, so that equal ones meet in the same part, and each part
-is joined in memory. That tells where every row stands in the order of the first file. Rows of a file
-in another order are sorted on disk by that place. Memory stays small in whatever order the ids
-come, and the answer is the one that joining all of them at once would give.
+Ids are parted on disk by ranges or by a hash, so that equal ones meet in the same part, and each
+part is joined in memory. That tells where every row stands in the order of the first file. Rows of
+a file in another order are sorted on disk by that place. Memory stays small in whatever order the
+ids come, and the answer is the one that joining all of them at once would give.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -114,7 +114,8 @@ class Parting:
             return np.zeros(len(ids), np.intp)
         if self.width:
             ranges = (ids.to_numpy() - self.low) // self.width
-            return ranges.clip(0, self.parts - 1)  # a file may have changed since the first look
+            # A file may have changed since the first look.
+            return np.asarray(ranges.clip(0, self.parts - 1), np.intp)
         if self.text:
             from dynsnap.predictions import _kernels
 
