@@ -113,8 +113,9 @@ class Parting:
         if self.parts == 1:
             return np.zeros(len(ids), np.intp)
         if self.width:
-            ranges: Positions = (ids.to_numpy() - self.low) // self.width
-            return ranges.clip(0, self.parts - 1)  # a file may have changed since the first look
+            ranges = (ids.to_numpy() - self.low) // self.width
+            # A file may have changed since the first look.
+            return np.asarray(ranges.clip(0, self.parts - 1), np.intp)
         if self.text:
             from dynsnap.predictions import _kernels
 
