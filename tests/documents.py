@@ -38,3 +38,8 @@ def tables(page):
         for table in found
     ]
     return [[head, *rows] for head, _, *rows in split]
+
+
+def numbers(text):
+    """The numbers of a text, as they are written, without sign."""
+    return re.findall(r"(?<![\w.])\d+(?:\.\d+)?(?![\w])", text)

@@ -113,8 +113,7 @@ def test_the_test_inputs_and_replicates_of_the_table_are_those_of_the_studies():
 
 def test_what_the_front_page_claims_of_rolling_ensembles_was_measured():
     found = {
-        one.method: one
-        for one in frontier(read_table(ROOT / "results/cifar100-rolling/table.csv"))
+        one.method: one for one in frontier(read_table(ROOT / "results/cifar100-rolling/table.csv"))
     }
     fresh, rolling = found["dynsnap-cyc"], found["rolling"]
     assert (rolling.cost, fresh.cost, rolling.qualifies) == (1, 3, True)
