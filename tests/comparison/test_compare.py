@@ -10,6 +10,7 @@ from dynsnap.comparison import compare, compare_blocks, to_json
 from dynsnap.errors import ComparisonError, FileError, InputError, PlanError
 from dynsnap.predictions import Predictions, write
 from tests.comparison import made
+from tests.messages import naming
 from tests.metrics.test_tally import by_the_definitions
 from tests.strategies import generations
 
@@ -245,7 +246,7 @@ def test_files_are_read_and_called_by_their_names(tmp_path):
         write(each, path)
     found = dynsnap.compare(str(paths[0]), paths[1], resamples=10)
     assert [each.name for each in found.generations] == ["monday", "tuesday"]
-    with pytest.raises(FileError, match=r"nowhere\.csv does not exist"):
+    with pytest.raises(FileError, match=naming(r"nowhere\.csv", "exist")):
         compare(paths[0], tmp_path / "nowhere.csv")
 
 

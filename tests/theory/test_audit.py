@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from dynsnap.errors import InputError
 from dynsnap.metrics import accuracy, consistency, correct_consistency
 from dynsnap.theory import HONEST, audit
+from tests.messages import naming
 from tests.theory.members import ORDERS, member_weights, pairs
 
 
@@ -116,7 +117,7 @@ def test_logits_beside_true_classes_are_noticed():
 
 def test_unequal_members_are_refused_and_the_reason_is_given():
     old, new, _ = ensembles()
-    with pytest.raises(InputError, match=r"pair each member.*`old` has 5, `new` has 4"):
+    with pytest.raises(InputError, match=naming("`old`", "5", "`new`", "4")):
         audit(old, new[:4])
 
 
