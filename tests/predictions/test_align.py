@@ -1,3 +1,5 @@
+import re
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -164,12 +166,10 @@ def test_missing_ids_are_counted_and_shown():
     assert report.partial
     assert report.missing == (1, 2)
     assert report.missing_share == pytest.approx(2 / 5)
-    assert report.sentence() == (
-        'Compared on the 2 ids that all share, of 5 in all: old lacks 1 id ("9"); '
-        'new lacks 2 ids ("1", "4").'
-    )
+    assert re.search(naming("2", "5", 'old.*1.*"9".*new.*2.*"1", "4"'), report.sentence())
     many = align(made(range(2000)), made([5]), names=["old", "new"]).report
-    assert "new lacks 1,999 ids (such as" in many.sentence()
+    assert re.search(naming("new.*1,999"), many.sentence())
+    assert len(many.sentence()) < 300  # some of them, not all
 
 
 def test_no_shared_id_is_refused():

@@ -1,5 +1,6 @@
 import gzip
 import json
+import re
 
 import numpy as np
 import pyarrow as pa
@@ -163,10 +164,8 @@ def test_line_breaks_within_quotes_do_not_end_a_row(tmp_path):
     found = read(csv(tmp_path, 'id,label,text\n1,a,"two\nlines"\n2,b,one\n'))
     assert found.ids.tolist() == [1, 2]
     assert not found.slices
-    assert found.notes == (
-        "Columns that are not slices (more than 50 values, or none that can be shown) were "
-        'ignored: "text".',
-    )
+    (note,) = found.notes
+    assert re.search(naming("50", '"text"'), note)
 
 
 def test_a_byte_order_mark_is_no_part_of_a_name(tmp_path):
@@ -228,7 +227,8 @@ def test_truth_may_name_classes_that_the_model_does_not_have(tmp_path):
     assert found.scores.tolist() == [[0.5, 0.5, 0, 0], [1, 0, 0, 0], [0, 1, 0, 0]]
     assert found.truth.tolist() == [1, 3, 2]
     assert found.labels.tolist() == [0, 0, 1]
-    assert found.notes == ('Truth names classes that the model has no score for: "eel", "yak".',)
+    (note,) = found.notes
+    assert re.search(naming("[Tt]ruth", '"eel"', '"yak"'), note)
 
 
 def test_other_columns_with_at_most_50_values_are_slices(tmp_path):
@@ -252,7 +252,9 @@ def test_other_columns_with_at_most_50_values_are_slices(tmp_path):
     assert found.slices["share"].values == ("0.5", "1", "(none)")
     assert found.slices["rain"].values == ("false", "true")
     assert found.slices["day"].values == ("2022-01-08",)
-    assert 'ignored: "nested", "nothing", "more", "price"' in found.notes[0]
+    ignored = ('"nested"', '"nothing"', '"more"', '"price"')
+    assert re.search(naming(*ignored), found.notes[0])
+    assert not any(name in found.notes[0] for name in found.slices)
 
 
 def test_columns_may_be_called_otherwise(tmp_path):
@@ -285,9 +287,8 @@ def test_classes_are_renamed_and_merged_while_reading(tmp_path):
     assert found.classes == ("cat", "dog")
     assert np.allclose(found.scores, [[0.6, 0.4], [0, 1]])
     assert found.labels.tolist() == [0, 1]
-    assert found.notes == (
-        'Renaming made one class "cat" of "cat", "kitten"; their scores were added up.',
-    )
+    (note,) = found.notes
+    assert re.search(naming('"cat"', '"kitten"'), note)
     with pytest.raises(PlanError, match=naming('"kiten"', r"file\.csv", '"kitten"')):
         read(file, rename={"kiten": "cat"})
 
