@@ -1,10 +1,10 @@
 """The tables of docs/beyond.md, from the results beside this file.
 
 python results/beyond.py          # writes them into the page
-python results/beyond.py --check  # says whether the page is up to date
+python results/beyond.py --check  # fails if the page is not up to date
 """
 
-# ruff: noqa: E501  the page's own sentences are as long as those of other pages
+# ruff: noqa: E501  lines of the page are longer than lines of code
 
 import argparse
 import csv
@@ -16,16 +16,26 @@ from functools import partial
 from pathlib import Path
 
 from dynsnap.report import frontier_table, kappa, markdown_table
-from dynsnap.study import MethodSummary, Row, frontier, missing_rounds, read_sweeps, read_table
+from dynsnap.study import (
+    FRESH,
+    MethodSummary,
+    Row,
+    frontier,
+    missing_rounds,
+    read_sweeps,
+    read_table,
+)
 
 RESULTS = Path(__file__).parent
 PAGE = RESULTS.parent / "docs" / "beyond.md"
 _PLACE = re.compile(r"(<!-- (\w+): ([\w -]+?) -->\n).*?(<!-- end -->)", re.DOTALL)
 
-# What is aimed at on CIFAR-10, in percent, for at most so many κ a retrain; and ExtBagging's ACC.
+# The target on CIFAR-10, in percent, for at most so many κ per retrain; and ExtBagging's ACC.
 TARGET = {"CON": 95.0, "ACC-CON": 86.8, "ACC": 88.8}
 TARGET_COST = 1.5
 BAGGING = 89.1
+# The methods of the summary at the top of the page.
+SUMMARY = (FRESH, "rolling", "rolling-bagging-refresh", "standing")
 
 
 def main() -> None:
@@ -34,15 +44,17 @@ def main() -> None:
     text = PAGE.read_text(encoding="utf-8")
     fresh = filled(text)
     if parser.parse_args().check:
-        raise SystemExit(0 if fresh == text else f"{PAGE.name} is not what the results say.")
+        raise SystemExit(
+            0 if fresh == text else f"{PAGE.name} is not up to date: run python results/beyond.py."
+        )
     PAGE.write_text(fresh, encoding="utf-8")
 
 
 def filled(text: str) -> str:
-    """The page with the tables that the results give now."""
+    """The page with the tables of the current results."""
     kinds = {
+        "summary": summary_lines,
         "frontier": frontier_lines,
-        "says": says_lines,
         "target": target_lines,
         "margins": partial(swept_lines, "margin"),
         "carries": partial(swept_lines, "carry", costs=True),
@@ -58,8 +70,29 @@ def filled(text: str) -> str:
     return _PLACE.sub(table, text)
 
 
+def summary_lines(studies: str) -> Iterator[str]:
+    """The main methods of each study that was run."""
+    heads = "last ACC | CON | ACC-CON | lost | new class | retrain (κ) | qualifies"
+    found = {study: summaries(study) for study in studies.split() if was_run(study)}
+    if found:
+        yield f"| study | method | {heads} |"
+        yield "|---" * 9 + "|"
+    for study, methods in found.items():
+        for one in (methods[name] for name in SUMMARY if name in methods):
+            rows = (
+                one.accuracies[-1],
+                one.consistency,
+                one.correct_consistency,
+                one.lost,
+                one.late,
+            )
+            cells = [_percent(row) for row in rows]
+            verdict = ("yes" if one.qualifies else "no") if one.judged else "(reference)"
+            yield f"| {study} | {one.method} | {' | '.join([*cells, _cost(one), verdict])} |"
+
+
 def frontier_lines(study: str) -> Iterator[str]:
-    """Every method of a study, with all that it gives and takes."""
+    """Every method of a study, with its metrics and its cost."""
     if not was_run(study):
         yield f"*`dynsnap run {study}` has not been run yet.*"
         return
@@ -77,7 +110,7 @@ def stream_lines(study: str) -> Iterator[str]:
     summaries = frontier(read_table(RESULTS / study / "table.csv"))
     generations = max(len(one.accuracies) for one in summaries)
     each = " | ".join(str(number) for number in range(1, generations + 1))
-    yield f"| method | {each} | new class | κ of a retrain |"
+    yield f"| method | {each} | new class | retrain (κ) |"
     yield "|---" * (generations + 3) + "|"
     for one in summaries:
         if one.accuracies:
@@ -112,14 +145,14 @@ def stream_lines(study: str) -> Iterator[str]:
 
 
 def _after_the_change(summaries: Sequence[MethodSummary]) -> Iterator[str]:
-    """How far rolling ensembles are from a fresh one, from the generation that changed most on."""
+    """The gap between rolling and fresh ensembles, from the generation that changed most on."""
     found = {one.method: [row.value for row in one.accuracies] for one in summaries}
     fresh = found["dynsnap-cyc"]
     steps = [new - old for old, new in itertools.pairwise(fresh)]
     change = steps.index(max(steps)) + 1  # its place among the generations, from 0
     numbers = range(change + 1, len(fresh) + 1)
     yield ""
-    yield f"Points of accuracy above (+) or below dynsnap-cyc, from the change in generation {change + 1} on:"
+    yield f"Accuracy minus that of dynsnap-cyc, in points, from the abrupt shift in generation {change + 1} on:"
     yield ""
     yield f"| method | {' | '.join(map(str, numbers))} |"
     yield "|---" * (len(numbers) + 1) + "|"
@@ -130,7 +163,7 @@ def _after_the_change(summaries: Sequence[MethodSummary]) -> Iterator[str]:
 
 
 def swept_lines(varied: str, studies: str, *, costs: bool = False) -> Iterator[str]:
-    """What comes of each value of a setting that studies have varied; and what it costs."""
+    """The metrics of each value of a setting that studies have varied; and the cost."""
     metrics = {
         "accuracy": "ACC",
         "consistency": "CON",
@@ -154,52 +187,82 @@ def swept_lines(varied: str, studies: str, *, costs: bool = False) -> Iterator[s
             yield f"| {study} | {point} | {' | '.join(cells)} |"
 
 
-def says_lines(study: str) -> Iterator[str]:
-    """In a sentence, what the default gives and takes, held against a fresh ensemble."""
-    if not was_run(study):
-        return
-    found = {one.method: one for one in frontier(read_table(RESULTS / study / "table.csv"))}
-    fresh, rolling = found["dynsnap-cyc"], found["rolling"]
-    gap = 100 * (rolling.accuracies[-1].value - fresh.accuracies[-1].value)
-    verdict = "It qualifies" if rolling.qualifies else f"It does not qualify ({rolling.shortfall})"
-    yield (
-        f"In `{study}` the default loses {_percent(rolling.lost)} % of the answers in a retrain, a "
-        f"fresh ensemble {_percent(fresh.lost)} %, for {_cost(rolling)} κ instead of {_cost(fresh)}. CON is "
-        f"{_percent(rolling.consistency)} against {_percent(fresh.consistency)}, ACC-CON "
-        f"{_percent(rolling.correct_consistency)} against {_percent(fresh.correct_consistency)}. Its last "
-        f"generation is {gap:+.1f} points from the fresh one's, and answers {_percent(rolling.late)} % of the "
-        f"new class, the fresh one {_percent(fresh.late)} %. {verdict}."
-    )
-
-
 def target_lines(study: str) -> Iterator[str]:
-    """Whether any method reaches what was aimed at."""
+    """The target, the methods that reach it, and the fresh ensemble beside them."""
     if not was_run(study):
         return
-    aims = ", ".join(f"{name} ≥ {value:g}" for name, value in TARGET.items())
-    rolling = [
-        one
-        for one in frontier(read_table(RESULTS / study / "table.csv"))
-        if one.method.startswith("rolling")
+    found = summaries(study)
+    shown = [*reached(study), FRESH]
+    yield f"| | target | {' | '.join(f'`{name}`' for name in shown)} |"
+    yield "|---" * (len(shown) + 2) + "|"
+    for name, aim in TARGET.items():
+        cells = [f"{100 * row.value:.2f}{_interval(row)}" for row in _aimed(found, shown, name)]
+        yield f"| {name} (95 % interval) | at least {aim:g} | {' | '.join(cells)} |"
+    limit = f"at most {TARGET_COST:g}"
+    costs = (
+        ("the first generation", "", _first),
+        ("a retrain", limit, _retrain),
+        ("all generations", "", _total),
+    )
+    for name, aimed, cost in costs:
+        cells = [kappa(cost(found[method])) for method in shown]
+        yield f"| cost of {name} (κ) | {aimed} | {' | '.join(cells)} |"
+    if len(shown) == 1:
+        yield ""
+        yield "No rolling method reaches the target:"
+        yield ""
+        for one in found.values():
+            if one.method.startswith("rolling"):
+                said = _missed(one) + ([] if one.qualifies else ["does not qualify"])
+                yield f"* `{one.method}`: {', '.join(said)}"
+    by = [f"`{name}`" for name in reached(study) if 100 * found[name].accuracy.value >= BAGGING]
+    yield ""
+    yield f"ExtBagging's accuracy in the paper (ACC ≥ {BAGGING:g}): reached by {', '.join(by) or 'none'}."
+
+
+def summaries(study: str) -> dict[str, MethodSummary]:
+    """The methods of a study, by name."""
+    return {one.method: one for one in frontier(read_table(RESULTS / study / "table.csv"))}
+
+
+def reached(study: str) -> list[str]:
+    """The rolling methods that qualify and reach the target."""
+    return [
+        name
+        for name, one in summaries(study).items()
+        if name.startswith("rolling") and one.qualifies and not _missed(one)
     ]
-    reached = [one for one in rolling if one.qualifies and not _missed(one)]
-    yield f"What was aimed at among methods that qualify: {aims} for at most {TARGET_COST:g} κ a retrain."
-    if reached:
-        yield f"Reached by {', '.join(f'`{one.method}`' for one in reached)}."
-    else:
-        yield "Reached by none:"
-        yield ""
-        for one in rolling:
-            said = _missed(one) + ([] if one.qualifies else ["it does not qualify"])
-            yield f"* `{one.method}`: {', '.join(said)}"
-        yield ""
-    beyond = [one for one in reached if 100 * one.accuracy.value >= BAGGING]
-    by = ", ".join(f"`{one.method}`" for one in beyond) or "none"
-    yield f"And beyond it, the accuracy of ExtBagging in the paper (ACC ≥ {BAGGING:g}): reached by {by}."
+
+
+def _aimed(found: dict[str, MethodSummary], shown: Sequence[str], name: str) -> Iterator[Row]:
+    for method in shown:
+        one = found[method]
+        row = {"CON": one.consistency, "ACC-CON": one.correct_consistency}.get(name, one.accuracy)
+        assert row is not None
+        yield row
+
+
+def _interval(row: Row) -> str:
+    if row.low is None or row.high is None:
+        return ""
+    return f" ({100 * row.low:.1f} to {100 * row.high:.1f})"
+
+
+def _retrain(one: MethodSummary) -> float:
+    return one.cost
+
+
+def _total(one: MethodSummary) -> float:
+    """The cost of all generations: a table has their mean."""
+    return len(one.accuracies) * one.accuracy.cost
+
+
+def _first(one: MethodSummary) -> float:
+    return _total(one) - (len(one.accuracies) - 1) * one.cost
 
 
 def _missed(one: MethodSummary) -> list[str]:
-    """Which of the aims a method misses, with what it has instead."""
+    """The parts of the target that a method misses, with its own values."""
     values = {"CON": one.consistency, "ACC-CON": one.correct_consistency, "ACC": one.accuracy}
     missed = [
         f"{name} {100 * row.value:.2f}"
@@ -210,7 +273,7 @@ def _missed(one: MethodSummary) -> list[str]:
 
 
 def distilled_lines(study: str) -> Iterator[str]:
-    """What is left of an ensemble in one network, as `dynsnap distill --json` has found."""
+    """An ensemble and the network distilled from it, as `dynsnap distill --json` wrote them."""
     paths = sorted((RESULTS / study).glob("distill*.json"))
     if not paths:
         yield f"*`dynsnap distill {study}` has not been run yet.*"
@@ -272,7 +335,11 @@ def _about(study: str) -> str:
         f"{often} replicates (± is their standard deviation)" if often > 1 else "1 replicate"
     )
     missing = about.get("rounds_missing")
-    more = f" ({missing_rounds(missing, more=True)}, and what needs them)" if missing else ""
+    more = (
+        f" ({missing_rounds(missing, more=True)}, and so are the rows that need them)"
+        if missing
+        else ""
+    )
     return (
         f"{about['test_inputs']:,} test inputs, {replicates}, {about['rounds']} rounds{more}, {about['training_seconds']:.0f} s of "
         f"training on {about['environment'].get('device', 'cpu')}. Repeat: `dynsnap run {study}`."

@@ -28,3 +28,18 @@ def commands(page):
         for block in blocks(page, "console")
         for line in block.splitlines()
     ]
+
+
+def tables(page):
+    """The tables of a page: rows of cells, the first of them the column names."""
+    found = re.findall(r"(?:^\|.*\n)+", page + "\n", flags=re.MULTILINE)
+    split = [
+        [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()]
+        for table in found
+    ]
+    return [[head, *rows] for head, _, *rows in split]
+
+
+def numbers(text):
+    """The numbers of a text, as they are written, without sign."""
+    return re.findall(r"(?<![\w.])\d+(?:\.\d+)?(?![\w])", text)

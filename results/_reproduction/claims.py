@@ -1,14 +1,16 @@
-"""The paper's claims, held against every study that can tell."""
+"""The paper's claims, tested on every study that allows it."""
 
-# ruff: noqa: E501  the page's own sentences are as long as those of other pages
+# ruff: noqa: E501  lines of the page are longer than lines of code
 
 import statistics
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from _reproduction.studies import (
     MAIN,
     METHODS,
+    NOT_RUN,
     VARIED,
     Found,
     Study,
@@ -21,78 +23,79 @@ from dynsnap.report import kappa
 from dynsnap.study import Row, StudyPlan
 
 ABOUT_CLAIMS = """\
-Differences are in points, by average, and called clear when they exceed twice the larger standard deviation over replicates (where there is
-one replicate: half a point of ACC, one point of CON and ACC-CON).
-"""
-
-ABOUT_PRUNING = """\
-Pruning keeps the better snapshots of each round, and so takes more rounds for as many members. At equal cost the question is whether the
-best of the snapshots do better than all of them. Holds where something is clearly more and nothing clearly less.
+All methods combine members by average. Differences are in points. A difference is clear if it exceeds twice the larger standard deviation
+over replicates. With one replicate it is clear above half a point of ACC, or one point of CON and ACC-CON.
 """
 
 
-def claims(ours: dict[Study, Found | None], results: Path) -> Iterator[str]:
-    """The section about the claims."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """A claim of the paper, with the studies in which it holds, does not, or was not tested."""
+
+    title: str
+    criterion: str
+    lines: tuple[str, ...]
+    verdicts: dict[bool | None, tuple[str, ...]]
+
+
+def tested(ours: dict[Study, Found | None], results: Path) -> list[Claim]:
+    """Every claim, tested on the studies that were run."""
     run = [(study, found) for study, found in ours.items() if found is not None]
     varied = [(study, found) for study in VARIED if (found := ours_of(results / study.folder))]
-    yield "## The paper's claims, one by one\n"
-    yield ABOUT_CLAIMS
-    for title, text, judge in (
-        (
-            "Ensembles of snapshots are more consistent than a single learner",
-            "Holds where CON and ACC-CON are clearly more.",
-            _beats_one,
-        ),
-        (
-            "They come near bagging at a fraction of its cost",
-            "Holds where ACC-CON is less than a point below, for fewer κ.",
-            _near_bagging,
-        ),
-        ("The pruned ensemble beats the unpruned one at equal cost", ABOUT_PRUNING, _pruned),
-        (
-            "Rounds that start afresh beat one long training",
-            "Holds where, at equal cost and without pruning, ACC-CON is clearly more than Snapshot's.",
-            _fresh_starts,
-        ),
-        (
-            "Correct-consistency follows accuracy",
-            "Holds where the two correlate by at least .9 over the six methods.",
-            _follows,
-        ),
-        (
-            "MCDropout fails",
-            "Holds where neither CON nor ACC-CON is clearly more than a single learner's.",
-            _dropout_fails,
-        ),
-        (
-            "Both the schedule and the fresh starts are needed",
-            "Holds where ACC-CON is clearly more than without either.",
-            _needed,
-        ),
-    ):
-        yield f"### {title}\n\n{text}\n"
-        verdicts: dict[bool | None, list[str]] = {True: [], False: [], None: []}
+    claims = []
+    for title, criterion, judge in _CLAIMS:
+        lines = []
+        verdicts: dict[bool | None, tuple[str, ...]] = {True: (), False: (), None: ()}
         for study, found in varied if judge is _needed else run:
             if (judged := judge(study, found, results)) is not None:
                 line, holds = judged
-                verdicts[holds].append(study.title)
-                yield f"* {study.title}: {line}"
-        words = {True: "Holds here", False: "Does not hold here", None: "Not tested"}
-        said = [
-            f"{words[holds]}: {'; '.join(found)}." for holds, found in verdicts.items() if found
-        ]
-        yield f"\n{' '.join(said) or 'No study here tells yet.'}\n"
+                verdicts[holds] += (study.title,)
+                lines.append(f"* {study.title}: {line}")
+        claims.append(
+            Claim(title=title, criterion=criterion, lines=tuple(lines), verdicts=verdicts)
+        )
+    return claims
+
+
+def overview(claims: Sequence[Claim]) -> Iterator[str]:
+    """How many claims hold, and the verdicts in one table."""
+    everywhere, somewhere, nowhere = 0, 0, 0
+    for claim in claims:
+        holds, fails = (bool(claim.verdicts[held]) for held in (True, False))
+        everywhere += holds and not fails
+        somewhere += holds and fails
+        nowhere += fails and not holds
+    yield (
+        f"Of {len(claims)} claims of the paper, {everywhere} hold in every study that tests them, {somewhere} hold in some and "
+        f"{nowhere} in none. The differences are [below](#the-papers-claims-one-by-one).\n"
+    )
+    yield "| claim of the paper | holds | does not hold | not tested |"
+    yield "|---|---|---|---|"
+    for claim in claims:
+        cells = ["; ".join(claim.verdicts[holds]) for holds in (True, False, None)]
+        yield f"| {claim.title} | {' | '.join(cells)} |"
+    yield ""
+
+
+def details(claims: Sequence[Claim]) -> Iterator[str]:
+    """The section with the differences behind the verdicts."""
+    yield "## The paper's claims, one by one\n"
+    yield ABOUT_CLAIMS
+    for claim in claims:
+        yield f"### {claim.title}\n\n{claim.criterion}\n"
+        yield from claim.lines or [f"{NOT_RUN}."]
+        yield ""
 
 
 Judged = tuple[str, bool | None] | None
-"""What was found, and whether the claim holds, where that can be told."""
+"""The differences, and whether the claim holds; None where the study cannot show it."""
 
 
 def _beats_one(study: Study, found: Found, results: Path) -> Judged:
     if not found.has("dynsnap-cyc", "singlebase"):
         return None
     line, words = _against(found, "dynsnap-cyc", "singlebase")
-    return line, words["consistency"] == words["correct_consistency"] == "more"
+    return line, words["consistency"] == words["correct_consistency"] == "higher"
 
 
 def _near_bagging(study: Study, found: Found, results: Path) -> Judged:
@@ -103,7 +106,7 @@ def _near_bagging(study: Study, found: Found, results: Path) -> Judged:
     assert mine is not None and other is not None
     if other.cost <= mine.cost:
         return (
-            f"{line} With so few members bagging is no dearer: that tells nothing of the claim.",
+            f"{line} With so few members bagging costs no more, so this does not test the claim.",
             None,
         )
     gap = found.value("dynsnap-cyc", "correct_consistency")
@@ -115,7 +118,7 @@ def _dropout_fails(study: Study, found: Found, results: Path) -> Judged:
     if not found.has("mcdropout", "singlebase"):
         return None
     line, words = _against(found, "mcdropout", "singlebase")
-    return line, "more" not in (words["consistency"], words["correct_consistency"])
+    return line, "higher" not in (words["consistency"], words["correct_consistency"])
 
 
 def _needed(study: Study, found: Found, results: Path) -> Judged:
@@ -129,22 +132,22 @@ def _needed(study: Study, found: Found, results: Path) -> Judged:
         *(_against(found, whole, other) for other in without),
         strict=True,
     )
-    holds = all(word["correct_consistency"] == "more" for word in words)
+    holds = all(word["correct_consistency"] == "higher" for word in words)
     return " ".join(lines).replace(". dynsnap", "; dynsnap") + _shorter(plan, whole), holds
 
 
 def _shorter(plan: StudyPlan | None, whole: str) -> str:
-    """Where windows are shorter than the study's own, that they are."""
+    """A note if windows are shorter than the study's own."""
     if plan is None:
         return ""
     here, usual = (plan.method(name).recipe.window for name in (whole, "dynsnap-cyc"))
     if here == usual:
         return ""
-    return f" Windows have {here} epochs here: with {usual}, fresh starts are judged above."
+    return f" Windows have {here} epochs here. The claim on fresh starts above uses {usual}."
 
 
 def _against(found: Found, one: str, other: str) -> tuple[str, dict[str, str]]:
-    """How two methods differ, in points, and in words whether that is more than chance."""
+    """How two methods differ, in points, and whether each difference is clear."""
     mine, others = (found.rows(name) for name in (one, other))
     said, words = _gaps(mine, others)
     costs = [rows["accuracy"].cost for rows in (mine, others)]
@@ -169,7 +172,7 @@ def _pruned(study: Study, found: Found, results: Path) -> Judged:
         said, found_words = _gaps(pruned, whole)
         words += found_words.values()
         lines.append(f"{kappa(cost)}κ, {most} pruned against all {size}: {said}")
-    return ("; ".join(lines) + ".", "more" in words and "less" not in words) if lines else None
+    return ("; ".join(lines) + ".", "higher" in words and "lower" not in words) if lines else None
 
 
 def _fresh_starts(study: Study, found: Found, results: Path) -> Judged:
@@ -182,12 +185,12 @@ def _fresh_starts(study: Study, found: Found, results: Path) -> Judged:
         if rounds["accuracy"].cost == cost:
             said, words = _gaps(rounds, long)
             line = f"{kappa(cost)}κ, {size} snapshots of rounds against as many of one training"
-            return f"{line}: {said}.", words["correct_consistency"] == "more"
+            return f"{line}: {said}.", words["correct_consistency"] == "higher"
     return None
 
 
 def _gaps(mine: Mapping[str, Row], other: Mapping[str, Row]) -> tuple[str, dict[str, str]]:
-    """How two sets of rows differ, in points, and in words whether that is more than chance."""
+    """How two sets of rows differ, in points, and whether each difference is clear."""
     words, said = {}, []
     for metric, head in MAIN.items():
         gap = 100 * (mine[metric].value - other[metric].value)
@@ -209,9 +212,48 @@ def _follows(study: Study, found: Found, results: Path) -> Judged:
     right = statistics.correlation(values["accuracy"], values["correct_consistency"])
     alike = statistics.correlation(values["accuracy"], values["consistency"])
     line = (
-        f"over {len(known)} methods by average the correlation with ACC is {right:.2f} for ACC-CON "
-        f"and {alike:.2f} for CON; ACC-CON lies {min(gaps):.1f} to {max(gaps):.1f} points below "
-        "ACC, the less the more consistent the method. Never retraining has the highest ACC-CON of "
-        "its accuracy, so the metric also rewards doing nothing."
+        f"over {len(known)} methods the correlation with ACC is {right:.2f} for ACC-CON and {alike:.2f} for CON. "
+        f"ACC-CON is {min(gaps):.1f} to {max(gaps):.1f} points below ACC."
     )
     return line, right >= 0.9
+
+
+_CLAIMS = (
+    (
+        "Ensembles of snapshots are more consistent than a single learner",
+        "Holds if CON and ACC-CON are clearly higher.",
+        _beats_one,
+    ),
+    (
+        "They come close to bagging at a fraction of its cost",
+        "Holds if ACC-CON is less than a point below bagging's, at lower κ.",
+        _near_bagging,
+    ),
+    (
+        "The pruned ensemble beats the unpruned one at equal cost",
+        "Pruning keeps the better snapshots of each round, so the same number of members needs more rounds. Holds if, at equal "
+        "cost, at least one metric is clearly higher and none is clearly lower.",
+        _pruned,
+    ),
+    (
+        "Rounds that start afresh beat one long training",
+        "Holds if ACC-CON is clearly higher than Snapshot's, at equal cost and without pruning.",
+        _fresh_starts,
+    ),
+    (
+        "Correct consistency follows accuracy",
+        "Holds if the two correlate by at least .9 over the six methods. The gap is smaller for more consistent methods. Never "
+        "retraining has the highest ACC-CON at its accuracy, so this metric also rewards doing nothing.",
+        _follows,
+    ),
+    (
+        "MCDropout fails",
+        "Holds if neither CON nor ACC-CON is clearly higher than a single learner's.",
+        _dropout_fails,
+    ),
+    (
+        "Both the schedule and the fresh starts are needed",
+        "Holds if ACC-CON is clearly higher than without either.",
+        _needed,
+    ),
+)

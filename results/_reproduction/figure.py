@@ -1,6 +1,6 @@
-"""The paper's Figure 2, as tables: what each setting does, and what the ablations do."""
+"""The paper's Figure 2 as tables: each setting, and the two ablations."""
 
-# ruff: noqa: E501  the page's own sentences are as long as those of other pages
+# ruff: noqa: E501  lines of the page are longer than lines of code
 
 import itertools
 from collections.abc import Iterator
@@ -12,6 +12,7 @@ from _reproduction.studies import (
     VARIED,
     Points,
     clearly,
+    folded,
     ours_of,
     percent,
     plan_of,
@@ -21,11 +22,7 @@ from dynsnap.report import kappa, rounds_of, said_windows
 from dynsnap.study import Row, StudyPlan
 
 _METRIC = "correct_consistency"
-_MORE = {
-    "members": "Do more members do better?",
-    "snapshots": "Do more snapshots do better?",
-    "window": "Do longer windows do better?",
-}
+_MORE = ("members", "snapshots", "window")  # for which the paper claims that more is better
 
 FIGURES = (
     *("cifar10-paper", "cifar100-paper", "cifar100-sensitivity"),
@@ -33,13 +30,14 @@ FIGURES = (
 )
 
 ABOUT_FIGURE_2 = """\
-The paper draws these for CIFAR-100 with ResNet-56, windows of 20 epochs and β* unless it varies. On 20 Newsgroups a window has 4 epochs and
-a training 40. On CIFAR-100 N up to 20 has the paper's windows (`cifar100-paper`); N up to 40 and both ablations have
-windows of 5 epochs, all points alike, and where the window varies a round has five (`cifar100-sensitivity`). There the training with N = 40
-of generation 3 had its last 3 of 200 epochs on a CPU, so that of its 40 snapshots the last is from there. Not trained on CIFAR-100, and so
-not shown: the paper's m = 40 and 80, its β below 0.4, and its windows with ten to a round and 20 members. β changes the number of rounds,
-and so the cost: κ stands beside every point. Below each table stands whether more does better, and whether the paper's β* is the best of
-the β that are there; what is clear is said with the claims.
+The paper draws these for CIFAR-100 with ResNet-56, windows of 20 epochs and β* unless it varies. κ is shown at every point, because β changes
+the number of rounds. The lists state whether more is better, and whether any β is clearly better than β*.
+
+* On 20 Newsgroups a window has 4 epochs and a training 40.
+* On CIFAR-100, N up to 20 uses the paper's windows (`cifar100-paper`). N up to 40 and both ablations use windows of 5 epochs, and the sweep over
+  the window has five windows in a round (`cifar100-sensitivity`).
+* The training with N = 40 of generation 3 ran its last 3 of 200 epochs on a CPU, so its last snapshot comes from there.
+* Not trained on CIFAR-100: the paper's m = 40 and 80, its β below 0.4, and its windows with ten to a round and 20 members.
 """
 
 
@@ -54,16 +52,20 @@ def figure_2(results: Path) -> Iterator[str]:
             continue
         plan = plan_of(results / folder)
         windows = said_windows(plan)
+        yield f"`{folder}`:\n"
         for name, points in sweeps.items():
-            over = next(iter(points))[0]
-            yield f"**{name}**, `{folder}`, DynSnap-cyc by average{windows.get(name, '')}, in percent:\n"
+            yield f"* {name}{windows.get(name, '')}: {_judged(points)}"
+            if _over(points) == "window" and _has_windows_of(next(iter(points))[1], plan):
+                yield from _at_equal_cost(points, sweeps["snapshots"])
+        yield ""
+        yield from folded(f"Tables of {folder}: DynSnap-cyc by average, in percent")
+        for name, points in sweeps.items():
+            yield f"**{name}**{windows.get(name, '')}:\n"
             yield from _table(
-                over,
+                _over(points),
                 {point: [rows[metric] for metric in MAIN] for (_, point), rows in points.items()},
             )
-            yield _judged(points)
-            if over == "window" and _has_windows_of(next(iter(points))[1], plan):
-                yield _at_equal_cost(points, sweeps["snapshots"])
+        yield "</details>\n"
     for study in VARIED:
         found = ours_of(results / study.folder)
         if found is not None:
@@ -79,26 +81,29 @@ def figure_2(results: Path) -> Iterator[str]:
             )
 
 
+def _over(points: Points) -> str:
+    """The setting that a sweep varies."""
+    return next(iter(points))[0]
+
+
 def _has_windows_of(length: str, plan: StudyPlan | None) -> bool:
     """Whether a study varies the number of windows of this length."""
     swept = [one for one in plan.sweeps if one.name == "snapshots"] if plan is not None else []
     return any(str(way.recipe.window) == length for one in swept for _, way in one.points)
 
 
-def _at_equal_cost(windows: Points, snapshots: Points) -> str:
+def _at_equal_cost(windows: Points, snapshots: Points) -> Iterator[str]:
     """Longer windows against more of the shortest, where both cost the same."""
     shortest = next(iter(windows))[1]
-    gaps = []
     for (_, window), rows in list(windows.items())[1:]:
         for (_, number), others in snapshots.items():
             mine, other = rows[_METRIC], others[_METRIC]
             if mine.cost == other.cost:
                 gap = 100 * (mine.value - other.value)
-                gaps.append(
-                    f"windows of {window} epochs against {number} of {shortest} "
+                yield (
+                    f"* window {window} against {number} windows of {shortest} at equal cost "
                     f"({kappa(mine.cost)}κ): ACC-CON {gap:+.2f} ({clearly(mine, other)})"
                 )
-    return f"At equal cost: {'; '.join(gaps)}.\n" if gaps else ""
 
 
 def _table(about: str, lines: dict[str, list[Row]]) -> Iterator[str]:
@@ -114,21 +119,19 @@ def _judged(points: Points) -> str:
     """Whether the paper's choice of a setting holds, and which point has the highest ACC-CON."""
     found = {point: rows[_METRIC] for (_, point), rows in points.items()}
     best, row = max(found.items(), key=lambda item: item[1].value)
-    highest = f"Highest ACC-CON at {best} ({kappa(row.cost)}κ).\n"
-    over = next(iter(points))[0]
-    if over == "beta" and "mean" in found:
-        better = [point for point in found if clearly(found[point], found["mean"]) == "more"]
-        said = f"No: more at {' and '.join(better)}" if better else "Yes, no other is clearly more"
-        return f"Is the mean, β*, the best β? {said}. {highest}"
-    if over not in _MORE or len(found) < 2:
+    highest = f"highest ACC-CON at {best} ({kappa(row.cost)}κ)"
+    if _over(points) == "beta" and "mean" in found:
+        better = [point for point in found if clearly(found[point], found["mean"]) == "higher"]
+        return f"β clearly better than β* (mean): {', '.join(better) or 'none'}; {highest}"
+    if _over(points) not in _MORE or len(found) < 2:
         return highest
     first, *_, last = found.items()
     down = [
         f"from {before} to {after}"
         for (before, one), (after, other) in itertools.pairwise(found.items())
-        if clearly(other, one) == "less"
+        if clearly(other, one) == "lower"
     ]
-    rise = clearly(last[1], first[1]) == "more"
-    said = "Yes" if rise and not down else f"Not {down[0]}" if down else "Not clearly"
+    rise = clearly(last[1], first[1]) == "higher"
+    verdict = "yes" if rise and not down else f"no ({down[0]})" if down else "not clearly"
     gain = 100 * (last[1].value - first[1].value)
-    return f"{_MORE[over]} {said}: ACC-CON {gain:+.2f} from {first[0]} to {last[0]}. {highest}"
+    return f"more is better: {verdict}; ACC-CON {gain:+.2f} from {first[0]} to {last[0]}; {highest}"

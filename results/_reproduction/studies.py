@@ -1,9 +1,9 @@
-"""What the page is about: studies of the paper and our own, and the rows that they gave."""
+"""The studies of the page, the paper's and our own, and their rows."""
 
-# ruff: noqa: E501  the page's own sentences are as long as those of other pages
+# ruff: noqa: E501  lines of the page are longer than lines of code
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,7 +23,7 @@ class Study:
     folder: str
     title: str
     paper: str | None = None  # its name in paper.csv
-    unlike: str = ""  # the paper, in what is done
+    unlike: str = ""  # how it differs from the paper
     # Points that ACC, CON and ACC-CON may lie off the paper's: of singlebase on either side, of
     # dynsnap-cyc below.
     singlebase: tuple[float, float, float] | None = None
@@ -31,14 +31,14 @@ class Study:
 
 
 ASIDE = """\
-Unlike in the paper, of the 50 validation images of each class 5 stay aside: members of all generations can be judged by them, so that
-[rolling ensembles](beyond.md) can be made of the same rounds. The paper has all 50 for validation. The training sets have the paper's sizes.
+Differences from the paper:
 
-DynSnap-cyc's first round is the first half of Snapshot's training, whose windows are the same: 10 of Snapshot's 20 snapshots are also among
-the 30 that DynSnap-cyc prunes. SingleBase's three replicates are the rounds of ExtBagging and DynSnap-step.
-
-Where the GPU's time ran out, the second single network had its last 1 and 3 of 200 epochs on a CPU in generations 2 and 3: all of its
-snapshots are of earlier epochs. Its seconds are those on the GPU.
+* 5 of the 50 validation images of each class are held out to select members, so that [rolling ensembles](beyond.md) can use the same rounds.
+  The paper validates on all 50. The training sets have the paper's sizes.
+* DynSnap-cyc's first round is the first half of Snapshot's training. 10 of Snapshot's 20 snapshots are also among the 30 that DynSnap-cyc
+  prunes. SingleBase's three replicates are the rounds of ExtBagging and DynSnap-step.
+* The second single network trained its last 1 and 3 of 200 epochs on a CPU in generations 2 and 3, where the GPU's time ran out. All of its
+  snapshots are from earlier epochs. Its seconds are those on the GPU.
 """
 
 STUDIES = (
@@ -93,7 +93,7 @@ class Found:
 
 
 def ours_of(folder: Path) -> Found | None:
-    """What a study gave here, None where it was not run."""
+    """The results of a study here; None if it was not run."""
     table = folder / "table.csv"
     return Found(read_table(table)) if table.is_file() else None
 
@@ -134,7 +134,7 @@ Points = dict[tuple[str, str], dict[str, Row]]
 
 
 def sweeps_of(folder: Path) -> dict[str, Points]:
-    """What the sweeps of a study gave; nothing where there are none."""
+    """The sweeps of a study, by name."""
     path = folder / "sweeps.csv"
     found: dict[str, Points] = {}
     for one in read_sweeps(path) if path.is_file() else ():
@@ -150,9 +150,14 @@ def percent(row: Row) -> str:
 
 
 def clearly(one: Row, other: Row) -> str:
-    """Whether a value is more or less than another by more than replicates of them differ."""
+    """Whether a value is higher or lower than another by more than replicates differ."""
     gap = 100 * (one.value - other.value)
     doubt = max(
         DOUBT[row.metric] if row.spread is None else 200 * row.spread for row in (one, other)
     )
-    return "no clear difference" if abs(gap) <= doubt else "more" if gap > 0 else "less"
+    return "no clear difference" if abs(gap) <= doubt else "higher" if gap > 0 else "lower"
+
+
+def folded(summary: str) -> Iterator[str]:
+    """The opening of a part that a reader unfolds; `</details>` closes it."""
+    yield f'<details markdown="1"><summary>{summary}</summary>\n'

@@ -1,13 +1,24 @@
-"""Of each study, how it was run, how near it comes to the paper, and the paper's tables."""
+"""Each study: how it was run, its distance from the paper, and the paper's tables."""
 
-# ruff: noqa: E501  the page's own sentences are as long as those of other pages
+# ruff: noqa: E501  lines of the page are longer than lines of code
 
 import json
 import statistics
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from _reproduction.studies import MAIN, METHODS, NOT_RUN, Found, Study, ours_of, percent, plan_of
+from _reproduction.studies import (
+    MAIN,
+    METHODS,
+    NOT_RUN,
+    Found,
+    Study,
+    folded,
+    ours_of,
+    percent,
+    plan_of,
+)
 from dynsnap.report import kappa, said_replicates
 from dynsnap.study import missing_rounds, read_replicates
 
@@ -28,23 +39,68 @@ PAIRS = ("1_2", "2_3", "1_3")
 BALANCED, LEAST = "cifar10-balanced", 90.5  # percent that the model has to reach there
 
 ABOUT_BALANCED = """\
-All 50,000 training images, the same in both generations, and the paper's recipe. ResNet-20's own paper reports 91.3 % on the whole test
-set; here it is the half that no round validates on.
+All 50,000 training images, the same in both generations, with the paper's recipe. ResNet-20's own paper reports 91.3 % on the whole test
+set. Here it is the half that no round validates on.
 """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Landing:
+    """How far a method is from the paper, in points, and how far it may be."""
+
+    method: str
+    gaps: dict[str, float]
+    limits: dict[str, float]
+    reached: bool
+    why: str
+
+    @property
+    def either_side(self) -> bool:
+        """Whether a value above the paper's can miss too."""
+        return self.method == "singlebase"
+
+
+def landings(study: Study, folder: Path, paper: Found | None, ours: Found | None) -> list[Landing]:
+    """The methods that have to come close to the paper."""
+    if paper is None or ours is None:
+        return []
+    asked = {"singlebase": study.singlebase, "dynsnap-cyc": study.dynsnap_cyc}
+    return [
+        _landing(method, limits, folder, paper, ours)
+        for method, limits in asked.items()
+        if limits is not None and ours.has(method)
+    ]
+
+
+def overview(found: dict[Study, list[Landing]]) -> Iterator[str]:
+    """The distance from the paper in one table: points, with the limit in brackets."""
+    yield f"| study | method | {' | '.join(MAIN.values())} | within the limits |"
+    yield f"|---|---|{'---|' * (len(MAIN) + 1)}"
+    for study, landed in found.items():
+        for one in landed:
+            sign = "±" if one.either_side else "at least −"
+            cells = [f"{gap:+.2f} ({sign}{one.limits[head]:g})" for head, gap in one.gaps.items()]
+            verdict = "yes" if one.reached else "no"
+            yield f"| {study.title} | {one.method} | {' | '.join(cells)} | {verdict} |"
+    yield ""
 
 
 def study_part(
     study: Study, folder: Path, paper: Found | None, ours: Found | None
 ) -> Iterator[str]:
-    """What is said of one study of the paper, or of our own."""
+    """The section about one study of the paper, or of our own."""
     yield f"## {study.title}\n"
     if study.unlike:
         yield study.unlike
     yield from _provenance(folder, ours)
-    if paper is not None and ours is not None:
-        yield from _landing(study, folder, paper, ours)
+    notes = [
+        f"* {one.method}: {one.why}" for one in landings(study, folder, paper, ours) if one.why
+    ]
+    yield from [*notes, ""] if notes else []
     if paper is not None or ours is not None:
+        yield from folded("Tables 2, 4 and 5")
         yield from _tables(paper, ours)
+        yield "</details>\n"
 
 
 def balanced(results: Path) -> Iterator[str]:
@@ -60,17 +116,21 @@ def balanced(results: Path) -> Iterator[str]:
     # The noise floor's accuracy is the mean of the first copy's and its twin's.
     twin = 2 * found.value("noise-floor", "accuracy") - first
     mean = statistics.mean((first, second, twin))
+    yield "| | ACC |\n|---|---|"
+    copies = {"first copy": first, "second copy": second, "twin of the first": twin, "mean": mean}
+    for name, value in copies.items():
+        yield f"| {name} | {value:.2f} |"
     verdict = "reached" if mean >= LEAST else "not reached"
     yield (
-        f"Three copies: ACC {first:.2f}, {second:.2f} and {twin:.2f}, mean {mean:.2f}; at least {LEAST:g} was asked for: "
-        f"{verdict}. Of the first two CON is {found.value('singlebase', 'consistency'):.2f}, "
+        f"\nTarget: a mean of at least {LEAST:g}, {verdict}. First and second copy: "
+        f"CON {found.value('singlebase', 'consistency'):.2f}, "
         f"ACC-CON {found.value('singlebase', 'correct_consistency'):.2f}.\n"
     )
 
 
 def _provenance(folder: Path, found: Found | None) -> Iterator[str]:
     if found is None:
-        yield f"Ours: {NOT_RUN}. `dynsnap run {folder.name}` is all that it takes, and the data.\n"
+        yield f"Ours: {NOT_RUN}. Run `dynsnap run {folder.name}` with the data.\n"
         return
     about = json.loads((folder / "about.json").read_text(encoding="utf-8"))
     hardware = about.get("hardware", {})
@@ -90,12 +150,12 @@ def _provenance(folder: Path, found: Found | None) -> Iterator[str]:
         f"Ours: `results/{folder.name}`, n = {about['test_inputs']:,} test inputs, "
         f"{replicates}, {about['rounds']} rounds of training{more}, "
         f"{about['training_seconds']:,.0f} s in all, dynsnap {about['dynsnap']}, {machine}. "
-        f"After ± the standard deviation over replicates, where there are several.{_sizes(folder, found)}\n"
+        f"± is the standard deviation over replicates.{_sizes(folder, found)}\n"
     )
 
 
 def _sizes(folder: Path, found: Found) -> str:
-    """How many members ensembles have that take a training for each, or for a few."""
+    """The number of members of ensembles whose members need a training each, or nearly."""
     plan, said = plan_of(folder), []
     for method in () if plan is None else plan.methods:
         row = found(method.name, "accuracy")
@@ -105,18 +165,18 @@ def _sizes(folder: Path, found: Found) -> str:
         if size == "auto":  # what pruning leaves
             size = _members(found, method.name) or "as many as pruning leaves"
         said.append(f"{method.name} has {size} members of {row.cost:.3g} rounds")
-    return f" Here {', '.join(said)}." if said else ""
+    return f" Sizes: {', '.join(said)}." if said else ""
 
 
 def _members(found: Found, method: str) -> str:
-    """How many members an ensemble has in each generation, where the table knows."""
+    """The number of members in each generation, where the table has it."""
     counts = [found(method, f"members_{generation}") for generation in (1, 2, 3)]
     known = [f"{row.value:.3g}" for row in counts if row is not None]
     return " and ".join([", ".join(known[:-1]), known[-1]]) if len(known) > 1 else "".join(known)
 
 
 def _fewer_rounds(folder: Path, method: str, paper: Found, ours: Found) -> str:
-    """What another round would add by `dynsnap size`, where the paper's ensemble has more."""
+    """The gain of another round by `dynsnap size`, where the paper's ensemble has more rounds."""
     own, theirs = ours(method, "accuracy"), paper(method, "accuracy")
     path = folder / "size.json"
     if own is None or theirs is None or own.cost + 0.5 > theirs.cost or not path.is_file():
@@ -126,37 +186,32 @@ def _fewer_rounds(folder: Path, method: str, paper: Found, ours: Found) -> str:
         return ""
     gains = [f"{head} {100 * size['curves'][metric]['gain']:+.2f}" for metric, head in MAIN.items()]
     return (
-        f" The paper's has {theirs.cost:g}κ, ours {own.cost:g}κ: by `dynsnap size` another round would add "
+        f" The paper's ensemble has {theirs.cost:g}κ, ours {own.cost:g}κ. `dynsnap size` predicts for another round: "
         f"{', '.join(gains)}."
     )
 
 
-def _landing(study: Study, folder: Path, paper: Found, ours: Found) -> Iterator[str]:
-    """Whether the reproduction comes as near to the paper as was asked of it."""
-    asked = {"singlebase": study.singlebase, "dynsnap-cyc": study.dynsnap_cyc}
-    lines = []
-    for method, limits in asked.items():
-        if limits is None or not ours.has(method):
-            continue
-        both = method == "singlebase"
-        said, good, why = [], [], ""
-        for (metric, head), limit in zip(MAIN.items(), limits, strict=True):
-            gap = ours.value(method, metric) - paper.value(method, metric)
-            good.append((abs(gap) if both else -gap) <= limit)
-            said.append(f"{head} {gap:+.2f} ({'±' if both else 'at least −'}{limit:g})")
-            row = ours(method, metric)
-            if not good[-1] and row is not None and row.low is not None and row.high is not None:
-                why += (
-                    f" Our {head} has the 95 % interval {100 * row.low:.2f} to {100 * row.high:.2f} over test inputs; "
-                    f"the paper's is {paper.value(method, metric):.2f}."
-                )
-        verdict = "reached" if all(good) else "not reached"
-        lines.append(
-            f"* {method}, points from the paper's and what was asked for: {', '.join(said)}: {verdict}."
-            f"{why}{_fewer_rounds(folder, method, paper, ours)}"
-        )
-    if lines:
-        yield from [*lines, ""]
+def _landing(
+    method: str, limits: Sequence[float], folder: Path, paper: Found, ours: Found
+) -> Landing:
+    gaps, good, why = {}, [], ""
+    for (metric, head), limit in zip(MAIN.items(), limits, strict=True):
+        gap = ours.value(method, metric) - paper.value(method, metric)
+        gaps[head] = gap
+        good.append((abs(gap) if method == "singlebase" else -gap) <= limit)
+        row = ours(method, metric)
+        if not good[-1] and row is not None and row.low is not None and row.high is not None:
+            why += (
+                f" Our {head} has the 95 % interval {100 * row.low:.2f} to {100 * row.high:.2f} over test inputs; "
+                f"the paper's is {paper.value(method, metric):.2f}."
+            )
+    return Landing(
+        method=method,
+        gaps=gaps,
+        limits=dict(zip(MAIN.values(), limits, strict=True)),
+        reached=all(good),
+        why=(why + _fewer_rounds(folder, method, paper, ours)).strip(),
+    )
 
 
 def _tables(paper: Found | None, ours: Found | None) -> Iterator[str]:

@@ -1,6 +1,7 @@
 import json
 import os
 import pickle
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -82,7 +83,7 @@ def test_breakdowns_can_be_chosen_and_limited():
     assert "and 7 more" in told
     assert "Slices" in dynsnap("compare", OLD, NEW).stdout
     told = dynsnap("compare", OLD, NEW, "--by", "slice").stdout
-    assert "Slices by ink, worst first" in told
+    assert "Slices by ink" in told
     assert "Classes, worst first" not in told
 
 
@@ -133,8 +134,9 @@ def test_partial_overlap_is_compared_with_a_loud_count(tmp_path):
     new = table(tmp_path / "new.csv", [f"{i},a,b" for i in range(5, 20)])
     result = dynsnap("compare", old, new)
     assert result.exit_code == 0
-    assert result.stdout.startswith("old → new\n5 inputs")
-    assert "Compared on the 5 ids that all share, of 20 in all" in result.stdout.splitlines()[2]
+    _, counted, note, *_ = result.stdout.splitlines()
+    assert counted.startswith("5 inputs")
+    assert re.findall(r"\d+", note)[:2] == ["5", "20"]  # shared ids, of all
 
 
 def test_labels_without_truth_work_and_the_notes_say_what_is_left_out(tmp_path):

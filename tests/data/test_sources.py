@@ -15,6 +15,7 @@ from PIL import Image
 
 from dynsnap.data import SOURCES, GrowthPlan, from_arrays, grow, load, split
 from dynsnap.errors import DataError, FileError, PlanError
+from tests.messages import naming
 
 TEXT = Path(__file__).parents[3] / "shared" / "data" / "text"
 
@@ -95,10 +96,10 @@ def test_npz_files_that_cannot_be_read_are_refused(tmp_path):
         load("npz", path)
     assert not marker.exists()
     path.write_bytes(pickle.dumps({"inputs": 1}))
-    with pytest.raises(FileError, match="is not an NPZ archive"):
+    with pytest.raises(FileError, match="NPZ archive"):
         load("npz", path)
     np.savez(path, inputs=np.zeros((2, 2)))
-    with pytest.raises(DataError, match=r"lacks \['labels'\]: it has \['inputs'\]"):
+    with pytest.raises(DataError, match=naming(r"\['labels'\]", r"\['inputs'\]")):
         load("npz", path)
     path.write_bytes(path.read_bytes()[:40])
     with pytest.raises(FileError, match="is damaged"):
@@ -202,7 +203,7 @@ def test_an_index_that_pandas_wrote_is_no_feature(tmp_path):
 
 
 def test_files_that_are_no_tables_are_refused(tmp_path):
-    with pytest.raises(DataError, match=r"must end in one of \.csv"):
+    with pytest.raises(DataError, match=naming(r"\.csv", "end")):
         load("table", tmp_path / "rows.xlsx")
     with pytest.raises(DataError, match="There is no file"):
         load("table", tmp_path / "rows.csv")
@@ -240,10 +241,10 @@ def test_folders_of_images_are_read_class_by_class(tmp_path):
 def test_images_of_several_sizes_need_one(tmp_path):
     paint(tmp_path / "cat" / "a.png")
     paint(tmp_path / "cat" / "b.png", size=(8, 8))
-    with pytest.raises(DataError, match=r"b\.png has 8 x 8 pixels.*4 x 6.*Give `size`"):
+    with pytest.raises(DataError, match=naming(r"b\.png", "8", "4", "6", "`size`")):
         load("images", tmp_path)
     assert load("images", tmp_path, size=[5, 7]).train.inputs.shape == (2, 5, 7, 3)
-    with pytest.raises(PlanError, match=r"`size` must be \(height, width\)"):
+    with pytest.raises(PlanError, match=naming("`size`", r"\(height, width\)")):
         load("images", tmp_path, size=[5])
     with pytest.raises(PlanError, match="in pixels, got 5"):
         load("images", tmp_path, size=5)
@@ -256,7 +257,7 @@ def test_images_that_cannot_be_read_are_refused(tmp_path):
         load("images", tmp_path)
     (tmp_path / "cat").mkdir()
     (tmp_path / "cat" / "a.png").write_bytes(b"not a picture")
-    with pytest.raises(DataError, match=r"Cannot read the image .*a\.png"):
+    with pytest.raises(DataError, match=naming(r"a\.png", "image")):
         load("images", tmp_path)
 
 
@@ -332,11 +333,11 @@ def test_damaged_text_csv_is_refused(content, message, tmp_path):
 
 
 def test_text_csv_that_is_not_there_is_refused(tmp_path):
-    with pytest.raises(DataError, match=r"holds no file train\.csv"):
+    with pytest.raises(DataError, match=naming(r"train\.csv")):
         load("text-csv", tmp_path)
     with pytest.raises(DataError, match="no folder or archive"):
         load("text-csv", tmp_path / "none")
-    with pytest.raises(PlanError, match="`columns` must be at least 1, got 0"):
+    with pytest.raises(PlanError, match=naming("`columns`", "1", "0")):
         load("text-csv", tmp_path, columns=0)
     (tmp_path / "train.csv.gz").write_bytes(gzip.compress(b'"1","a"\n' * 999)[:-9])
     with pytest.raises(DataError, match="Cannot read"):
@@ -417,7 +418,7 @@ def test_a_library_that_is_not_there_is_named_with_the_way_to_get_it(monkeypatch
     paint_free = tmp_path / "cat"
     paint_free.mkdir()
     (paint_free / "a.png").write_bytes(b"")
-    with pytest.raises(DataError, match=r"needs PIL.*pip install 'dynsnap\[torch\]'"):
+    with pytest.raises(DataError, match=naming("PIL", "pip install", r"'dynsnap\[torch\]'")):
         load("images", tmp_path)
 
 

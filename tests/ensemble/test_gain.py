@@ -20,6 +20,7 @@ from dynsnap.ensemble import (
 )
 from dynsnap.errors import InputError, PlanError
 from tests.ensemble.fakes import FakeTrainer, made_round, step_recipe
+from tests.messages import naming
 
 SAID = st.integers(2, 7).flatmap(
     lambda rounds: arrays(float, (rounds, 5, 3), elements=st.integers(0, 4).map(float))
@@ -167,5 +168,5 @@ def test_methods_of_one_round_need_a_number(name):
 
 
 def test_a_rolling_ensemble_needs_a_number():
-    with pytest.raises(PlanError, match=r'needs a number of them instead of "auto"'):
+    with pytest.raises(PlanError, match=naming("number", '"auto"')):
         method("rolling", epochs=10, members="auto")

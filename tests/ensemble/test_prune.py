@@ -6,6 +6,7 @@ from hypothesis.extra import numpy as hnp
 
 from dynsnap.ensemble import survivors
 from dynsnap.errors import InputError, PlanError
+from tests.messages import naming
 
 accuracies = hnp.arrays(float, st.integers(1, 12), elements=st.floats(0, 1)) | hnp.arrays(
     float, st.integers(1, 12), elements=st.integers(0, 4).map(lambda tenths: tenths / 10)
@@ -73,5 +74,5 @@ def test_accuracies_of_another_shape_are_refused(bad):
 
 @pytest.mark.parametrize("beta", [1.5, -0.1, float("nan"), "max"])
 def test_beta_outside_the_unit_interval_is_refused(beta):
-    with pytest.raises(PlanError, match=r'`beta` must be "mean" or between 0 and 1, got'):
+    with pytest.raises(PlanError, match=naming("`beta`", '"mean"', "0", "1")):
         survivors(np.array([0.5]), beta=beta)

@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from dynsnap.ensemble import SoftTargets, with_second
 from dynsnap.errors import InputError, PlanError
+from tests.messages import naming
 
 ROWS = np.array([[0.7, 0.2, 0.1], [0.0, 0.5, 0.5]])
 
@@ -71,5 +72,5 @@ def test_a_share_of_one_is_the_second_teacher_and_of_none_the_first():
 
 
 def test_a_share_beyond_the_whole_is_refused():
-    with pytest.raises(PlanError, match=r"`share` must be between 0 and 1, got 1\.5"):
+    with pytest.raises(PlanError, match=naming("`share`", "0", "1", r"1\.5")):
         with_second(ROWS, ROWS, share=1.5, heard=np.ones(2, bool))

@@ -7,6 +7,7 @@ import dynsnap
 from dynsnap.errors import ComparisonError, PlanError
 from dynsnap.gate import Rule, judge, read_rules
 from dynsnap.predictions import write
+from tests.messages import naming
 
 TRUTH = ["cat", "dog"] * 30
 OTHER = {"cat": "dog", "dog": "cat"}
@@ -232,7 +233,7 @@ def test_the_twin_has_a_name_of_its_own():
 
 @pytest.mark.parametrize("given", ["lost=0.02", ["lost=0.02"], [None], [("lost", 0.02)]], ids=str)
 def test_what_is_no_rule_is_wrong_use(given):
-    with pytest.raises(PlanError, match="must be a `Rule`"):
+    with pytest.raises(PlanError, match=naming("`Rule`")):
         judge(compared(GOOD), given)
     assert not judge(compared(HALF_LOST), LOST).passed  # a single rule will do
 

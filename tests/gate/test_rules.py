@@ -2,6 +2,7 @@ import pytest
 
 from dynsnap.errors import FileError, PlanError
 from dynsnap.gate import Rule, inline_rule, read_rules, top_k
+from tests.messages import naming
 
 
 def rules_of(tmp_path, toml):
@@ -127,9 +128,9 @@ def test_an_inline_rule_without_a_number_is_shown_how(text):
 
 
 def test_the_example_is_one_that_makes_sense_on_its_side():
-    with pytest.raises(PlanError, match=r"such as --at-most lost=0\.02, got 'lost=2%'"):
+    with pytest.raises(PlanError, match=naming(r"--at-most lost=0\.02", "'lost=2%'")):
         inline_rule("lost=2%", side="at_most")
-    with pytest.raises(PlanError, match=r"such as --at-least correct_consistency=0\.85, got"):
+    with pytest.raises(PlanError, match=naming("--at-least", "correct_consistency", r"0\.85")):
         inline_rule("accuracy=", side="at_least")
 
 

@@ -15,6 +15,7 @@ from dynsnap.metrics._tally_formulas import (
     pair_metrics,
 )
 from dynsnap.metrics._tally_layout import TallyLayout
+from tests.messages import naming
 from tests.strategies import generations
 
 
@@ -299,5 +300,5 @@ def test_more_rows_than_planned_are_refused():
 
 
 def test_top_k_beyond_the_classes_is_refused():
-    with pytest.raises(InputError, match=r"`top_k` must lie between 1 and the 3 classes"):
+    with pytest.raises(InputError, match=naming("`top_k`", "1", "3")):
         TallyLayout(rows=1, classes=3, scored=(True, True), truth=True, top_k=(4,))

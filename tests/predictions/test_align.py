@@ -1,3 +1,5 @@
+import re
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -5,6 +7,7 @@ from hypothesis import strategies as st
 
 from dynsnap.errors import ComparisonError, InputError, PlanError
 from dynsnap.predictions import Predictions, _join, align
+from tests.messages import naming
 from tests.strategies import names, predictions
 
 
@@ -163,18 +166,14 @@ def test_missing_ids_are_counted_and_shown():
     assert report.partial
     assert report.missing == (1, 2)
     assert report.missing_share == pytest.approx(2 / 5)
-    assert report.sentence() == (
-        'Compared on the 2 ids that all share, of 5 in all: old lacks 1 id ("9"); '
-        'new lacks 2 ids ("1", "4").'
-    )
+    assert re.search(naming("2", "5", 'old.*1.*"9".*new.*2.*"1", "4"'), report.sentence())
     many = align(made(range(2000)), made([5]), names=["old", "new"]).report
-    assert "new lacks 1,999 ids (such as" in many.sentence()
+    assert re.search(naming("new.*1,999"), many.sentence())
+    assert len(many.sentence()) < 300  # some of them, not all
 
 
 def test_no_shared_id_is_refused():
-    with pytest.raises(
-        ComparisonError, match=r'in all of "old", "new": old has "1", "2"; new has "a"'
-    ):
+    with pytest.raises(ComparisonError, match=naming('"old"', '"new"', '"1"', '"2"', '"a"')):
         align(made([1, 2]), made(["a", "b"]), names=["old", "new"])
 
 
@@ -183,7 +182,7 @@ def test_different_truths_for_one_id_are_refused():
     new = made([3, 2, 1], truth=["a", "a", "a"])
     with pytest.raises(
         ComparisonError,
-        match=r'"old" and "new" give different truths for 1 of 3 .* "b" and "a" for the id "2"',
+        match=naming('"old"', '"new"', "1", "3", '"b"', '"a"', '"2"'),
     ):
         align(old, new, names=["old", "new"])
 
@@ -191,7 +190,9 @@ def test_different_truths_for_one_id_are_refused():
 def test_different_weights_for_one_id_are_refused_but_not_lost_digits():
     weights = np.array([0.1, 0.2, 0.3])
     align(made([1, 2, 3], weights=weights), made([1, 2, 3], weights=weights.astype(np.float32)))
-    with pytest.raises(ComparisonError, match=r'weights for 1 of 3 .* "0\.3" and "1\.0" .* id "3"'):
+    with pytest.raises(
+        ComparisonError, match=naming("weights", "1", "3", r'"0\.3"', r'"1\.0"', '"3"')
+    ):
         align(made([1, 2, 3], weights=weights), made([1, 2, 3], weights=[0.1, 0.2, 1]))
 
 
@@ -237,7 +238,7 @@ def test_classes_are_renamed_in_all_generations():
     assert aligned.generations[1].labels.tolist() == [0]
     swapped = align(old, rename={"cat": "dog", "dog": "cat"}).generations[0]
     assert swapped.names_of(swapped.labels).tolist() == ["dog"]
-    with pytest.raises(PlanError, match=r'no class "felix" to rename in any generation.*"felis"'):
+    with pytest.raises(PlanError, match=naming('"felix"', '"felis"')):
         align(old, new, rename={"felix": "cat"})
     with pytest.raises(InputError, match="class name is empty"):
         align(old, new, rename={"cat": ""})

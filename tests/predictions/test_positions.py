@@ -11,6 +11,7 @@ from dynsnap.errors import DataError, DynSnapError, FileError, InputError
 from dynsnap.predictions import Predictions, read, write
 from dynsnap.theory import read_members
 from tests.cli.helpers import dynsnap, refused
+from tests.messages import naming
 
 SHIFTED = ["1", "2", "3"]
 
@@ -77,7 +78,7 @@ def test_an_archive_with_doubtful_numbers_is_refused_and_can_say_what_they_are(t
     assert found.names_of(found.labels).tolist() == ["2", "3", "2"]
     found = read(archive(tmp_path, **made, positions=False))
     assert found.names_of(found.labels).tolist() == ["1", "2", "1"]
-    with pytest.raises(FileError, match="`positions` must be true or false"):
+    with pytest.raises(FileError, match=naming("`positions`", "true or false")):
         read(archive(tmp_path, **made, positions=1))
     with pytest.raises(FileError, match="positions"):  # a value for each row is a slice
         read(archive(tmp_path, **made, positions=np.array([True] * 3)))

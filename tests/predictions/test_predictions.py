@@ -11,6 +11,7 @@ from hypothesis.extra import numpy as hnp
 from dynsnap import metrics
 from dynsnap.errors import InputError
 from dynsnap.predictions import Predictions, Slice, _ids, _validate
+from tests.messages import naming
 from tests.strategies import predictions
 
 CLASSES = ["cat", "dog", "eel"]
@@ -345,7 +346,7 @@ def test_bytes_that_are_not_text_are_refused(part):
 
 def test_repeated_class_names_are_found_among_very_many():
     names = [f"class {place}" for place in range(20_000)]
-    with pytest.raises(InputError, match='"class 7", "class 9" occurs more than once'):
+    with pytest.raises(InputError, match=naming('"class 7"', '"class 9"', "once")):
         Predictions(ids=[1], classes=[*names, "class 9", "class 7"], labels=[0])
 
 

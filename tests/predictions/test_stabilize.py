@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from dynsnap.errors import ComparisonError, InputError, PlanError
 from dynsnap.predictions import Predictions, stabilize, stabilize_scores
 from tests import strategies
+from tests.messages import naming
 
 MARGINS = st.floats(0, 1)
 
@@ -96,13 +97,13 @@ def test_new_predictions_without_scores_are_refused():
 def test_predictions_of_other_inputs_are_refused():
     old = Predictions(ids=["a"], classes=["cat"], labels=["cat"])
     new = Predictions(ids=["b"], classes=["cat"], scores=[[1.0]])
-    with pytest.raises(ComparisonError, match='old has "a"; new has "b"'):
+    with pytest.raises(ComparisonError, match=naming('"a"', '"b"')):
         stabilize(old, new)
 
 
 @pytest.mark.parametrize("margin", [-0.1, 1.1, float("nan"), True, "0.2"])
 def test_a_margin_that_makes_no_sense_is_refused(margin):
-    with pytest.raises(PlanError, match="`margin` must be between 0 and 1"):
+    with pytest.raises(PlanError, match=naming("`margin`", "0", "1")):
         stabilize_scores(np.array([[1.0, 0.0]]), np.array([0]), margin=margin)
 
 

@@ -32,6 +32,7 @@ from dynsnap.predictions import (
     write,
 )
 from dynsnap.predictions import _write as writing
+from tests.messages import naming
 from tests.predictions import test_damage
 from tests.strategies import score_rows
 
@@ -244,9 +245,7 @@ def test_repeated_ids_are_named_with_their_file_in_a_join_too(tmp_path):
     new = file_of(tmp_path, "new", id=[4, 3, 4, 3, 3], label=["a"] * 5)
     with (
         tiny_steps(),
-        pytest.raises(
-            FileError, match=r'new\.parquet: .* 3 of 5 rows repeat an id, such as "4", "3"\.'
-        ),
+        pytest.raises(FileError, match=naming(r"new\.parquet", "repeat", "3", "5", '"4"', '"3"')),
     ):
         stream([old, new])
 
@@ -269,14 +268,16 @@ def test_unsigned_ids_beyond_what_a_number_holds_are_text_everywhere(tmp_path, m
 def test_contradictions_are_counted_over_all_blocks(tmp_path):
     old = file_of(tmp_path, "old", id=range(6), label=["a"] * 6, truth=["a"] * 6)
     new = file_of(tmp_path, "new", id=range(6), label=["b"] * 6, truth=list("abaaba"))
-    with pytest.raises(ComparisonError, match=r'"old" .* truths for 2 of 6 .* "a" and "b" .* "1"'):
+    with pytest.raises(
+        ComparisonError, match=naming("truths", '"old"', "2", "6", '"a"', '"b"', '"1"')
+    ):
         stream_all([old, new], rows_at_once=2, names=["old", "new"])
 
 
 def test_files_without_a_shared_id_are_refused(tmp_path):
     old = file_of(tmp_path, "old", id=[1, 2], label=["a"] * 2)
     new = file_of(tmp_path, "new", id=["x", "y"], label=["a"] * 2)
-    with pytest.raises(ComparisonError, match=r'No id .* "old", "new": old has "1", "2"; new has'):
+    with pytest.raises(ComparisonError, match=naming('"old"', '"new"', '"1"', '"2"')):
         stream([old, new], names=["old", "new"])
 
 
@@ -284,7 +285,7 @@ def test_other_columns_names_and_classes_are_understood(tmp_path):
     old = file_of(tmp_path, "old", image=[1, 2], said=["a", "b"])
     made = only(old, columns=ColumnNames(id="image", label="said"), rename={"a": "c"})
     assert made[0][0].classes == ("c", "b")
-    with pytest.raises(PlanError, match='no class "x" to rename in any generation'):
+    with pytest.raises(PlanError, match=naming('"x"', "rename")):
         only(old, columns=ColumnNames(id="image", label="said"), rename={"x": "c"})
 
 
@@ -301,7 +302,7 @@ def test_wide_scores_come_in_smaller_blocks(tmp_path, monkeypatch):
 @pytest.mark.parametrize("rows", [0, -1])
 def test_settings_that_make_no_sense_are_refused(rows, tmp_path):
     old = file_of(tmp_path, "old", id=[1, 2], label=["a"] * 2)
-    with pytest.raises(PlanError, match="`rows_at_once` must be at least 1"):
+    with pytest.raises(PlanError, match=naming("`rows_at_once`", "1")):
         stream([old], rows_at_once=rows)
     with pytest.raises(InputError, match="nothing to align"):
         stream([])
@@ -317,9 +318,7 @@ def test_a_full_disk_is_said_in_one_line(step, tmp_path, monkeypatch):
     monkeypatch.setattr(_spill, step, full)
     old = file_of(tmp_path, "old", id=[1, 2], label=["a"] * 2)
     new = file_of(tmp_path, "new", id=[2, 1], label=["a"] * 2)
-    with pytest.raises(
-        FileError, match=r"room for temporary .* No space left .* Set TMPDIR"
-    ) as error:
+    with pytest.raises(FileError, match=naming("No space left", "TMPDIR")) as error:
         stream([old, new])
     assert "\n" not in str(error.value)
 

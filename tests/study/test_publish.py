@@ -66,7 +66,7 @@ def test_compare_and_report_work_on_results(run, tmp_path):
 
 def test_reports_of_a_run_and_of_its_results_show_the_same_flips(run, tmp_path):
     dynsnap("publish", str(run), str(tmp_path))
-    live, kept = findings(run).closer, findings(tmp_path).closer
+    live, kept = findings(run).drilldown, findings(tmp_path).drilldown
     assert (live.method, live.combination) == (kept.method, kept.combination)
     assert live.learned_from == kept.learned_from != {}
     for one, other in zip(live.comparison.pairs, kept.comparison.pairs, strict=True):

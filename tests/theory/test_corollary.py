@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from dynsnap.errors import InputError
 from dynsnap.metrics import correct_consistency
 from dynsnap.theory import epsilon, leave_one_out, upsilon
+from tests.messages import naming
 from tests.theory.members import member_weights
 
 unit = st.integers(0, 100).map(lambda n: n / 100)
@@ -142,5 +143,5 @@ def test_a_single_member_cannot_be_left_out():
     with pytest.raises(InputError, match="two members must have a weight above 0"):
         leave_one_out(scores, scores, truth=truth, weights=np.array([1, 0]))
     for wrong in ({"confidence": 1.0}, {"confidence": 0}, {"resamples": 0}):
-        with pytest.raises(InputError, match="`confidence` must lie between 0 and 1"):
+        with pytest.raises(InputError, match=naming("`confidence`", "0", "1")):
             leave_one_out(scores, scores, truth=truth, **wrong)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from dynsnap.errors import ComparisonError, FileError, InputError
 from dynsnap.theory import MemberPredictions, audit, line_up, read_members
+from tests.messages import naming
 
 SCORES = np.random.default_rng(0).dirichlet(np.ones(3), (4, 5))
 CLASSES = np.array(["cat", "dog", "elk"])
@@ -94,7 +95,7 @@ def test_a_pickle_is_refused_and_never_loaded(tmp_path):
         read_members(path)
     plain = tmp_path / "plain.npz"
     plain.write_bytes(pickle.dumps(Trap()))
-    with pytest.raises(FileError, match="not an NPZ archive"):
+    with pytest.raises(FileError, match="NPZ archive"):
         read_members(plain)
     assert not Trap.sprung
 
@@ -106,11 +107,11 @@ def test_what_is_no_archive_is_refused(tmp_path):
         read_members(tmp_path)
     empty = tmp_path / "empty.npz"
     empty.write_bytes(b"")
-    with pytest.raises(FileError, match="not an NPZ archive"):
+    with pytest.raises(FileError, match="NPZ archive"):
         read_members(empty)
     single = tmp_path / "single.npy"
     np.save(single, SCORES)
-    with pytest.raises(FileError, match="not an NPZ archive"):
+    with pytest.raises(FileError, match="NPZ archive"):
         read_members(single)
     other = tmp_path / "other.npz"
     with zipfile.ZipFile(other, "w") as archive:
@@ -186,7 +187,7 @@ def test_truth_and_names_of_one_side_serve_both():
 def test_members_of_other_inputs_or_truths_cannot_be_compared():
     with pytest.raises(ComparisonError, match="different truths"):
         line_up(members(), members(truth=np.zeros(5, int)))
-    with pytest.raises(ComparisonError, match='different inputs: "a" is in the old one only'):
+    with pytest.raises(ComparisonError, match=naming('"a"', "old")):
         line_up(members(), members(ids=("z", "b", "c", "d", "e")))
     with pytest.raises(ComparisonError, match='different classes: "cat"'):
         line_up(members(), members(classes=("cow", "dog", "elk")))
@@ -195,5 +196,5 @@ def test_members_of_other_inputs_or_truths_cannot_be_compared():
 
 
 def test_members_check_themselves():
-    with pytest.raises(InputError, match="`ids` must hold 5 names, got 1"):
+    with pytest.raises(InputError, match=naming("`ids`", "5", "1")):
         members(ids=("a",))

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import re
 
 import numpy as np
 import pytest
@@ -22,6 +23,7 @@ from dynsnap.theory import (
     leave_out_correct_bound,
     reweighted_distance_bound,
 )
+from tests.messages import naming
 from tests.strategies import scored_pairs, three_labellings
 from tests.theory.members import ORDERS, correct, distance, member_weights, pairs
 
@@ -173,7 +175,7 @@ def test_theorem_2_is_false_for_normalised_weights():
     assert whole > np.mean(smaller)
     found = audit(move, np.zeros_like(move), weights=weights)
     assert [bound.name for bound in found.bounds] == ["T1"]
-    assert "T2 and T4 are left out: they are false for weighted averages." in found.notes
+    assert any(re.search(naming("T2", "T4", "weighted"), note) for note in found.notes)
 
 
 # What the theorems do not say.
@@ -217,7 +219,7 @@ def test_the_theorems_are_false_below_order_1_and_such_orders_are_refused():
             lambda order=order: centroid_distance_bound(moves, truth=truth, order=order),
             lambda order=order: audit(moves, still, order=order),
         ):
-            with pytest.raises(InputError, match="`order` must be at least 1"):
+            with pytest.raises(InputError, match=naming("`order`", "1")):
                 call()
 
 
@@ -275,21 +277,23 @@ def test_a_false_claim_is_seen_and_mere_rounding_is_not():
 
 def test_members_of_another_shape_are_refused_by_name():
     five, three = np.zeros((5, 4, 2)), np.zeros((3, 4, 2))
-    with pytest.raises(InputError, match=r"as many members, but `old` has 5, `new` has 3"):
+    with pytest.raises(InputError, match=naming("`old`", "5", "`new`", "3")):
         ensemble_distance_bound(five, three)
-    with pytest.raises(InputError, match=r"same inputs and classes.*`old` has \(4, 2\)"):
+    with pytest.raises(InputError, match=naming("`old`", r"\(4, 2\)")):
         ensemble_distance_bound(five, np.zeros((5, 4, 3)))
-    with pytest.raises(InputError, match=r"\(members, inputs, classes\).*got \(4, 2\).*None"):
+    with pytest.raises(
+        InputError, match=naming(r"\(members, inputs, classes\)", r"\(4, 2\)", "None")
+    ):
         ensemble_distance_bound(five[0], five[0])
     with pytest.raises(InputError, match="none of them 0"):
         ensemble_distance_bound(np.zeros((5, 0, 2)), np.zeros((5, 0, 2)))
-    with pytest.raises(InputError, match=r"`new` holds nan at \(0, 0, 0\)"):
+    with pytest.raises(InputError, match=naming("`new`", "nan", r"\(0, 0, 0\)")):
         ensemble_distance_bound(five, np.full((5, 4, 2), np.nan))
 
 
 def test_truth_and_weights_of_another_shape_are_refused():
     scores = np.zeros((2, 4, 3))
-    with pytest.raises(InputError, match=r"True vectors must have the shape \(4, 3\)"):
+    with pytest.raises(InputError, match=naming("shape", r"\(4, 3\)")):
         centroid_distance_bound(scores, truth=np.zeros((4, 2)))
     with pytest.raises(InputError, match="one class position"):
         centroid_distance_bound(scores, truth=np.zeros(3, int))
@@ -302,10 +306,10 @@ def test_truth_and_weights_of_another_shape_are_refused():
 def test_leaving_out_all_or_too_many_ways_is_refused():
     scores = np.zeros((4, 1, 1))
     for leave in (0, 4, -1, 1.5):
-        with pytest.raises(InputError, match="`leave` must be a whole number from 1 to 3"):
+        with pytest.raises(InputError, match=naming("`leave`", "1", "3")):
             leave_out_bound(scores, scores, leave=leave)
     with pytest.raises(InputError, match="needs at least 2 members"):
         leave_out_bound(scores[:1], scores[:1])
     many = np.zeros((40, 1, 1))
-    with pytest.raises(InputError, match=r"gives 137,846,528,820 ensembles.*smaller `leave`"):
+    with pytest.raises(InputError, match=naming("137,846,528,820", "`leave`")):
         leave_out_bound(many, many, leave=20)
