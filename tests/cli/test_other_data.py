@@ -108,10 +108,10 @@ def test_a_whole_results_folder_is_not_a_generation(tmp_path, inner):
     study = tmp_path / "study"
     (study / "predictions").mkdir(parents=True)
     (study / "table.csv").write_text("method\n")
-    made = labelled(study / "predictions/a-g1.parquet", truth=TEN, labels=TEN)
+    made = labelled(study / "predictions/a-average-g1.parquet", truth=TEN, labels=TEN)
     other = labelled(tmp_path / "other.parquet", truth=TEN, labels=TEN)
     said = refused_by_both(study / inner, other, code=2)
-    assert f"such as {made}" in said
+    assert made.is_file() and f"{study}::a/average/g1/r0" in said
     assert f"dynsnap report {study}" in said
 
 
@@ -162,7 +162,7 @@ def test_a_growth_plan_over_superclasses_ends_in_one_line(tmp_path):
 def test_rounds_of_another_protocol_are_not_measured_and_the_folder_stays_as_it_was(tmp_path):
     (tmp_path / "tiny.toml").write_text(TINY)
     (tmp_path / "other.toml").write_text(
-        TINY.replace("late = { 6 = 2 }", "late = { 6 = 2 }\nholdout = 0.3")
+        TINY.replace("late = { 6 = 2 }", "late = { 6 = 2 }\ntest_size = 0.3")
     )
     run = tmp_path / "run"
     assert dynsnap("run", tmp_path / "tiny.toml", "--out", run, "-q").exit_code == 0
