@@ -46,6 +46,7 @@ def epochs(monkeypatch):
     return seen
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_a_study_stopped_again_and_again_ends_and_trains_nothing_twice(name, tmp_path, epochs):
     study = tmp_path / "study.toml"

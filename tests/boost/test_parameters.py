@@ -119,7 +119,13 @@ SAID_AGAIN = {
 }
 
 
-@pytest.mark.parametrize("main", sorted(all_aliases()))
+@pytest.mark.parametrize(
+    "main",
+    [
+        pytest.param(name, marks=[] if place % 4 == 0 else pytest.mark.slow)
+        for place, name in enumerate(sorted(all_aliases()))
+    ],
+)
 def test_every_parameter_of_lightgbm_is_obeyed_or_refused_by_the_name_that_was_given(main):
     for name in {main, *all_aliases()[main]}:
         value, written = OBEYED.get(main, (99, None))

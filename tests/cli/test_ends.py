@@ -86,9 +86,9 @@ def commands(folder):
     ("command", "sent"),
     [
         ("stabilize", "SIGINT"),
-        ("stabilize", "SIGHUP"),
+        pytest.param("stabilize", "SIGHUP", marks=pytest.mark.slow),
         ("publish", "SIGTERM"),
-        ("compare", "SIGTERM"),
+        pytest.param("compare", "SIGTERM", marks=pytest.mark.slow),
     ],
 )
 def test_a_signal_ends_a_command_in_one_line_and_leaves_no_trace(tmp_path, command, sent):

@@ -313,10 +313,8 @@ def test_a_manifest_is_not_unpacked_from_a_few_bytes(place, ensemble, tmp_path):
     assert "compressed" in predict(place, file, code=3)
 
 
-@pytest.mark.parametrize(
-    "what",
-    ["hidden", *(pytest.param(one, marks=pytest.mark.slow) for one in ("passes", "members"))],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("what", ["hidden", "passes", "members"])
 def test_a_forged_ensemble_is_refused_within_little_memory(place, dropping, tmp_path, what):
     """In a process of its own that is not given the memory which the file asks for."""
     file = tmp_path / "x.ensemble"

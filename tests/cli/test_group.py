@@ -165,7 +165,9 @@ def test_a_full_device_behind_standard_output_is_one_line_too():
     assert done.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize(("rule", "code"), [("lost=0.9", 0), ("lost=0", 1)])
+@pytest.mark.parametrize(
+    ("rule", "code"), [pytest.param("lost=0.9", 0, marks=pytest.mark.slow), ("lost=0", 1)]
+)
 def test_closed_streams_do_not_change_the_answer(rule, code):
     gate = shlex.join([str(DYNSNAP), "gate", OLD, NEW, "--at-most", rule])
     assert subprocess.run(["sh", "-c", f"{gate} >&- 2>&-"]).returncode == code

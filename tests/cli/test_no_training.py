@@ -116,6 +116,7 @@ def test_a_folder_without_any_whole_method_is_refused(finished, brought):
     assert " rounds are missing, such as round 0 of generation " in ended.stderr
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_with_rounds_from_elsewhere_and_trains_what_is_missing(finished, brought):
     remove(brought, kind="cyclic", epochs=16, generation=2)
     kept = {path.name for path in (brought / "rounds").glob("*.npz")}

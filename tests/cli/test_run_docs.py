@@ -53,6 +53,7 @@ def test_the_documented_commands_work_one_after_another(place, monkeypatch):
     assert (place / "predictions.parquet").exists()
 
 
+@pytest.mark.slow
 def test_the_documented_python_works(place, monkeypatch, capsys):
     monkeypatch.chdir(place)
     (code,) = blocks(PAGE, "python")

@@ -96,7 +96,7 @@ def test_slices_that_end_within_a_round_add_up_to_the_run_that_nobody_stopped(pl
             break
         assert ended.exit_code == 4, ended.stderr
         assert ended.stderr.count("\n") == 1
-        assert re.search(naming("time budget", r"0\.001", "in run", "dynsnap "), ended.stderr)
+        assert re.search(naming("time budget", r"0\.001", "in run", "dynsnap"), ended.stderr)
         assert not (place / "run/table.csv").exists()
         midway += bool(count(place, CHECKPOINTS))
     assert ended.exit_code == 0

@@ -62,6 +62,7 @@ def rounds_of(folder):
     }
 
 
+@pytest.mark.slow
 def test_the_full_size_is_the_row_of_the_table(run):
     found = as_json(run)
     with (run / "table.csv").open() as file:

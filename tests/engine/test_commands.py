@@ -55,6 +55,7 @@ def test_ctrl_c_or_a_kill_lose_nothing_and_the_predictions_are_the_serial_ones(
     assert not list((place / "run/checkpoints").iterdir())
 
 
+@pytest.mark.slow
 def test_train_uses_the_engine_too(place):
     ended = dynsnap(
         *("train", "long.toml", "--out", "run", "--engine", "processes", "--workers", "1")

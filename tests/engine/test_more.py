@@ -78,6 +78,7 @@ def test_few_of_a_kind_go_before_many():
     assert pool.tasks[0] == tuple(few)
 
 
+@pytest.mark.slow
 def test_workers_take_more(tmp_path):
     wanted = specs(5)
     late = [[wanted[3]], [wanted[4]], []]

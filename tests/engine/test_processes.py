@@ -46,6 +46,7 @@ def engine_with():
         engine.close()
 
 
+@pytest.mark.slow
 class TestFaults(Faults):
     """Of worker processes."""
 
@@ -55,7 +56,8 @@ def test_the_contract_holds():
         check_engine(engine, CentroidTrainer(small_stream()), recipes=[STEP, CYCLIC])
 
 
-@pytest.mark.parametrize("kind", ["stacked", pytest.param("alone", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["stacked", "alone"])
 def test_torch_gives_the_same_bits_as_in_one_process(kind):
     import torch
 
@@ -125,6 +127,7 @@ class Writing(CentroidTrainer):
             self._stream.pool.inputs[:] = 0
 
 
+@pytest.mark.slow
 def test_workers_share_the_data_but_cannot_change_it_for_each_other():
     trainer = Writing(small_stream())
     before = trainer._stream.pool.inputs.copy()
@@ -134,6 +137,7 @@ def test_workers_share_the_data_but_cannot_change_it_for_each_other():
     np.testing.assert_array_equal(trainer._stream.pool.inputs, before)
 
 
+@pytest.mark.slow
 def test_workers_leave_with_a_driver_that_is_killed(tmp_path):
     code = (
         "import sys; sys.path.insert(0, sys.argv[2])\n"

@@ -110,6 +110,7 @@ def test_a_round_goes_on_from_its_checkpoint():
     assert pool.now == (CYCLIC.epochs - 4) * 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("one_after_another", [True, False])
 def test_sixty_four_workers_are_busy_nine_tenths_of_the_time(one_after_another, tmp_path):
     """On the paper's CIFAR-100 study, each method five times, as the paper had its single base."""

@@ -99,6 +99,7 @@ def test_half_precision_changes_nothing(grown, tmp_path):
     assert grow(tmp_path, plan, half=True)[1] == specs
 
 
+@pytest.mark.slow
 def test_worker_processes_change_nothing(grown, tmp_path):
     plan, _, specs = grown
     with ProcessesEngine(workers=2) as engine:

@@ -213,6 +213,7 @@ def test_the_same_study_again_trains_nothing(finished, stream, tmp_path):
     assert contents(copy) == contents(folder)
 
 
+@pytest.mark.slow
 def test_a_study_that_is_stopped_within_a_long_round_goes_on_to_the_same_end(
     finished, stream, tmp_path
 ):
@@ -245,6 +246,7 @@ class Watching(Notebook):
         pass
 
 
+@pytest.mark.slow
 def test_a_second_study_in_the_folder_uses_the_rounds_that_both_name(finished, stream, tmp_path):
     """The sweep in a study of its own: its longest round is the longest of the first one too."""
     _, folder, _ = finished
@@ -260,7 +262,8 @@ def test_a_second_study_in_the_folder_uses_the_rounds_that_both_name(finished, s
     assert execute(without, copy, stream).trained == 0
 
 
-@pytest.mark.parametrize("half", [True, pytest.param(False, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("half", [False, True])
 def test_scores_in_half_precision_and_learners_are_cut_alike(stream, tmp_path, half):
     """The learners of a prefix are those that said what is stored."""
     text = TEXT.replace(
@@ -365,6 +368,7 @@ class Prefixed(ByName):
             yield dataclasses.replace(beginning(done, spec), seconds=float(spec.recipe.epochs))
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(plans(), st.sampled_from(["serial", "first first", "last first"]))
 def test_ensembles_are_the_same_as_without_where_randomness_is_the_same(plan, order):

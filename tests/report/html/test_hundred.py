@@ -116,6 +116,7 @@ def test_each_column_of_slices_has_a_table_of_its_own(found):
     assert f"of {found.pairs[-1].transitions.lost:,} stayed within" in between
 
 
+@pytest.mark.slow
 def test_many_columns_of_slices_do_not_burst_page_or_terminal():
     truth = np.arange(300) % 3
     slices = {f"column {n}": [f"value {(row + n) % 40}" for row in range(300)] for n in range(60)}

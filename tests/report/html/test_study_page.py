@@ -425,7 +425,7 @@ def test_there_are_shipped_results():
 
 
 # Of each kind one every day: small, with a stream, and with a hundred classes.
-DAILY = ("digits", "20news-stream", "cifar10-balanced", "cifar100-rolling")
+DAILY = ("digits", "20news-stream", "cifar100-rolling")
 
 
 @pytest.mark.parametrize(

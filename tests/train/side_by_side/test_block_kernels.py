@@ -63,12 +63,11 @@ def looked_at(block, images):
     return block.eval()(images)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "shape",
-    [
-        pytest.param(shape, id=name, marks=[] if name == "in pairs" else pytest.mark.slow)
-        for name, shape in SHAPES.items()
-    ],
+    SHAPES.values(),
+    ids=SHAPES,
 )
 def test_kernels_compute_a_block_and_its_gradients_in_training_and_after(shape, monkeypatch):
     channels, count, (height, width) = shape

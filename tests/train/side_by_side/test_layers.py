@@ -104,6 +104,7 @@ class NormAndDropout(nn.Module):
         return self.dropout(self.norm(images).flatten(1))
 
 
+@pytest.mark.slow
 def test_a_compiled_step_goes_back_by_what_it_saw_not_by_what_it_left():
     images = 3 + torch.randn(8, 4, 5, 5, generator=torch.Generator().manual_seed(0))
     slopes = torch.randn(8, 100, generator=torch.Generator().manual_seed(1))
