@@ -438,6 +438,7 @@ values = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(values)
 def test_ubjson_is_read_as_another_writer_meant_it(value):
     assert _ubjson.decode(forgery._encode(value), {}) == value

@@ -53,6 +53,7 @@ def test_the_demo_measures_all_methods_and_combinations(small):
     assert len(list((folder / "kept/predictions").glob("*.parquet"))) == 6 * 4 * 3 * 2
 
 
+@pytest.mark.slow
 def test_the_demo_keeps_everything_where_it_is_told(small):
     folder = small()
     ended = dynsnap("demo", "--out", "kept")

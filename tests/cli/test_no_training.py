@@ -43,6 +43,7 @@ def measure(finished, folder):
     return dynsnap("run", study, "--out", str(folder), "--no-training", "-q")
 
 
+@pytest.mark.slow
 def test_rounds_from_elsewhere_give_the_same_tables_and_predictions(finished, brought):
     ended = measure(finished, brought)
     assert ended.exit_code == 0, ended.stderr

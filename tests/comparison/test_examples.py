@@ -29,6 +29,7 @@ def test_the_flipped_inputs_are_the_lost_ones_surest_first():
         assert one.slices == (row["slice:place"] or "",)
 
 
+@pytest.mark.slow
 @given(step=st.integers(1, 60), count=st.integers(2, 4), weighted=st.booleans())
 def test_blocks_do_not_change_what_is_remembered(step, count, weighted):
     weights = np.random.default_rng(3).random(60) if weighted else None

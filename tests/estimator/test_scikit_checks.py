@@ -25,7 +25,12 @@ ESTIMATORS = {
 }
 # By names of our own: scikit-learn's show the address of a function, which no two workers share.
 CHECKS = [
-    pytest.param(estimator, check, id=f"{name}-{check.func.__name__}")
+    pytest.param(
+        estimator,
+        check,
+        id=f"{name}-{check.func.__name__}",
+        marks=pytest.mark.slow if name == "trees" else [],
+    )
     for name, subject in ESTIMATORS.items()
     for estimator, check in estimator_checks_generator(subject)
 ]

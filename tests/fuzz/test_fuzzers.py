@@ -1,6 +1,8 @@
 """Every fuzzer on a few cases; by hand on many: `python -m tests.fuzz.NAME --count 100000`."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 
@@ -70,3 +72,15 @@ def test_the_harness_sees_what_it_is_there_to_see(monkeypatch, fault, told):
     monkeypatch.setattr(harness, "cli", group)
     found = harness.run("made", lambda rng, folder: Attempt("it", [["work"]]), 1, seed=0)
     assert told in found.failures[0]["what"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "few"), [("kills", "--count"), ("threads", "--calls")])
+def test_signals_and_threads_are_tried_and_counted(name, few, tmp_path):
+    counts = tmp_path / "counts.json"
+    done = subprocess.run(
+        [sys.executable, "-m", f"tests.fuzz.{name}", few, "5", "--json", counts], check=False
+    )
+    found = json.loads(counts.read_text())
+    assert done.returncode == 0 and found["failures"] == []
+    assert sum(found["ended"].values()) == found["cases"] > 0

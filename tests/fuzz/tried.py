@@ -17,7 +17,7 @@ BEGIN, END = (f"<!-- tried: written by code, {end} -->" for end in ("begin", "en
 def table(counts: list[dict[str, Any]]) -> str:
     """The counts as a table."""
     lines = [
-        "| fuzzer | broken files | commands | ended (with its exit code: how often) | failures |",
+        "| fuzzer | cases | commands | ended (how often) | failures |",
         "|---|---|---|---|---|",
     ]
     for found in counts:

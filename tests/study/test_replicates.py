@@ -47,6 +47,7 @@ def execute(folder, ahead):
     return result, trainer
 
 
+@pytest.mark.slow
 def test_single_learners_are_repeated_at_no_further_training(tmp_path):
     result, trainer = execute(tmp_path, ahead=0)
     trained = [spec for wave in trainer.waves for spec in wave]
