@@ -6,6 +6,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
+from typing import Any
 
 
 @contextmanager
@@ -49,3 +51,24 @@ def together(*jobs: Callable[[], object]) -> None:
         thread.join()
     if failures:
         raise failures[0]
+
+
+def wrong_answers(estimator: Any, parts: list[Any], alone: list[bytes], calls: int) -> list[Any]:
+    """The thread and the number of every answer that is not the bits that one thread got.
+
+    Args:
+        estimator: What is asked, from as many threads as there are parts.
+        parts: Inputs, which every thread asks for in turn.
+        alone: The answers to them of one thread.
+        calls: How often each thread asks.
+    """
+    wrong = []
+
+    def ask(thread: int) -> None:
+        for call in range(calls):
+            which = (thread + call) % len(parts)
+            if estimator.predict_proba(parts[which]).tobytes() != alone[which]:
+                wrong.append((thread, call))
+
+    together(*(partial(ask, thread) for thread in range(len(parts))))
+    return wrong

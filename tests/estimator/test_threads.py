@@ -8,7 +8,7 @@ import textwrap
 import threading
 import warnings
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from typing import ClassVar
 
 import numpy as np
@@ -27,7 +27,7 @@ from dynsnap.errors import PlanError
 from dynsnap.train import Predictor, Standardised
 from dynsnap.train._weights import StoredLearner
 from dynsnap.train.models import cnn, fasttext, mlp
-from tests.threads import changing_often, together
+from tests.threads import changing_often, together, wrong_answers
 from tests.train.made import blobs, pictures, sentences
 
 torch.set_num_threads(1)
@@ -99,13 +99,7 @@ def test_many_threads_get_the_bits_that_one_gets_while_another_saves(
     estimator, pool = made(kind)
     parts = [pool.inputs[start : start + 3] for start in range(threads)]
     alone = [estimator.predict_proba(part).tobytes() for part in parts]
-    wrong, done = [], threading.Event()
-
-    def ask(thread):
-        for call in range(calls):
-            which = (thread + call) % threads
-            if estimator.predict_proba(parts[which]).tobytes() != alone[which]:
-                wrong.append((thread, call))
+    done = threading.Event()
 
     def save():
         while not done.is_set():
@@ -114,7 +108,7 @@ def test_many_threads_get_the_bits_that_one_gets_while_another_saves(
     saving = threading.Thread(target=save)
     saving.start()
     try:
-        together(*(partial(ask, thread) for thread in range(threads)))
+        wrong = wrong_answers(estimator, parts, alone, calls)
     finally:
         done.set()
         saving.join()

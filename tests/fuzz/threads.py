@@ -5,29 +5,20 @@ python -m tests.fuzz.threads --calls 50 --json counts/threads.json
 
 import argparse
 import json
-from functools import partial
 from pathlib import Path
 
 from tests.estimator.test_threads import KINDS, made
-from tests.threads import together
+from tests.threads import wrong_answers
 
 THREADS = 8
 
 
-def wrong_answers(kind: str, calls: int) -> int:
+def failures(kind: str, calls: int) -> int:
     """How many of the answers of one kind of estimator were not the bits that it gives alone."""
     estimator, pool = made(kind)
     parts = [pool.inputs[start : start + 3] for start in range(THREADS)]
     alone = [estimator.predict_proba(part).tobytes() for part in parts]
-    wrong: list[int] = []
-
-    def ask(thread: int) -> None:
-        for call in range(calls):
-            which = (thread + call) % THREADS
-            if estimator.predict_proba(parts[which]).tobytes() != alone[which]:
-                wrong.append(call)
-
-    together(*(partial(ask, thread) for thread in range(THREADS)))
+    wrong = wrong_answers(estimator, parts, alone, calls)
     after = [estimator.predict_proba(part).tobytes() for part in parts]
     return len(wrong) + sum(one != other for one, other in zip(after, alone, strict=True))
 
@@ -37,7 +28,7 @@ def main() -> None:
     parser.add_argument("--calls", type=int, default=50, help="of each thread")
     parser.add_argument("--json", type=Path, required=True, help="where the counts go")
     asked = parser.parse_args()
-    wrong = {kind: wrong_answers(kind, asked.calls) for kind in KINDS}
+    wrong = {kind: failures(kind, asked.calls) for kind in KINDS}
     each = THREADS * asked.calls
     found = {
         "name": "threads",

@@ -10,7 +10,7 @@ import click
 
 from dynsnap import report, study
 from dynsnap._untrusted import regular
-from dynsnap.cli import _closer
+from dynsnap.cli import _drilldown
 from dynsnap.cli import _options as options
 from dynsnap.cli._looks import claim_inputs, inputs_option
 from dynsnap.cli._outputs import (
@@ -119,7 +119,7 @@ def findings(
         file=_text(folder / "study.toml"),
         curves=training.curves,
         audits=training.audits,
-        drilldown=_closer.look(folder, rows, method=method, inputs=inputs, notes=notes),
+        drilldown=_drilldown.look(folder, rows, method=method, inputs=inputs, notes=notes),
         notes=notes,
     )
 

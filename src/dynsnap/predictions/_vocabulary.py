@@ -27,7 +27,6 @@ from dynsnap.predictions._text import (
 )
 
 MOST_SLICE_VALUES = 50
-_MOST_CLASSES = 100_000
 _MOST_SLICES = 1_000
 _GLANCE = 16_384  # rows: enough to see that a column has too many values
 
