@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 PYTHON ?= python3
 STAMP := $(VENV)/.installed
 
-.PHONY: setup docs demo test test-slow test-browser test-ray lint format bench clean
+.PHONY: setup docs demo test test-slow test-thorough test-browser test-ray test-mlflow lint format bench clean
 
 setup: $(STAMP)
 
@@ -24,14 +24,26 @@ PYTEST := $(BIN)/pytest -q -n 2 --dist worksteal
 test: $(STAMP)
 	$(PYTEST) -m 'not slow'
 
-# What is too slow for every day: whole examples, every variant, compilers, and every property with
-# four times as many examples.
+# What is too slow for every day: whole examples, every variant, other libraries, compilers.
 test-slow: $(STAMP)
-	$(PYTEST) -m 'slow or hypothesis' --hypothesis-profile thorough
+	$(PYTEST) -m slow
+
+# Every property with four times as many examples, before a release; about ten minutes.
+test-thorough: $(STAMP)
+	$(PYTEST) -m hypothesis --hypothesis-profile thorough
 
 # On real clusters of Ray, on this machine; a few minutes.
 test-ray: $(STAMP)
 	DYNSNAP_TEST_RAY=1 $(BIN)/pytest -q tests/engine/ray
+
+# With a real MLflow on loopback. It wants an older pyarrow, so it has an environment of its own.
+test-mlflow: .venv-mlflow/.installed
+	DYNSNAP_TEST_MLFLOW=1 .venv-mlflow/bin/pytest -q tests/mlflow
+
+.venv-mlflow/.installed: pyproject.toml
+	test -x .venv-mlflow/bin/python || $(PYTHON) -m venv .venv-mlflow
+	.venv-mlflow/bin/pip install --quiet --disable-pip-version-check -e '.[mlflow]' skops pytest hypothesis
+	touch $@
 
 # The docs as a site that opens from its folder, with the pages that dynsnap writes in it.
 docs: $(STAMP)
@@ -63,4 +75,4 @@ bench: $(STAMP)
 	$(BIN)/python benchmarks/metrics.py
 
 clean:
-	rm -rf $(VENV) site build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-mlflow site build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -9,9 +9,11 @@ is undefined (0/0) has no interval, and a gate does not judge it; it counts neit
 
 Weights are lognormal; "dependent" means that the heavier an input is, the likelier it changes. Of
 every metric the table has the coverage in percent for each number of inputs, the lowest over how
-often labels change: commonly (20 % of the inputs), rarely (2 %), very rarely (0.2 %). "too low" and
-"too high" are the largest shares of samples, in any cell, whose interval lies below the true value
-and above it. `--all` prints every cell.
+often labels change: commonly (20 % of the inputs), rarely (2 %), very rarely (0.2 %). Precision,
+recall and F1 are those of the rarest class, 5 % of the inputs. AUROC and average precision are
+measured one sample at a time, on `--ranked` samples of each cell; "of a class" is the rarest.
+"too low" and "too high" are the largest shares of samples, in any cell, whose interval lies below
+the true value and above it. `--all` prints every cell.
 """
 
 if __name__ == "coverage":
@@ -31,14 +33,19 @@ from dynsnap.comparison._readings import estimates, wholes_of
 from dynsnap.comparison.intervals import (
     AgreementStatistic,
     BayesianBootstrap,
+    ClassStatistic,
     CohenStatistic,
+    ConfusionStatistic,
     GenerationStatistic,
     Metrics,
     PairStatistic,
+    RankStatistic,
     Sampled,
     Statistic,
+    changes,
 )
 from dynsnap.metrics import catalogue
+from dynsnap.metrics._ranking import RankTally
 from dynsnap.metrics._tally import Tally
 from dynsnap.metrics._tally_layout import BLOCKS, TallyLayout
 from dynsnap.predictions import Predictions
@@ -53,6 +60,7 @@ WEIGHTS = {
     "σ = 2": (2.0, 0.0),
     "σ = 2, dependent": (2.0, 1.0),
 }
+OF_A_CLASS = " of a class"
 PAIRS = ((0, 1), (0, 2), (1, 2))
 _AT_ONCE = 1 << 24  # numbers of rows that are gathered together
 
@@ -66,6 +74,8 @@ class Rows:
         pairs: Of each pair: cases and columns.
         ambiguous: Whether not all generations label it alike.
         weights: What it counts for.
+        true: Its true class; 1 in that place.
+        scores: Of each generation.
     """
 
     layout: TallyLayout
@@ -75,6 +85,12 @@ class Rows:
     pairs: list[Floats]
     ambiguous: Floats
     weights: Floats
+    true: Floats
+    scores: list[Floats]
+
+    def confusion(self, generation: int) -> list[Floats]:
+        """By truth, by label, and where both are the class."""
+        return [self.true, self.labels[generation], self.true * self.labels[generation]]
 
 
 def population(flips: float, sigma: float, dependence: float, *, seed: int = 0) -> Rows:
@@ -107,6 +123,7 @@ def _rows(scores: list[Floats], true: AnyArray, weights: Floats) -> Rows:
         truth=True,
         pairs=PAIRS,
         top_k=(2,),
+        classification=True,
     )
     tallies = []
     for first in range(0, len(true), BLOCKS):
@@ -136,6 +153,8 @@ def _rows(scores: list[Floats], true: AnyArray, weights: Floats) -> Rows:
         pairs=[gathered([each.pair_sums(p) for each in tallies]) for p in range(len(PAIRS))],
         ambiguous=gathered([each.ambiguous for each in tallies]),
         weights=weights,
+        true=np.eye(CLASSES)[true],
+        scores=scores,
     )
 
 
@@ -143,11 +162,12 @@ def statistics(rows: Rows) -> Iterator[tuple[str, Statistic, list[Floats]]]:
     """What is measured, and the numbers of each input that it is made of."""
     layout = rows.layout
     cases = [each[:, : len(layout.cases)] for each in rows.pairs]
-    yield (
-        "generation",
-        GenerationStatistic(layout.generation_columns(0)),
-        [rows.means[0], rows.gaps[0]],
-    )
+    for g, when in enumerate(("old", "new")):
+        means = GenerationStatistic(layout.generation_columns(g), layout.most_loss(g))
+        yield when, means, [rows.means[g], rows.gaps[g]]
+        yield when, ConfusionStatistic(), rows.confusion(g)
+        rarest = np.stack([each[:, -1] for each in rows.confusion(g)], axis=-1)
+        yield f"class, {when}", ClassStatistic(), [rarest]
     yield "pair", PairStatistic(layout.pair_columns(PAIRS[0]), True), [rows.pairs[0]]
     yield "pair", CohenStatistic(True), [cases[0], *rows.labels[:2]]
     ambiguous = np.stack([rows.ambiguous, np.ones(len(rows.ambiguous))], axis=-1)
@@ -182,6 +202,7 @@ def simulate(
     *,
     weighted: bool,
     blocks: int = BLOCKS,
+    ranked: int = 0,
 ) -> dict[str, Held]:
     """Coverage of every metric in samples of one size, whose sums are kept in so many blocks."""
     rng = np.random.default_rng(size)
@@ -189,13 +210,18 @@ def simulate(
     width = max(sum(each.shape[1] for each in parts) for _, _, parts in statistics(rows))
     step = max(1, _AT_ONCE // (max(size, bootstrap.resamples) * width))
     weights = rows.weights if weighted else np.ones(POPULATION)
-    truth = {}
-    for _, statistic, parts in statistics(rows):
+    truth: dict[str, float] = {}
+    older: dict[str, float] = {}
+    for kind, statistic, parts in statistics(rows):
         sums = [(weights[:, None] * each).sum(axis=0) for each in parts]
-        truth |= {name: float(value) for name, value in statistic.values(sums).items()}
+        values = {name: float(value) for name, value in statistic.values(sums).items()}
+        (older if kind.endswith("old") else truth).update(values)
+    truth |= {f"{name}_change": truth[name] - value for name, value in older.items()}
+    truth |= older  # metrics of a generation are those of the old one
     for first in range(0, replications, step):
         chosen = rng.integers(0, POPULATION, (min(step, replications - first), size))
         each = weights[chosen]
+        before: list[Sampled] = []
         for kind, statistic, parts in statistics(rows):
             sampled = bootstrap.sampled(
                 statistic,
@@ -204,9 +230,63 @@ def simulate(
                 inputs=np.full(len(chosen), size),
                 order=None,
             )
-            for name, (low, high) in _intervals(bootstrap, sampled, kind, size, weighted).items():
-                found.setdefault(name, Held()).add(low, high, truth[name])
+            if kind.endswith("old"):
+                before.append(sampled)
+            elif kind.endswith("new"):
+                kind, sampled = "change", changes(before.pop(0), sampled)
+            of = parts[0][chosen].sum(axis=1) if kind.startswith("class") else None
+            made = _intervals(bootstrap, sampled, kind, size, weighted, of)
+            for name, (low, high) in made.items():
+                if name != "accuracy_change" or kind == "pair":
+                    found.setdefault(name, Held()).add(low, high, truth[name])
+    return found | _ranked(rows, size, min(ranked, replications), bootstrap, weights)
+
+
+def _ranked(
+    rows: Rows, size: int, replications: int, bootstrap: BayesianBootstrap, weights: Floats
+) -> dict[str, Held]:
+    """The same of AUROC and average precision: over all classes; and of the rarest class."""
+    rng = np.random.default_rng(size)
+    found: dict[str, Held] = {}
+    if not replications:
+        return found
+    every = _ranks(rows, np.arange(POPULATION), weights, BayesianBootstrap(resamples=1))
+    truth = {name + of: float(value[0]) for of, one in every for name, value in one.values.items()}
+    for _ in range(replications):
+        chosen = rng.integers(0, POPULATION, size)
+        for of, sampled in _ranks(rows, chosen, weights[chosen], bootstrap):
+            for name in sampled.values:
+                low, high = bootstrap.interval(sampled, name)
+                found.setdefault(name + of, Held()).add(low, high, truth[name + of])
     return found
+
+
+def _ranks(
+    rows: Rows, chosen: AnyArray, weights: Floats, bootstrap: BayesianBootstrap
+) -> Iterator[tuple[str, Sampled]]:
+    """AUROC and average precision of the old generation in one sample, and how they change."""
+    size = len(chosen)
+    tally = RankTally(size, CLASSES, min(size, BLOCKS), size <= BLOCKS, (True, True))
+    true = rows.true[chosen].argmax(axis=1)
+    scores = [each[chosen] for each in rows.scores[:2]]
+    tally.add(0, np.arange(size, dtype=np.uint64), true, weights, scores)
+    heaviest = float(weights.max())
+    one = {"heaviest": np.array([heaviest]), "inputs": np.array([size]), "order": None}
+    sides = [tally.generation(g, heaviest) for g in range(2)]
+    rarest = np.array([CLASSES - 1])
+    for of, classes in (("", None), (OF_A_CLASS, rarest)):
+        old, new = (
+            bootstrap.sampled(
+                RankStatistic(ranks, heaviest, classes),
+                (ranks.sums if classes is None else ranks.sums[:, classes]).reshape(
+                    1, len(ranks.sums), -1
+                ),
+                **one,
+            )
+            for ranks in sides
+        )
+        yield of, old
+        yield of, changes(old, new)
 
 
 def in_blocks(numbers: Floats, blocks: int) -> Floats:
@@ -220,13 +300,21 @@ def in_blocks(numbers: Floats, blocks: int) -> Floats:
 
 
 def _intervals(
-    bootstrap: BayesianBootstrap, sampled: Sampled, kind: str, size: int, weighted: bool
+    bootstrap: BayesianBootstrap,
+    sampled: Sampled,
+    kind: str,
+    size: int,
+    weighted: bool,
+    of: Floats | None,
 ) -> dict[str, tuple[Floats, Floats]]:
     groups = len(next(iter(sampled.values.values())))
     cases = np.full((groups, 1), size)
     if kind == "pair" and "kept" in sampled.values:
         cases = _cases(sampled.values, size)
-    made = estimates(bootstrap, sampled, wholes_of(sampled.values, cases, weighted=weighted))
+    wholes = wholes_of(sampled.values, cases, weighted=weighted)
+    if of is not None and not weighted:  # the rarest class: shares of its inputs, and of its labels
+        wholes = {"precision": np.rint(of[:, 1]), "recall": np.rint(of[:, 0])}
+    made = estimates(bootstrap, sampled, wholes)
     return {
         name: tuple(
             np.array([np.nan if end is None else end for end in ends])
@@ -251,6 +339,7 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
     parser.add_argument("--weights", nargs="+", default=list(WEIGHTS), choices=list(WEIGHTS))
     parser.add_argument("--flips", nargs="+", default=list(FLIPS), choices=list(FLIPS))
+    parser.add_argument("--ranked", type=int, default=500, help="samples of AUROC in each cell")
     parser.add_argument("--blocks", type=int, default=BLOCKS, help="that the sums are kept in")
     parser.add_argument("--all", action="store_true", help="print every cell")
     options = parser.parse_args()
@@ -268,13 +357,16 @@ def main() -> None:
                     bootstrap,
                     weighted=weights != "none",
                     blocks=options.blocks,
+                    ranked=options.ranked,
                 )
                 print(f"{weights}, {flips}, {size}", file=sys.stderr, flush=True)
     print(
         f"{options.replications:,} samples a cell, {options.resamples:,} resamples, "
         f"nominal {options.confidence:.0%}, {time.perf_counter() - started:.0f} s.\n"
     )
-    metrics = [name for name in catalogue if name in next(iter(cells.values()))]
+    measured = next(iter(cells.values()))
+    wanted = [each for name in catalogue for each in (name, name + OF_A_CLASS)]
+    metrics = [name for name in wanted if name in measured]
     if options.all:
         _print_cells(cells, metrics)
     _print_table(cells, metrics, options)

@@ -17,7 +17,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from dynsnap.train._denormals import flushing_denormals, without_denormals
+from dynsnap.train._devices import flushing_denormals, without_denormals
 from dynsnap.train.models import resnet
 
 

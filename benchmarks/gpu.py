@@ -2,7 +2,7 @@
 
     python benchmarks/gpu.py --rounds 12 36 --epochs 3
     python benchmarks/gpu.py --model resnet56 --batch 32 --rounds 24
-    python benchmarks/gpu.py --model resnet56 --batch 32 --rounds 24 --layers --combo-kernels
+    python benchmarks/gpu.py --model resnet56 --batch 32 --rounds 24 --layers --no-combo-kernels
     python benchmarks/gpu.py --way streams --rounds 12
     python benchmarks/gpu.py --model fasttext --batch 16 --rounds 12 48 --epochs 20
 
@@ -12,9 +12,8 @@ texts of random words: how fast they train does not depend on what they say. "ba
 captured steps alone, "study" everything but building, which is shown beside. `--way alone` is what
 a trainer does where nothing can be side by side; `--check` trains both ways, in float32 and without
 augmentation, and shows how far apart their scores are. `--layers` computes residual blocks layer by
-layer instead of by the fused kernels, `--combo-kernels` lets torch's compiler join small kernels
-side by side (experimental in torch 2.11, and off in dynsnap): the two that decide whether the fused
-blocks earn their keep.
+layer instead of by the fused kernels, `--no-combo-kernels` keeps torch's compiler from joining
+small kernels: docs/decisions/0005 compares these.
 """
 
 import argparse
@@ -30,7 +29,7 @@ from dynsnap.ensemble import Recipe, RoundSpec, Schedule
 from dynsnap.train import Adam, ShiftsAndFlips, TorchTrainer, _round_groups
 from dynsnap.train._alone import AloneStepper
 from dynsnap.train.models import by_name
-from dynsnap.train.side_by_side import _group
+from dynsnap.train.side_by_side import _group, _network
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,12 +73,12 @@ class Clock:
         self.built = time.perf_counter() - start
         advance = stepper.advance
 
-        def timed(lanes, steps, /):
+        def timed(rounds, steps, /):
             begun = time.perf_counter()
-            advance(lanes, steps)
+            advance(rounds, steps)
             torch.cuda.synchronize()
             self.steps += time.perf_counter() - begun
-            self.inputs += sum(lane.batch for lane in lanes) * steps
+            self.inputs += sum(round_.batch for round_ in rounds) * steps
 
         stepper.advance = timed
         return stepper
@@ -184,14 +183,15 @@ def main() -> None:
     parser.add_argument("--share", type=float, default=1.0, help="of the training inputs")
     parser.add_argument("--way", choices=["grouped", "streams", "alone"], default="grouped")
     parser.add_argument("--layers", action="store_true", help="no fused residual blocks")
-    parser.add_argument("--combo-kernels", action="store_true", help="join small kernels")
+    parser.add_argument("--no-combo-kernels", action="store_true", help="join no small kernels")
     parser.add_argument("--check", action="store_true", help="compare with rounds trained alone")
     arguments = parser.parse_args()
     if not torch.cuda.is_available():
         raise SystemExit("This measures a GPU, and there is none here.")
     if arguments.layers:
         _group.Block = type("NoBlock", (), {})  # a class that no module has: none is fused
-    torch._inductor.config.combo_kernels = arguments.combo_kernels
+    if arguments.no_combo_kernels:
+        _network.COMBO_KERNELS = False
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}")
     if arguments.check:
         for rounds in arguments.rounds:

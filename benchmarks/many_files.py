@@ -1,4 +1,4 @@
-"""Comparing many Parquet files: this process alone, and spread over processes or Ray.
+"""Comparing many Parquet files: this process alone, and parallel over processes or Ray.
 
     python benchmarks/many_files.py [--rows 4000000] [--classes 10] [--files 8] [--workers 2]
 
@@ -35,9 +35,9 @@ def made(folder: Path, ids: np.ndarray, *, classes: int, files: int, seed: int) 
         )
 
 
-def timed(places, spread=None):
+def timed(places, parallel=None):
     start = time.perf_counter()
-    found = compare(*places, names=["old", "new"], spread=spread)
+    found = compare(*places, names=["old", "new"], parallel=parallel)
     return json.dumps(to_json(found)), time.perf_counter() - start
 
 
@@ -63,10 +63,10 @@ def main() -> None:
             expected, alone = timed(places)
             print(f"{options.rows:,} rows, ids in {name}: {alone:.1f} s alone")
             for kind in options.engines:
-                with kinds[kind](workers=options.workers) as spread:
-                    list(spread(abs, range(2 * options.workers)))
-                    timed((few, few), spread)
-                    found, taken = timed(places, spread)
+                with kinds[kind](workers=options.workers) as parallel:
+                    list(parallel(abs, range(2 * options.workers)))
+                    timed((few, few), parallel)
+                    found, taken = timed(places, parallel)
                 assert found == expected, "the numbers differ"
                 print(
                     f"  {kind}, {options.workers} workers: {taken:.1f} s, {taken / alone:.2f} of "

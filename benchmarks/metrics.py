@@ -4,7 +4,8 @@
 
 CPU time of one process, compilation not counted, as a Markdown table. dynsnap does everything that
 `compare` does: it checks that the ids are the same, and gives every metric with an interval, per
-class as well. numpy gives the values alone, written as one would. scikit-learn and torchmetrics
+class as well: consistency, then also the metrics that scikit-learn has. numpy gives the values
+alone, written as one would. scikit-learn and torchmetrics
 give those of the metrics that they have. A peer that is not installed is skipped by name.
 """
 
@@ -30,6 +31,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--classes", type=int, default=10)
     parser.add_argument("--repeats", type=int, default=3, help="of dynsnap; the best counts")
+    parser.add_argument("--ranking", action="store_true", help="measure AUROC as well")
     settings = parser.parse_args()
 
     old, new, truth = generations(settings.rows, settings.classes)
@@ -39,6 +41,12 @@ def main() -> None:
     print("|---|---|---|---|---|")
     ours, values = measured_by_dynsnap(old, new, truth, settings.repeats)
     print(f"| dynsnap, with intervals and per class | {ours:.2f} s | 1.0 | {len(values)} | |")
+    for more in (("classification",), ("classification", "ranking")):
+        if "ranking" in more and not settings.ranking:
+            continue
+        taken, found = measured_by_dynsnap(old, new, truth, settings.repeats, more)
+        row = (f"dynsnap, and {' and '.join(more)}", f"{taken:.2f} s", f"{taken / ours:.1f}")
+        print(f"| {' | '.join(row)} | {len(found)} | |", flush=True)
     for name, compute in peers():
         try:
             seconds, found = cpu_time(partial(compute, old, new, *labels, truth))
@@ -71,7 +79,7 @@ def cpu_time(work: Callable[[], Values]) -> tuple[float, Values]:
 
 
 def measured_by_dynsnap(
-    old: Scores, new: Scores, truth: Labels, repeats: int
+    old: Scores, new: Scores, truth: Labels, repeats: int, metrics: tuple[str, ...] = ()
 ) -> tuple[float, Values]:
     names = [f"class {place}" for place in range(old.shape[1])]
     before, now = (
@@ -80,7 +88,7 @@ def measured_by_dynsnap(
     )
 
     def work() -> Values:
-        found = dynsnap.compare(before, now)
+        found = dynsnap.compare(before, now, metrics=metrics)
         values = {name: each.value for name, each in found.pairs[0].metrics.items()}
         for generation, when in zip(found.generations, ("old", "new"), strict=True):
             values |= {f"{name}, {when}": each.value for name, each in generation.metrics.items()}

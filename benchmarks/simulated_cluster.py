@@ -179,7 +179,7 @@ class SimulatedPool:
         self._waiting.append(task)
         self._hand_over()
 
-    def news(self, seconds: float, /) -> Iterator[tuple[int, Event]]:
+    def events(self, seconds: float, /) -> Iterator[tuple[int, Event]]:
         """What happens next, whenever that is: the clock jumps there."""
         when, _, happen = heapq.heappop(self._agenda)
         self.now = max(self.now, when)

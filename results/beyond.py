@@ -1,7 +1,7 @@
-"""The tables of docs/beyond.md, from the results beside this file.
+"""The tables of docs/beyond.md, docs/one-network.md and docs/distill.md, from the results.
 
-python results/beyond.py          # writes them into the page
-python results/beyond.py --check  # fails if the page is not up to date
+python results/beyond.py          # writes them into the pages
+python results/beyond.py --check  # fails if a page is not up to date
 """
 
 # ruff: noqa: E501  lines of the page are longer than lines of code
@@ -10,13 +10,35 @@ import argparse
 import csv
 import itertools
 import json
+import math
 import re
-from collections.abc import Iterator, Sequence
+import sys
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
-from dynsnap.report import frontier_table, kappa, markdown_table
-from dynsnap.study import (
+import numpy as np
+
+RESULTS = Path(__file__).parent
+sys.path.insert(0, str(RESULTS))
+
+from _measured import (  # noqa: E402  it lies beside this file
+    Measured,
+    control_table,
+    differences_table,
+    has_labels,
+    line,
+    points,
+    values_table,
+    verdict,
+)
+from dynsnap import predictions  # noqa: E402
+from dynsnap._types import AnyArray  # noqa: E402
+from dynsnap.comparison import PairedDifference, paired_difference  # noqa: E402
+from dynsnap.predictions import Predictions  # noqa: E402
+from dynsnap.report import kappa  # noqa: E402
+from dynsnap.study import (  # noqa: E402
     FRESH,
     MethodSummary,
     Row,
@@ -26,8 +48,7 @@ from dynsnap.study import (
     read_table,
 )
 
-RESULTS = Path(__file__).parent
-PAGE = RESULTS.parent / "docs" / "beyond.md"
+PAGES = [RESULTS.parent / "docs" / name for name in ("beyond.md", "one-network.md", "distill.md")]
 _PLACE = re.compile(r"(<!-- (\w+): ([\w -]+?) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 # The target on CIFAR-10, in percent, for at most so many κ per retrain; and ExtBagging's ACC.
@@ -41,13 +62,14 @@ SUMMARY = (FRESH, "rolling", "rolling-bagging-refresh", "standing")
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--check", action="store_true", help="write nothing")
-    text = PAGE.read_text(encoding="utf-8")
-    fresh = filled(text)
-    if parser.parse_args().check:
-        raise SystemExit(
-            0 if fresh == text else f"{PAGE.name} is not up to date: run python results/beyond.py."
-        )
-    PAGE.write_text(fresh, encoding="utf-8")
+    check = parser.parse_args().check
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        fresh = filled(text)
+        if check and fresh != text:
+            raise SystemExit(f"{page.name} is not up to date: run python results/beyond.py.")
+        if not check:
+            page.write_text(fresh, encoding="utf-8")
 
 
 def filled(text: str) -> str:
@@ -61,6 +83,9 @@ def filled(text: str) -> str:
         "stream": stream_lines,
         "distilled": distilled_lines,
         "waiting": waiting_lines,
+        "bagging": bagging_lines,
+        "accuracy": accuracy_lines,
+        "students": student_lines,
     }
 
     def table(match: re.Match[str]) -> str:
@@ -72,34 +97,135 @@ def filled(text: str) -> str:
 
 def summary_lines(studies: str) -> Iterator[str]:
     """The main methods of each study that was run."""
-    heads = "last ACC | CON | ACC-CON | lost | new class | retrain (κ) | qualifies"
-    found = {study: summaries(study) for study in studies.split() if was_run(study)}
+    found = [study for study in studies.split() if has_labels(study, RESULTS)]
+    heads = "study | n | method | networks | κ of all | ACC of each generation | new class | lost | CON | ACC-CON | qualifies"
     if found:
-        yield f"| study | method | {heads} |"
-        yield "|---" * 9 + "|"
-    for study, methods in found.items():
-        for one in (methods[name] for name in SUMMARY if name in methods):
-            rows = (
-                one.accuracies[-1],
-                one.consistency,
-                one.correct_consistency,
-                one.lost,
-                one.late,
-            )
-            cells = [_percent(row) for row in rows]
-            verdict = ("yes" if one.qualifies else "no") if one.judged else "(reference)"
-            yield f"| {study} | {one.method} | {' | '.join([*cells, _cost(one), verdict])} |"
+        yield f"| {heads} |"
+        yield "|---" * 11 + "|"
+    for study in found:
+        of = _measured(study)
+        for name in (one for one in SUMMARY if one in of.methods):
+            numbers = range(1, of.labels.generations + 1)
+            each = ", ".join(f"{of.value(name, f'accuracy_{number}'):.1f}" for number in numbers)
+            cells = [
+                of.cell(name, metric)
+                for metric in ("late_accuracy", "lost", "consistency", "correct_consistency")
+            ]
+            start = [study, str(len(of.labels.replicates(name))), name, of.networks(name)]
+            yield line([*start, kappa(of.costs(name)[2]), each, *cells, verdict(of, name)])
 
 
 def frontier_lines(study: str) -> Iterator[str]:
-    """Every method of a study, with its metrics and its cost."""
-    if not was_run(study):
+    """Every method of a study: its metrics and cost, and its differences from fair references."""
+    if not has_labels(study, RESULTS):
         yield f"*`dynsnap run {study}` has not been run yet.*"
         return
-    found = frontier(read_table(RESULTS / study / "table.csv"))
-    yield markdown_table(frontier_table(found, annotated=True))
+    of = _measured(study)
+    yield from values_table(of, of.methods)
+    yield ""
+    yield "Differences in points, with 95 % intervals:"
+    yield ""
+    yield from differences_table(of, of.methods)
+    if control := list(control_table(of, of.methods)):
+        yield ""
+        yield "Minus a network from scratch with as many epochs as the whole chain:"
+        yield ""
+        yield from control
     yield ""
     yield _about(study)
+
+
+_KNOWN: dict[Path, Measured] = {}
+
+
+def _measured(study: str) -> Measured:
+    """A study, read once for each folder of results."""
+    folder = RESULTS / study
+    if folder not in _KNOWN:
+        _KNOWN[folder] = Measured(folder)
+    return _KNOWN[folder]
+
+
+def bagging_lines(studies: str) -> Iterator[str]:
+    """Rolling bagging with fine-tuning, minus bagging that is trained afresh every time."""
+    mine, theirs = studies.split()
+    if not (has_labels(mine, RESULTS) and has_labels(theirs, RESULTS)):
+        return
+    name, other = "rolling-bagging-refresh", "extbagging"
+    of, fresh = _measured(mine), _measured(theirs)
+    later = range(2, of.labels.generations + 1)
+    metrics = {f"accuracy_{n}": f"ACC {n}" for n in later}
+    metrics |= {
+        "late_accuracy": "new class",
+        "consistency": "CON",
+        "correct_consistency": "ACC-CON",
+        "lost": "lost",
+    }
+    yield f"| `{mine}` | networks | κ of all | {' | '.join(metrics.values())} |"
+    yield "|---" * (3 + len(metrics)) + "|"
+    for label, where, method in (
+        (name, of, name),
+        (f"fresh bagging (`{theirs}`)", fresh, other),
+        (f"never-retrain-{name}", of, f"never-retrain-{name}"),
+    ):
+        cost = of.costs(name)[0] if method.startswith("never") else where.costs(method)[2]
+        cells = [where.cell(method, metric) for metric in metrics]
+        yield line([label, where.networks(method), kappa(cost), *cells])
+    gaps = [of.labels.difference(name, other, metric, elsewhere=fresh.labels) for metric in metrics]
+    yield line(["difference from fresh bagging", "", "", *map(points, gaps)])
+    own = [of.labels.difference(name, f"never-retrain-{name}", metric) for metric in metrics]
+    yield line(["difference from its own first generation", "", "", *map(points, own)])
+    last = f"accuracy_{of.labels.generations}"
+    first, final = (of.labels.values(name, metric) for metric in ("accuracy_1", last))
+    gained = sum(int((~first[r] & final[r]).sum()) for r in first)
+    lost = sum(int((first[r] & ~final[r]).sum()) for r in first)
+    yield ""
+    yield (
+        f"From generation 1 to {of.labels.generations} `{name}` gains {gained:,} inputs and loses {lost:,} "
+        f"(n = {len(first)}; McNemar's exact p = {mcnemar(gained, lost):.2g})."
+    )
+
+
+def mcnemar(gained: int, lost: int) -> float:
+    """The exact two-sided p of so many gains and losses, were both equally likely."""
+    total, fewer = gained + lost, min(gained, lost)
+    below = sum(math.comb(total, k) for k in range(fewer + 1))
+    return min(1.0, 2 * below / 2**total)
+
+
+def accuracy_lines(studies: str) -> Iterator[str]:
+    """By how much stabilized answers are more accurate than the same answers as they are."""
+    found = [study for study in studies.split() if has_labels(study, RESULTS)]
+    if found:
+        yield "| study | n | stabilized | minus | ACC, later generations | new class | lost |"
+        yield "|---" * 7 + "|"
+    for study in found:
+        of = _measured(study)
+        for name, plain in (("standing", FRESH), ("singlebase-standing", "singlebase")):
+            if name in of.methods:
+                later = _later(of, name, plain)
+                rest = [
+                    of.labels.difference(name, plain, metric)
+                    for metric in ("late_accuracy", "lost")
+                ]
+                yield line(
+                    [study, str(later.replicates), name, plain, *map(points, [later, *rest])]
+                )
+
+
+def _later(of: Measured, name: str, other: str) -> PairedDifference:
+    """The difference in accuracy over all generations but the first."""
+    numbers = range(2, of.labels.generations + 1)
+    sides = [
+        np.stack(
+            [
+                np.mean([of.labels.values(one, f"accuracy_{n}")[r] for n in numbers], axis=0)
+                for r in of.labels.replicates(name)
+            ]
+        )
+        for one in (name, other)
+    ]
+    return paired_difference(*sides)
 
 
 def stream_lines(study: str) -> Iterator[str]:
@@ -173,18 +299,81 @@ def swept_lines(varied: str, studies: str, *, costs: bool = False) -> Iterator[s
     paths = {study: RESULTS / study / "sweeps.csv" for study in studies.split()}
     paths = {study: path for study, path in paths.items() if path.is_file()}
     if paths:
-        heads = ["study", varied, *metrics.values(), *(["κ"] if costs else [])]
+        heads = ["study", varied, *metrics.values(), *(["κ"] if costs else []), "new class"]
+        heads += [] if costs else ["new class, minus margin 0"]
         yield f"| {' | '.join(heads)} |"
         yield "|---" * len(heads) + "|"
     for study, path in paths.items():
-        points: dict[str, dict[str, Row]] = {}
+        swept: dict[str, dict[str, Row]] = {}
         for one in read_sweeps(path):
             if one.over == varied:  # a study may vary more
-                points.setdefault(one.point, {})[one.row.metric] = one.row
-        for point, rows in points.items():
+                swept.setdefault(one.point, {})[one.row.metric] = one.row
+        new = new_class_of_carries(study, swept) if costs else new_class_of_margins(study, swept)
+        for point, rows in swept.items():
             cells = [_percent(rows[metric]) for metric in metrics]
             cells += [kappa(rows["accuracy"].cost)] if costs else []
-            yield f"| {study} | {point} | {' | '.join(cells)} |"
+            yield f"| {study} | {point} | {' | '.join([*cells, *new[point]])} |"
+        yield from _never(study, costs=costs)
+
+
+def _never(study: str, *, costs: bool) -> Iterator[str]:
+    """The fresh ensemble's first generation, kept."""
+    if not was_run(study) or f"never-retrain-{FRESH}" not in summaries(study):
+        return
+    one = summaries(study)[f"never-retrain-{FRESH}"]
+    cells = [
+        _percent(row) for row in (one.accuracy, one.consistency, one.correct_consistency, one.lost)
+    ]
+    cells += [kappa(one.accuracy.cost)] if costs else []
+    cells += [_percent(one.late)] if costs else [_percent(one.late, spread=False), ""]
+    yield f"| {study} | never retrain | {' | '.join(cells)} |"
+
+
+def new_class_of_margins(study: str, values: Iterable[str]) -> dict[str, list[str]]:
+    """Accuracy on the new class with each margin, from the published scores of replicate 0."""
+    if not has_labels(study, RESULTS):
+        return {point: ["", ""] for point in values}
+    every = [
+        predictions.read(f"{RESULTS / study}::late/{FRESH}/average/g{number}/r0")
+        for number in (1, 2, 3)
+    ]
+    right = {point: _right(margined(every, float(point))) for point in values}
+    plain = _right(every[-1])
+    return {
+        point: [
+            f"{100 * one.mean():.1f}",
+            "" if float(point) == 0 else points(paired_difference(one, plain)),
+        ]
+        for point, one in right.items()
+    }
+
+
+def margined(generations: Sequence[Predictions], margin: float) -> Predictions:
+    """The last of some generations, each stabilized against the one before."""
+    deployed = generations[0]
+    for new in generations[1:]:
+        deployed = new if margin == 0 else predictions.stabilize(deployed, new, margin=margin)
+    return deployed
+
+
+def _right(said: Predictions) -> AnyArray:
+    return np.asarray(said.labels) == np.asarray(said.truth)
+
+
+def new_class_of_carries(study: str, values: Iterable[str]) -> dict[str, list[str]]:
+    """Accuracy on the new class where a method of the study has this share; sweeps lack it."""
+    if not has_labels(study, RESULTS):
+        return {point: [""] for point in values}
+    of = _measured(study)
+    known = {
+        one.rolling.carry_over: of.cell(one.name, "late_accuracy")
+        for one in reversed(of.plan.methods)
+        if one.rolling is not None
+        and one.rolling.class_aware
+        and not one.stabilized
+        and one.name in of.methods
+    }
+    return {point: [known.get(float(point), "not measured")] for point in values}
 
 
 def target_lines(study: str) -> Iterator[str]:
@@ -222,6 +411,8 @@ def target_lines(study: str) -> Iterator[str]:
 
 def summaries(study: str) -> dict[str, MethodSummary]:
     """The methods of a study, by name."""
+    if has_labels(study, RESULTS):
+        return _measured(study).methods
     return {one.method: one for one in frontier(read_table(RESULTS / study / "table.csv"))}
 
 
@@ -272,10 +463,23 @@ def _missed(one: MethodSummary) -> list[str]:
     return missed + ([f"{kappa(one.cost)} κ"] if one.cost > TARGET_COST else [])
 
 
+def _distill_files(study: str) -> list[Path]:
+    return sorted((RESULTS / study).glob("distill*.json"))
+
+
+def _learners(study: str) -> Iterator[dict[str, Any]]:
+    """What `dynsnap distill --json` measured, each learner once: every file has the teacher too."""
+    shown: set[str] = set()
+    for path in _distill_files(study):
+        for one in json.loads(path.read_text(encoding="utf-8"))["learners"]:
+            if one["name"] not in shown:
+                shown.add(one["name"])
+                yield one
+
+
 def distilled_lines(study: str) -> Iterator[str]:
     """An ensemble and the network distilled from it, as `dynsnap distill --json` wrote them."""
-    paths = sorted((RESULTS / study).glob("distill*.json"))
-    if not paths:
+    if not _distill_files(study):
         yield f"*`dynsnap distill {study}` has not been run yet.*"
         return
     metrics = {
@@ -287,17 +491,52 @@ def distilled_lines(study: str) -> Iterator[str]:
     }
     yield f"| `{study}` | networks | κ | {' | '.join(metrics.values())} |"
     yield "|---" * (len(metrics) + 3) + "|"
-    shown: set[str] = set()
-    for path in paths:
-        for one in json.loads(path.read_text(encoding="utf-8"))["learners"]:
-            if one["name"] not in shown:  # every file has the teacher too
-                shown.add(one["name"])
-                cells = [_measured(one["metrics"].get(name)) for name in metrics]
-                head = f"| {one['name']} | {one['networks']} | {kappa(one['cost'])}"
-                yield f"{head} | {' | '.join(cells)} |"
+    for one in _learners(study):
+        cells = [_measured_cell(one["metrics"].get(name)) for name in metrics]
+        head = f"| {one['name']} | {one['networks']} | {kappa(one['cost'])}"
+        yield f"{head} | {' | '.join(cells)} |"
+    if was_run(study) and f"never-retrain-{FRESH}" in summaries(study):
+        one = summaries(study)[f"never-retrain-{FRESH}"]
+        rows = (one.accuracy, one.consistency, one.correct_consistency, one.lost, one.late)
+        cells = [f"{100 * row.value:.1f}" if row else "" for row in rows]
+        yield f"| {one.method} | {_measured(study).networks(one.method)} | {kappa(one.accuracy.cost)} | {' | '.join(cells)} |"
 
 
-def _measured(found: dict[str, float | None] | None) -> str:
+def student_lines(study: str) -> Iterator[str]:
+    """Students of `dynsnap distill --json`, with their teacher and what is never retrained."""
+    if not _distill_files(study):
+        yield f"*The results of `{study}` are not stored.*"
+        return
+    metrics = {
+        "consistency": "CON",
+        "correct_consistency": "ACC-CON",
+        "lost": "lost",
+        "late_accuracy": "new class",
+        "fidelity": "as teacher",
+    }
+    yield f"| | networks | κ | ACC (each generation) | {' | '.join(metrics.values())} |"
+    yield "|---" * (len(metrics) + 4) + "|"
+    for one in _learners(study):
+        found = one["metrics"]
+        each = [
+            f"{100 * row['value']:.1f}"
+            for name, row in found.items()
+            if name.startswith("accuracy_")
+        ]
+        accuracy = f"{_measured_cell(found['accuracy'])} ({', '.join(each)})"
+        cells = [_measured_cell(found.get(name)) for name in metrics]
+        yield line([one["name"], str(one["networks"]), kappa(one["cost"]), accuracy, *cells])
+    rest = summaries(study) if was_run(study) else {}
+    for one in (rest[name] for name in (f"never-retrain-{FRESH}", "noise-floor") if name in rest):
+        each = [f"{100 * row.value:.1f}" for row in one.accuracies]
+        accuracy = _percent(one.accuracy) + (f" ({', '.join(each)})" if each else "")
+        rows = (one.consistency, one.correct_consistency, one.lost, one.late)
+        networks = _measured(study).networks(one.method) or "1"
+        cells = ["" if row is None else _percent(row) for row in rows]
+        yield line([one.method, networks, kappa(one.accuracy.cost), accuracy, *cells, ""])
+
+
+def _measured_cell(found: dict[str, float | None] | None) -> str:
     if found is None or found["value"] is None:
         return ""
     around = "" if found["spread"] is None else f" ± {100 * found['spread']:.1f}"

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, settings
 for variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
 
-# `make test-slow` draws more: --hypothesis-profile thorough.
+# `make test-thorough` draws more: --hypothesis-profile thorough.
 for profile, examples in (("dynsnap", 25), ("thorough", 100)):
     settings.register_profile(
         profile,

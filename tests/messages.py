@@ -12,4 +12,4 @@ def naming(*parts):
         rf"(?<![\w.]){part}(?![\w]|\.\d)" if re.fullmatch(r"[\d,\\.]+", part) else part
         for part in parts
     )
-    return "(?s)^" + "".join(f"(?=.*{part})" for part in alone)
+    return "(?s)^" + "".join(f"(?=.*(?:{part}))" for part in alone)

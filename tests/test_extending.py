@@ -49,6 +49,7 @@ def test_following_a_section_adds_a_toy_that_its_check_accepts(section):
     assert any(name.startswith("check_") for name in names)
 
 
+@pytest.mark.slow
 def test_following_the_section_on_trainers_adds_a_package(tmp_path, monkeypatch):
     site = tmp_path / "site"
     site.mkdir()

@@ -14,14 +14,13 @@ from sklearn.tree import DecisionTreeClassifier
 import dynsnap
 from dynsnap import comparison, data, predictions, study, theory
 from dynsnap._renamed import RenamedWarning, renamed_arguments
-from dynsnap.cli._execute import shipped
 from dynsnap.data import GrowthPlan, Pool, Stream, from_arrivals, from_generations
 from dynsnap.ensemble import Rolling
 from dynsnap.errors import PlanError
 from tests.cli.helpers import NEW, OLD
 from tests.cli.helpers import dynsnap as command
+from tests.cli.studies import SHIPPED
 
-STUDIES = shipped()
 PUBLISHED = Path(__file__).parents[1] / "results"
 KEYS = {
     "carry": "carry_over",
@@ -173,9 +172,9 @@ def with_old_keys(text):
     return text.replace('over = "carry_over"', 'over = "carry"')
 
 
-@pytest.mark.parametrize("name", STUDIES)
+@pytest.mark.parametrize("name", SHIPPED)
 def test_a_study_file_with_old_keys_is_the_same_study(name, tmp_path):
-    text = STUDIES[name].read_text()
+    text = SHIPPED[name].read_text()
     before = with_old_keys(text)
     file = tmp_path / f"{name}.toml"
     file.write_text(before)
@@ -195,11 +194,11 @@ def test_a_study_file_with_old_keys_is_the_same_study(name, tmp_path):
         assert f"`{key}` is now `{KEYS[key]}`" in str(said[0].message)
 
 
-@pytest.mark.parametrize("name", [name for name in STUDIES if (PUBLISHED / name).is_dir()])
+@pytest.mark.parametrize("name", [name for name in SHIPPED if (PUBLISHED / name).is_dir()])
 def test_the_shipped_study_is_the_one_that_was_published(name):
     ran, shipped_now = (
         study.read_study(file, stored=True)
-        for file in (PUBLISHED / name / "study.toml", STUDIES[name])
+        for file in (PUBLISHED / name / "study.toml", SHIPPED[name])
     )
     assert ran == shipped_now
     names = ([one.canonical() for one in study.workload(it).rounds] for it in (ran, shipped_now))
@@ -207,7 +206,7 @@ def test_the_shipped_study_is_the_one_that_was_published(name):
 
 
 def test_old_keys_were_in_use():
-    texts = "".join(with_old_keys(file.read_text()) for file in STUDIES.values())
+    texts = "".join(with_old_keys(file.read_text()) for file in SHIPPED.values())
     assert {key for key in KEYS if re.search(rf"(?m)^{key} *=", texts)} >= KEYS.keys() - {"holdout"}
     assert 'over = "carry"' in texts
 
@@ -276,7 +275,7 @@ def test_the_old_command_is_in_no_list():
 
 def test_a_command_names_the_successors_of_old_keys_in_one_line(tmp_path):
     file = tmp_path / "old.toml"
-    file.write_text(with_old_keys(STUDIES["digits-rolling"].read_text()))
+    file.write_text(with_old_keys(SHIPPED["digits-rolling"].read_text()))
     ended = command("run", file, "--plan")
     assert ended.exit_code == 0, ended.stderr
     (line,) = [line for line in ended.stderr.splitlines() if "is now" in line]
@@ -287,7 +286,7 @@ def test_a_command_names_the_successors_of_old_keys_in_one_line(tmp_path):
 
 def test_published_results_are_read_without_a_word_about_their_keys(tmp_path):
     for name in ("study.toml", "table.csv"):
-        shutil.copy(PUBLISHED / "digits-rolling" / name, tmp_path)
+        shutil.copy(PUBLISHED / "cifar10-rolling" / name, tmp_path)
     assert re.search(r"(?m)^untouched =", (tmp_path / "study.toml").read_text())
     ended = command("report", tmp_path)
     assert ended.exit_code == 0 and "is now" not in ended.stderr

@@ -137,7 +137,7 @@ def test_results_are_small_and_complete(name):
 def test_all_results_are_few_files_and_small():
     files = [path for path in RESULTS.rglob("*") if path.is_file() and path.suffix != ".pyc"]
     assert len(files) <= 250
-    assert sum(path.stat().st_size for path in files) <= 45_000_000
+    assert sum(path.stat().st_size for path in files) <= 45 * 2**20
 
 
 def test_balanced_cifar_10_is_held_against_what_it_has_to_reach(results):
@@ -174,15 +174,78 @@ def test_the_distance_is_given_for_those_that_have_a_limit(results):
     row = measured(folder, "singlebase")[0]
     interval = {f"{100 * row.low:.2f}", f"{100 * row.high:.2f}"}
     assert interval <= set(numbers(part))  # of what is not within the limit
-    assert "`dynsnap size`" not in part  # without size.json nothing is predicted
-    shutil.copy(RESULTS / "20news-size/size.json", folder)
-    (line,) = (
-        line
-        for line in section(script.page(results), title).splitlines()
-        if "`dynsnap size`" in line
+    (line,) = (line for line in part.splitlines() if line.startswith("* dynsnap-cyc: "))
+    assert "4κ" in line and "3κ" in line  # the paper's ensemble has a round more
+
+
+def swept(study):
+    """The sweeps of a study: by sweep and point, the cost and the main metrics in percent."""
+    found = {}
+    for one in read_sweeps(RESULTS / study / "sweeps.csv"):
+        if one.row.metric in MAIN:
+            point = found.setdefault((one.sweep, one.point), (one.row.cost, []))
+            point[1].append(100 * one.row.value)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("study", "title"),
+    [("cifar10-paper", "CIFAR-10"), ("cifar100-paper", "CIFAR-100"), ("20news", "20 Newsgroups")],
+)
+def test_pruning_is_compared_at_equal_cost_by_algorithm_1_and_at_equal_size_with_costs(
+    study, title
+):
+    part = section(script.page(RESULTS), CLAIMS).split("### The pruned ensemble")[1].split("###")[0]
+    (line,) = (one for one in part.splitlines() if one.startswith(f"* {title},"))
+    found = swept(study)
+    for pruned, whole in (("20", "30"), ("10", "10"), ("20", "20")):
+        (cost, mine), (price, other) = found["members", pruned], found["unpruned", whole]
+        gaps = [f"{new - old:+.2f}" for new, old in zip(mine, other, strict=True)]
+        start = f"{pruned} pruned ({cost}κ)" if pruned == whole else f"({cost}κ), {pruned} pruned"
+        end = f"against {whole} ({price}κ)" if pruned == whole else f"against all {whole}"
+        (said,) = (one for one in line.split("; ") if start in one and end in one)
+        assert all(gap in said for gap in gaps)
+    # Five or ten of the survivors of one or two rounds are no ensemble at equal cost.
+    assert "5 pruned" not in line and "10 pruned against all" not in line
+
+
+def test_all_survivors_are_compared_where_sizes_were_measured():
+    size = json.loads((RESULTS / "cifar100-paper/size.json").read_text())
+    found = swept("cifar100-paper")
+    part = section(script.page(RESULTS), CLAIMS)
+    for rounds, whole in ((1, "10"), (2, "20"), (3, "30")):
+        points = [size["curves"][metric]["by_rounds"][rounds - 1] for metric in MAIN]
+        gaps = [
+            f"{100 * point['value'] - other:+.2f}"
+            for point, other in zip(points, found["unpruned", whole][1], strict=True)
+        ]
+        (said,) = (
+            one
+            for one in part.split("; ")
+            if f"all {points[0]['members']:.1f} survivors of {rounds} " in one
+        )
+        assert all(gap in said for gap in gaps)
+
+
+@pytest.mark.parametrize(
+    ("word", "own", "other", "verdict"),
+    [
+        ("higher", 3, 4, True),
+        ("higher", 4, 3, None),  # better, and dearer
+        ("lower", 3, 4.56, None),  # worse, and cheaper
+        ("lower", 4, 3, False),
+        ("no clear difference", 3, 3, False),
+    ],
+)
+def test_what_costs_more_and_is_better_tests_nothing(word, own, other, verdict):
+    assert script.claims._at_that_cost(word, own, other) is verdict
+
+
+def test_ablations_that_cannot_test_the_claim_are_not_counted():
+    (needed,) = (
+        cells for name, cells in verdicts(script.page(RESULTS)).items() if "schedule" in name
     )
-    curves = json.loads((folder / "size.json").read_text())["curves"]
-    assert {f"{100 * curves[metric]['gain']:.2f}" for metric in MAIN} <= set(numbers(line))
+    assert not needed[0] and not needed[1] and len(needed[2]) == 2
 
 
 def test_rounds_that_are_missing_are_counted(results):

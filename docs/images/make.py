@@ -1,6 +1,7 @@
 """Draws the pictures of the documentation: a terminal, and pages as a browser shows them.
 
     python docs/images/make.py cifar-10-batches-py
+    python docs/images/make.py weekly     # the history of `dynsnap demo weekly` alone
 
 The pages show the shipped results of CIFAR-10, with lost images from that folder. They need
 playwright and Debian's chromium, as `make test-browser` installs them.
@@ -12,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
 from rich.console import Console
@@ -66,9 +68,6 @@ def of(method: str) -> list[str]:
 
 
 def pages(images: Path, folder: Path) -> None:
-    from PIL import Image
-    from playwright.sync_api import sync_playwright
-
     inputs = ["--inputs", f"cifar-10:{images.resolve()}"]
     rules = ["--at-most", "lost=0.04", "--at-least", "correct_consistency=0.82"]
     for name, command in {
@@ -78,19 +77,31 @@ def pages(images: Path, folder: Path) -> None:
     }.items():
         ran("dynsnap", *command, "-q", "--html", str(folder / f"{name}.html"))
     shots = (
-        # name, page, colours, where the window starts
-        ("compare", "compare", "light", "body"),
-        ("gate", "gate", "dark", "body"),
-        ("study", "study", "light", "#cost"),
-        ("inputs", "compare", "light", "#inputs"),
+        # name, page, colours, where the window starts, its height
+        ("compare", "compare", "light", "body", 900),
+        ("gate", "gate", "dark", "body", 900),
+        ("study", "study", "light", "#cost", 900),
+        ("inputs", "compare", "light", "#inputs", 750),  # the notes would show the folder's path
     )
+    photograph(shots, folder)
+
+
+def weekly(folder: Path) -> None:
+    ran("dynsnap", "demo", "weekly", "--out", str(folder), "-q")
+    photograph([("weekly", "history", "light", "body", 1000)], folder)
+
+
+def photograph(shots: Iterable[tuple[str, str, str, str, int]], folder: Path) -> None:
+    from PIL import Image
+    from playwright.sync_api import sync_playwright
+
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
         )
-        for name, source, scheme, start in shots:
+        for name, source, scheme, start, height in shots:
             page = browser.new_page(
-                viewport={"width": 1200, "height": 900},
+                viewport={"width": 1200, "height": height},
                 color_scheme=scheme,
                 reduced_motion="reduce",
             )
@@ -103,7 +114,10 @@ def pages(images: Path, folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    terminal()
-    if len(sys.argv) > 1:
-        with tempfile.TemporaryDirectory() as made:
-            pages(Path(sys.argv[1]), Path(made))
+    with tempfile.TemporaryDirectory() as made:
+        if sys.argv[1:] == ["weekly"]:
+            weekly(Path(made))
+        else:
+            terminal()
+            if len(sys.argv) > 1:
+                pages(Path(sys.argv[1]), Path(made))

@@ -41,11 +41,21 @@ Differences from the paper:
   snapshots are from earlier epochs. Its seconds are those on the GPU.
 """
 
+SHARED = """\
+Differences from the paper:
+
+* DynSnap-cyc's first round is the first half of Snapshot's training (`prefixes`). 10 of Snapshot's 20 snapshots are also among the 30 that
+  DynSnap-cyc prunes, so the two are more alike than separate runs. SingleBase's replicates are the rounds of ExtBagging and DynSnap-step.
+* Two further seeds are in `results/cifar10-paper-2021` and `-2022`. The page [Evidence](evidence.md) counts them as replicates; the tables below do
+  not.
+"""
+
 STUDIES = (
     Study(
         folder="cifar10-paper",
         title="CIFAR-10, ResNet-20",
         paper="cifar10",
+        unlike=SHARED,
         singlebase=(0.7, 0.7, 0.7),
         dynsnap_cyc=(0.7, 1.5, 1.0),
     ),

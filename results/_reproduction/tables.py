@@ -60,13 +60,13 @@ class Landing:
         return self.method == "singlebase"
 
 
-def landings(study: Study, folder: Path, paper: Found | None, ours: Found | None) -> list[Landing]:
+def landings(study: Study, paper: Found | None, ours: Found | None) -> list[Landing]:
     """The methods that have to come close to the paper."""
     if paper is None or ours is None:
         return []
     asked = {"singlebase": study.singlebase, "dynsnap-cyc": study.dynsnap_cyc}
     return [
-        _landing(method, limits, folder, paper, ours)
+        _landing(method, limits, paper, ours)
         for method, limits in asked.items()
         if limits is not None and ours.has(method)
     ]
@@ -93,9 +93,7 @@ def study_part(
     if study.unlike:
         yield study.unlike
     yield from _provenance(folder, ours)
-    notes = [
-        f"* {one.method}: {one.why}" for one in landings(study, folder, paper, ours) if one.why
-    ]
+    notes = [f"* {one.method}: {one.why}" for one in landings(study, paper, ours) if one.why]
     yield from [*notes, ""] if notes else []
     if paper is not None or ours is not None:
         yield from folded("Tables 2, 4 and 5")
@@ -175,25 +173,18 @@ def _members(found: Found, method: str) -> str:
     return " and ".join([", ".join(known[:-1]), known[-1]]) if len(known) > 1 else "".join(known)
 
 
-def _fewer_rounds(folder: Path, method: str, paper: Found, ours: Found) -> str:
-    """The gain of another round by `dynsnap size`, where the paper's ensemble has more rounds."""
+def _fewer_rounds(method: str, paper: Found, ours: Found) -> str:
+    """A note where the paper's ensemble has more rounds; what these would add was not measured."""
     own, theirs = ours(method, "accuracy"), paper(method, "accuracy")
-    path = folder / "size.json"
-    if own is None or theirs is None or own.cost + 0.5 > theirs.cost or not path.is_file():
+    if own is None or theirs is None or own.cost + 0.5 > theirs.cost:
         return ""
-    size = json.loads(path.read_text(encoding="utf-8"))
-    if (size["method"], size["combination"]) != (method, "average"):
-        return ""
-    gains = [f"{head} {100 * size['curves'][metric]['gain']:+.2f}" for metric, head in MAIN.items()]
     return (
-        f" The paper's ensemble has {theirs.cost:g}κ, ours {own.cost:g}κ. `dynsnap size` predicts for another round: "
-        f"{', '.join(gains)}."
+        f" The paper's ensemble has {theirs.cost:g}κ, ours {own.cost:g}κ. What another round would add was "
+        "not measured; an extrapolation from three rounds has no interval to trust."
     )
 
 
-def _landing(
-    method: str, limits: Sequence[float], folder: Path, paper: Found, ours: Found
-) -> Landing:
+def _landing(method: str, limits: Sequence[float], paper: Found, ours: Found) -> Landing:
     gaps, good, why = {}, [], ""
     for (metric, head), limit in zip(MAIN.items(), limits, strict=True):
         gap = ours.value(method, metric) - paper.value(method, metric)
@@ -210,7 +201,7 @@ def _landing(
         gaps=gaps,
         limits=dict(zip(MAIN.values(), limits, strict=True)),
         reached=all(good),
-        why=(why + _fewer_rounds(folder, method, paper, ours)).strip(),
+        why=(why + _fewer_rounds(method, paper, ours)).strip(),
     )
 
 

@@ -26,8 +26,19 @@ _HOMES = {
     "compare": "dynsnap.comparison",
     "DynSnapClassifier": "dynsnap.estimator",
     "EnsemblePlan": "dynsnap.ensemble",
+    "SnapshotKeeper": "dynsnap.keeper",
 }
-_ROOMS = ("comparison", "data", "ensemble", "errors", "gate", "metrics", "predictions", "theory")
+_ROOMS = (
+    "comparison",
+    "data",
+    "ensemble",
+    "errors",
+    "gate",
+    "metrics",
+    "predictions",
+    "stabilizing",
+    "theory",
+)
 
 __all__ = [*_HOMES, *_ROOMS, "__version__"]  # noqa: PLE0604 (the keys are strings)
 
@@ -35,6 +46,7 @@ if TYPE_CHECKING:
     from dynsnap.comparison import compare as compare
     from dynsnap.ensemble import EnsemblePlan as EnsemblePlan
     from dynsnap.estimator import DynSnapClassifier as DynSnapClassifier
+    from dynsnap.keeper import SnapshotKeeper as SnapshotKeeper
     from dynsnap.predictions import Predictions as Predictions
     from dynsnap.predictions import align as align
     from dynsnap.predictions import read as read

@@ -1,5 +1,6 @@
 """Checks on what callers hand in: one property each, in the caller's own words."""
 
+import math
 import re
 from collections.abc import Sequence
 from numbers import Real
@@ -139,6 +140,15 @@ def margin(value: float) -> None:
     """Raise unless a class may be granted this margin."""
     if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= value <= 1:
         raise PlanError(f"`margin` must be between 0 and 1, got {value!r}.")
+
+
+def cost_ratio(value: float, *, name: str = "cost_ratio") -> None:
+    """Raise unless a lost answer may cost so many missed gains; below 1, losses would pay."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not 1 <= value < math.inf:
+        raise PlanError(
+            f"`{name}` must be a number from 1, what a lost answer costs in missed gains, "
+            f"got {value!r}."
+        )
 
 
 def unambiguous(classes: Sequence[str], *, what: str) -> None:

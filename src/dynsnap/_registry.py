@@ -1,8 +1,14 @@
-"""Things by name, to which code can add. Files only look names up."""
+"""Things by name, to which code can add. Files only look names up.
+
+`Displayed` is the other way in which a room below reaches one above without knowing it: results
+ask the renderer for pages and pictures, and `dynsnap.report` states that it is the renderer.
+"""
 
 import contextlib
+import importlib
 from collections.abc import Iterator, Mapping
-from typing import Generic, TypeVar
+from pathlib import Path
+from typing import Any, Generic, Protocol, TypeVar
 
 from dynsnap.errors import PlanError, did_you_mean
 
@@ -68,3 +74,57 @@ class Registry(Mapping[str, T], Generic[T]):
             yield
         finally:
             self._things = before
+
+
+class Renderer(Protocol):
+    """Shows results to people."""
+
+    def fragment(self, result: Any) -> str:
+        """The most important of a result, as HTML within a notebook."""
+        ...
+
+    def write_page(self, result: Any, path: Path) -> None:
+        """Write the page of a result."""
+        ...
+
+    def picture(self, result: Any, name: str | None) -> Any:
+        """A figure of a result."""
+        ...
+
+
+_RENDERER = "dynsnap.report"  # which sets itself when it is loaded; the first picture loads it
+_renderers: list[Renderer] = []
+
+
+def set_renderer(renderer: Renderer) -> None:
+    """Say what shows results from now on."""
+    _renderers[:] = [renderer]
+
+
+def _renderer() -> Renderer:
+    if not _renderers:
+        importlib.import_module(_RENDERER)
+    return _renderers[0]
+
+
+class Displayed:
+    """A result that notebooks show, and that has pages and pictures."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        return _renderer().fragment(self)
+
+    def to_html(self, path: str | Path) -> Path:
+        """Write everything as one self-contained page, and return its path."""
+        target = Path(path)
+        _renderer().write_page(self, target)
+        return target
+
+    def plot(self, name: str | None = None) -> Any:
+        """A figure: a notebook shows it, and `save("flow.svg")` writes it as SVG or PNG.
+
+        Args:
+            name: Which; by default the most important. A wrong name lists all.
+        """
+        return _renderer().picture(self, name)

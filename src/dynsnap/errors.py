@@ -1,6 +1,6 @@
 """Everything that dynsnap raises on purpose.
 
-One root, so that a caller (and the command line) can catch them in one place. A message says what
+One root, so that a caller (and the command line) can catch them in one place. A message states what
 is wrong, what was found, and what to do about it, in one line.
 """
 
@@ -41,20 +41,29 @@ class Interrupted(DynSnapError):  # noqa: N818 (nothing went wrong)
     """Work stopped cleanly before it was done: what is finished is kept, and can be resumed."""
 
 
-def did_you_mean(wrong: str, known: Iterable[str]) -> str:
+def did_you_mean(wrong: str, known: Iterable[str], *, page: str = "") -> str:
     """A sentence that names the nearest known word, or all of them when there are few.
+
+    Args:
+        wrong: The word that is not known.
+        known: Those that are.
+        page: The page of the documentation that lists them, for when there are many.
 
     Example:
         >>> did_you_mean("consistancy", ["accuracy", "consistency"])
         'Did you mean "consistency"?'
+        >>> did_you_mean("?", [f"class {number}" for number in range(100)], page="docs/data.md")
+        'docs/data.md lists all names.'
     """
     names = sorted(known)
     near = difflib.get_close_matches(wrong, names, n=1)
     if near:
         return f'Did you mean "{near[0]}"?'
-    if len(names) > 40:
-        return "Known names are in the documentation."
-    return f"Known: {', '.join(names)}."
+    if len(names) <= 40:
+        return f"Known: {', '.join(names)}."
+    if page:
+        return f"{page} lists all names."
+    return f"Known: {', '.join(names[:12])} and {len(names) - 12:,} more."
 
 
 # What ends a line, moves a cursor, turns the direction of writing, or is no character at all.

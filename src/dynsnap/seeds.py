@@ -1,4 +1,4 @@
-"""Random numbers by name: whoever knows a thing's name can repeat it, in any order, anywhere."""
+"""Random numbers by name: the same name gives the same numbers, in any order, on any machine."""
 
 import hashlib
 

@@ -37,7 +37,7 @@ from dynsnap.boost import (
 from dynsnap.boost.rebuilt._kinds import checks
 from dynsnap.ensemble import Recipe, RoundSpec, Schedule
 from dynsnap.errors import FileError, InputError, Interrupted
-from dynsnap.testing import Notebook, assert_same_round
+from dynsnap.testing import RecordingMonitor, assert_same_round
 from tests.boost.streams import digits
 from tests.fuzz import forgery, learners
 from tests.fuzz.learners import BY_CATEGORY, INPUTS, LABELS
@@ -45,6 +45,7 @@ from tests.fuzz.learners import BY_CATEGORY, INPUTS, LABELS
 # --- what is sound ----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(learners.makers()))
 def test_learners_of_every_known_kind_load_without_trust_and_predict_the_same_bits(name):
     learner = learners.learner(name)
@@ -379,7 +380,7 @@ def test_a_forged_checkpoint_is_left_alone_and_its_round_starts_over(name, caplo
     (whole,) = BoostTrainer(digits(), model=model).train([spec])
     checkpoints = Forger(part, value, change)
     stopped = BoostTrainer(
-        digits(), model=model, monitor=Notebook(stop_after=2), checkpoints=checkpoints
+        digits(), model=model, monitor=RecordingMonitor(stop_after=2), checkpoints=checkpoints
     )
     with pytest.raises(Interrupted):
         list(stopped.train([spec]))

@@ -17,6 +17,8 @@ from dynsnap.cli import cli
 from dynsnap.store import load_ensemble, save_ensemble
 from tests.fuzz import ensembles, isolation, learners
 
+pytestmark = pytest.mark.slow  # every field of every format
+
 # A learner, one of its values, and how it is changed. Without checks, each of these ends the
 # process, keeps it for ever, or has it read and write memory that is not its own.
 FORGED = [
@@ -91,6 +93,14 @@ FORGED = [
     ("histogram", "is_leaf", "cycle"),
     ("histogram", "is_categorical", "own place"),
     ("histogram", "_baseline_prediction", "cut short"),
+    ("histogram categories", "is_categorical", "own place"),
+    ("histogram categories", "bin_thresholds_", "large"),
+    ("columns", "_n_features_outs", "large"),
+    ("columns", "categories_", "cut short"),
+    ("columns", "_default_to_infrequent_mappings", "large"),
+    ("columns", "_transformer_to_input_indices", "missing"),
+    ("columns", "statistics_", "cut short"),
+    ("columns", "features_", "large"),
     ("svc", "support_vectors_", "cut short"),
     ("svc", "dual_coef_", "cut short"),
     ("svc", "intercept_", "cut short"),
@@ -143,6 +153,22 @@ def ends(tmp_path_factory):
 @pytest.mark.parametrize("case", FORGED, ids=[" ".join(case) for case in FORGED])
 def test_a_value_that_contradicts_the_others_is_refused(case, ends):
     assert ends[case].result == "refused", ends[case].detail
+
+
+@pytest.mark.parametrize("name", ["bitset_idx", "raw_left_cat_bitsets"])
+def test_sets_of_categories_that_are_not_there_are_refused(name):
+    from dynsnap.boost import _skops
+    from dynsnap.errors import FileError
+
+    model = _skops.load(learners.learner("histogram categories").payload)
+    trees = [tree for stage in model._predictors for tree in stage]
+    split = next(tree for tree in trees if (tree.nodes["is_categorical"] == 1).any())
+    if name == "bitset_idx":
+        split.nodes[name][split.nodes["is_categorical"] == 1] = len(split.raw_left_cat_bitsets)
+    else:
+        split.raw_left_cat_bitsets = split.raw_left_cat_bitsets[:0]
+    with pytest.raises(FileError, match="categories"):
+        _skops.load_checked(_skops.dump(model))
 
 
 def test_forged_learners_that_were_drawn_end_no_process(ends):

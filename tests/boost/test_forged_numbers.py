@@ -19,6 +19,7 @@ from sklearn.preprocessing import Normalizer
 from dynsnap.boost import _check_lightgbm, _scikit, _skops
 from dynsnap.errors import FileError
 from tests.fuzz import forgery, learners
+from tests.messages import naming
 
 
 def forged(payload, changes):
@@ -57,7 +58,7 @@ def test_bounds_of_categories_that_overflow_upwards_are_refused():
     assert all((b - a) % 2**64 in range(1, 2**63) for a, b in itertools.pairwise(bounds))
     changes = {"num_cat": 4, "cat_boundaries": " ".join(map(str, bounds))}
     _check_lightgbm.check(sound, 3)
-    with pytest.raises(FileError, match="not where it says"):
+    with pytest.raises(FileError, match=naming("categories", "not loaded")):
         _check_lightgbm.check(forged(sound, changes), 3)
 
 

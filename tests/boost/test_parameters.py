@@ -14,9 +14,11 @@ from sklearn.pipeline import make_pipeline
 from xgboost import XGBClassifier
 
 from dynsnap import DynSnapClassifier
-from dynsnap.boost._params_lightgbm import all_aliases
-from dynsnap.boost._params_xgboost import _names
+from dynsnap.boost._lightgbm import all_aliases
+from dynsnap.boost._xgboost import _names
 from dynsnap.errors import PlanError
+
+pytestmark = pytest.mark.slow  # every parameter of both libraries
 
 ROWS = 60
 INPUTS = np.random.default_rng(0).normal(size=(ROWS, 3))

@@ -30,6 +30,7 @@ from dynsnap.ensemble import Recipe, RoundSpec, Schedule, grow, method
 from dynsnap.errors import FileError, InputError, Interrupted, PlanError, TrainingError
 from dynsnap.testing import check_trainer
 from tests.boost.streams import digits
+from tests.messages import naming
 
 CYCLIC = Recipe(schedule=Schedule("cyclic"), epochs=12, snapshots=3, selection="window")
 STEP = Recipe(schedule=Schedule("step"), epochs=12, snapshots=4)
@@ -94,6 +95,7 @@ def test_a_round_has_a_snapshot_for_each_member_and_learns(case):
     assert np.allclose(done.scores["test"].sum(axis=2), 1, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_the_same_spec_gives_the_same_round_bit_by_bit(case):
     model, recipe, done = case
     again = train(model, recipe)
@@ -103,6 +105,7 @@ def test_the_same_spec_gives_the_same_round_bit_by_bit(case):
         assert (again.scores[name] == scores).all()
 
 
+@pytest.mark.slow
 def test_another_round_is_another_learner():
     for name in ("xgboost", "mlp"):
         first, second = (train(MANY[name], STEP, index=index) for index in (0, 1))
@@ -207,6 +210,7 @@ def test_windows_keep_their_best_iteration_and_top_the_best_of_all():
     assert step.epochs.tolist() == best
 
 
+@pytest.mark.slow
 def test_classes_that_a_generation_lacks_get_a_column_of_zeros(case):
     model, recipe, _ = case
     done = train(model, recipe, generation=1)
@@ -296,7 +300,7 @@ def test_the_fingerprint_changes_with_model_and_data_and_nothing_else():
 
 def test_a_parameter_without_a_name_has_no_fingerprint():
     trainer = BoostTrainer(digits(), model=GaussianNB(priors=object()))
-    with pytest.raises(PlanError, match=r"Cannot tell one object .* from another"):
+    with pytest.raises(PlanError, match=naming("parameters", "`__repr__`")):
         _ = trainer.fingerprint
 
 
@@ -311,12 +315,13 @@ class Listener:
         return len(self.told) == self.stop_after
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MANY)
 def test_a_monitor_hears_every_epoch_and_may_stop_the_round(name):
     listener = Listener()
     done = train(MANY[name], STEP, monitor=listener)
     assert listener.told == list(enumerate(done.curve.tolist()))
-    with pytest.raises(Interrupted, match=r"after epoch 2: it is lost"):
+    with pytest.raises(Interrupted, match=naming("epoch 2", "lost")):
         train(MANY[name], STEP, monitor=Listener(stop_after=3))
 
 
@@ -330,20 +335,32 @@ def test_a_round_may_go_without_weights():
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        (XGBClassifier, "set up but not fitted.*got XGBClassifier"),
-        (lambda: None, "set up but not fitted.*got function"),
-        (LinearRegression(), "must be a classifier, got LinearRegression"),
+        (XGBClassifier, naming("`model`", "not fitted", "got XGBClassifier")),
+        (lambda: None, naming("`model`", "not fitted", "got function")),
+        (LinearRegression(), naming("`model`", "classifier", "got LinearRegression")),
         (LinearSVC(), "gives no probabilities.*CalibratedClassifierCV"),
         (SGDClassifier(), 'gives no probabilities.*loss="log_loss"'),
-        (XGBClassifier(booster="dart"), "`booster` must be one of gbtree, got 'dart'"),
-        (XGBClassifier(booster="gblinear"), "`booster` must be one of gbtree"),
-        (XGBClassifier(objective="multi:softmax"), "`objective` must be one of"),
+        (XGBClassifier(booster="dart"), naming("`booster`", "gbtree", "'dart'")),
+        (XGBClassifier(booster="gblinear"), naming("`booster`", "gbtree", "'gblinear'")),
+        (
+            XGBClassifier(objective="multi:softmax"),
+            naming("`objective`", "multi:softprob", "'multi:softmax'"),
+        ),
         (XGBRFClassifier(), "one forest.*Use XGBClassifier"),
-        (LGBMClassifier(boosting_type="dart"), "`boosting_type` must be one of gbdt"),
-        (LGBMClassifier(boosting="rf"), "`boosting` must be one of gbdt"),
-        (LGBMClassifier(boosting_type="goss"), "goss fails where the learning rate changes"),
-        (LGBMClassifier(data_sample_strategy="goss"), "goss fails where the learning rate"),
-        (LGBMClassifier(objective="multiclassova"), "`objective` must be one of"),
+        (LGBMClassifier(boosting_type="dart"), naming("`boosting_type`", "gbdt", "'dart'")),
+        (LGBMClassifier(boosting="rf"), naming("`boosting`", "gbdt", "'rf'")),
+        (
+            LGBMClassifier(boosting_type="goss"),
+            naming("`boosting_type`", "'goss'", "learning rate"),
+        ),
+        (
+            LGBMClassifier(data_sample_strategy="goss"),
+            naming("`data_sample_strategy`", "bagging", "'goss'", "learning rate"),
+        ),
+        (
+            LGBMClassifier(objective="multiclassova"),
+            naming("`objective`", "multiclass", "'multiclassova'"),
+        ),
     ],
 )
 def test_models_that_cannot_be_members_are_refused_with_the_reason(model, message):
@@ -352,19 +369,26 @@ def test_models_that_cannot_be_members_are_refused_with_the_reason(model, messag
 
 
 def test_several_snapshots_of_a_classifier_that_has_one_are_refused():
-    with pytest.raises(PlanError, match=r"one learner per round.*extbagging.*XGBClassifier"):
+    with pytest.raises(
+        PlanError,
+        match=naming(
+            "RandomForestClassifier", "4 snapshots", "`snapshots=1`", "extbagging", "XGBClassifier"
+        ),
+    ):
         train(SINGLE["forest"], STEP)
 
 
 @pytest.mark.parametrize("name", ["xgboost", "mlp", "forest"])
 def test_dropout_is_refused(name):
-    with pytest.raises(PlanError, match=r"no dropout.*MCDropout is for torch"):
+    with pytest.raises(
+        PlanError, match=naming("Classifier", "dropout", "MCDropout", "torch", "`names`")
+    ):
         train(ALL[name][0], method("mcdropout", epochs=4, members=2).recipe)
 
 
-def test_a_parent_is_refused():
+def test_a_parent_is_refused_where_a_classifier_cannot_go_on():
     trainer = BoostTrainer(digits(), model=GaussianNB())
-    with pytest.raises(PlanError, match=r"starts afresh.*has a parent"):
+    with pytest.raises(PlanError, match=naming("GaussianNB", "afresh", "round 0")):
         trainer.train([RoundSpec(recipe=ONE, generation=1, parent="a" * 32)])
 
 
@@ -377,13 +401,15 @@ def test_a_generation_of_one_class_is_refused():
         validation=(np.array([5, 0, 0, 0]),),
         evaluation={"test": pool},
     )
-    with pytest.raises(TrainingError, match="1 class to train on: at least two"):
+    with pytest.raises(TrainingError, match=naming("round 0", "1 class", "two")):
         list(BoostTrainer(stream, model=GaussianNB()).train([RoundSpec(recipe=ONE, generation=1)]))
 
 
 def test_what_the_library_says_is_passed_on():
     model = XGBClassifier(max_depth=3, tree_method="nonsense")
-    with pytest.raises(TrainingError, match=r"XGBClassifier could not be trained in round 0.*hist"):
+    with pytest.raises(
+        TrainingError, match=naming("XGBClassifier", "round 0", "'nonsense'", "'hist'")
+    ):
         train(model, STEP)
 
 
@@ -395,7 +421,7 @@ def test_a_diverged_learner_is_refused():
 
 def test_inputs_of_another_width_are_refused(case):
     _, _, done = case
-    with pytest.raises(InputError, match="cannot score these inputs"):
+    with pytest.raises(InputError, match=naming("stored learner", "64", "7")):
         score(done.weights[:1], np.zeros((2, 7)), classes=4)
 
 
@@ -413,7 +439,7 @@ def test_damaged_learners_are_refused(case):
     newer = whole.replace(b'"format":1', b'"format":2', 1)
     with pytest.raises(FileError, match=r"format 2.*Update dynsnap"):
         score([newer], inputs, classes=4)
-    with pytest.raises(InputError, match="knows 4 classes or more, but 3"):
+    with pytest.raises(InputError, match=naming("stored learner", "4 classes", "3")):
         score([whole], inputs, classes=3)
 
 

@@ -73,7 +73,8 @@ def visit(chromium):
             **more,
         )
         contexts.append(context)
-        context.set_default_timeout(0)  # a busy machine takes as long as it takes
+        # Long for a busy machine, and short enough that what never comes is a failure, not a hang.
+        context.set_default_timeout(60_000)
         return Visit(context.new_page(), Path(path).as_uri())
 
     yield opened

@@ -47,7 +47,7 @@ def pictured():
     rng = np.random.default_rng(0)
     images = [rng.integers(0, 256, shape, dtype=np.uint8) for shape in ((8, 8, 1), (64, 48, 3))]
     looks = {name: images[place % 2] for place, name in enumerate(names[1:])}
-    return comparison_page(found, looks=looks)
+    return comparison_page(found, excerpts=looks)
 
 
 def hundred():

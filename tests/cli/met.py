@@ -65,7 +65,7 @@ class Met:
 
 
 def _run(arguments, cwd, files, count, line, names):
-    from dynsnap.store._runfolder import RoundCheckpoints, RunFolder
+    from dynsnap.store import RoundCheckpoints, RunFolder
 
     os.chdir(cwd)
     for number, name in enumerate(names, start=1):

@@ -1,10 +1,17 @@
 """Small studies for the tests of the commands, and ways to run the command line."""
 
 import sys
+from pathlib import Path
 
 from click.testing import CliRunner
 
+import dynsnap as package
 from dynsnap.cli import cli
+
+# The studies that come with dynsnap, by name.
+SHIPPED = {
+    path.stem: path for path in sorted((Path(package.__file__).parent / "studies").glob("*.toml"))
+}
 
 TINY = """
 [study]

@@ -67,6 +67,7 @@ def test_the_demo_keeps_everything_where_it_is_told(small):
     assert "(0 of them now)" in again.stdout
 
 
+@pytest.mark.slow
 def test_the_demo_leaves_nothing_behind_unless_told(small):
     folder = small()
     ended = dynsnap("demo", "-q")
@@ -83,6 +84,7 @@ def test_a_demo_that_is_stopped_says_that_nothing_was_kept(small):
     assert "dynsnap demo --out DIR" in ended.stderr
 
 
+@pytest.mark.slow
 def test_the_demo_ends_with_a_page_and_two_commands_on_two_screens(small):
     folder = small()
     ended = dynsnap("demo", "--out", "kept")

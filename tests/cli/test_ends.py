@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from dynsnap.cli._group import CommandGroup
+from dynsnap.cli import cli
 from dynsnap.cli._signals import Signalled
 from tests.cli.helpers import EXAMPLES, NEW, OLD, dynsnap, refused, table
 from tests.cli.test_group import failing
-from tests.test_aside import disk_of
+from tests.test_staged_files import disk_of
 
 NUMBERS = {"SIGINT": 130, "SIGTERM": 143, "SIGHUP": 129}
 
@@ -129,7 +129,7 @@ def test_a_signal_among_the_instructions_of_click_is_no_traceback(monkeypatch, m
     def stopped(*_, **__):
         raise Signalled(signal.SIGTERM)
 
-    monkeypatch.setattr(CommandGroup, method, stopped)  # before its own way to end begins
+    monkeypatch.setattr(type(cli), method, stopped)  # before its own way to end begins
     result = dynsnap()
     assert result.exit_code == 143
     assert result.stderr.split("\n")[-2] == "dynsnap: Stopped by SIGTERM."

@@ -123,6 +123,7 @@ def own(place, tmp_path, monkeypatch):
     return run, canary
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "command",
     [
@@ -260,6 +261,7 @@ def test_a_learner_of_other_weights_than_its_model_s_is_refused(place, ensemble,
         assert "learner" in predict(place, file, code=3)
 
 
+@pytest.mark.slow
 def test_a_vocabulary_that_leads_beyond_the_vectors_is_refused(tmp_path):
     """The compiled sums would read whatever lies behind them in memory."""
     rows = [f"{word} {word}x,{label}" for word, label in zip("abcdefgh", "xy" * 4, strict=True)]

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dynsnap.cli._report import FILE, Training
 from dynsnap.cli._stored import read_about
-from dynsnap.cli._training import FILE, Training
 from dynsnap.errors import FileError
 from tests.cli.helpers import dynsnap, refused
 from tests.cli.studies import TINY

@@ -158,12 +158,12 @@ def test_places_may_be_uris():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "no rule to judge by. Give --rules"),
+        ([], naming("no rule", "--rules")),
         (
             ["--at-least", "consistancy=0.8"],
-            "no metric 'consistancy'. Did you mean \"consistency\"",
+            naming("'consistancy'", '"consistency"'),
         ),
-        (["--at-most", "lost=2"], "write 0.02"),
+        (["--at-most", "lost=2"], r"0\.02"),
         (["--at-most", "lost"], "--at-most takes metric=number"),
         (["--at-mots", "lost=0.1"], "--at-most"),
         ([*PASSING, "--allow-missing", "2"], "--allow-missing"),
@@ -171,13 +171,13 @@ def test_places_may_be_uris():
         ([*PASSING, "--resamples", "0"], "--resamples"),
         ([*PASSING, "--rename", "a"], "--rename takes OLD=NEW"),
         ([*PASSING, "--rename", "frog=cat"], "frog"),
-        ([*PASSING, "--json", "-", "--junit", "-"], "cannot both write to standard output"),
-        ([*PASSING, "--json", OLD], "would overwrite the input"),
+        ([*PASSING, "--json", "-", "--junit", "-"], naming("--json", "--junit", "standard output")),
+        ([*PASSING, "--json", OLD], naming("--json", "overwrite", re.escape(str(OLD)))),
         ([*PASSING, "--id-column", ""], "name"),
     ],
 )
 def test_wrong_use_exits_with_two(arguments, message):
-    assert message in refused("gate", OLD, NEW, *arguments, code=2)
+    assert re.search(message, refused("gate", OLD, NEW, *arguments, code=2))
 
 
 @pytest.mark.parametrize(
@@ -197,11 +197,11 @@ def test_a_wrong_rules_file_exits_with_two(rules, toml, message):
 @pytest.mark.parametrize(
     ("toml", "message"),
     [
-        ('metric = "lost"\nat_most = 0.1\nclass = "frog"', "a class that these files do not have"),
+        ('metric = "lost"\nat_most = 0.1\nclass = "frog"', naming("class frog", "files")),
         ('metric = "lost"\nat_most = 0.1\nslice = {column = "inc"}', 'Did you mean "ink"'),
         (
             'metric = "lost"\nat_most = 0.1\nslice = {column = "ink", value = "lite"}',
-            "a value that 'ink' does not take",
+            naming("'ink'|ink = lite", "value"),
         ),
         ('metric = "lost"\nat_most = 0.9\nclass = "8"\nmin_count = 78', "77 inputs, fewer than 78"),
         ('metric = "lost"\nat_most = 0.9\nmin_count = 1000', "797 inputs, fewer than 1000"),
@@ -209,12 +209,14 @@ def test_a_wrong_rules_file_exits_with_two(rules, toml, message):
     ],
 )
 def test_rules_that_cannot_be_judged_exit_with_three(rules, toml, message):
-    assert message in refused("gate", OLD, NEW, "--rules", rules(f"[[rule]]\n{toml}"), code=3)
+    said = refused("gate", OLD, NEW, "--rules", rules(f"[[rule]]\n{toml}"), code=3)
+    assert re.search(message, said)
 
 
 def test_a_rules_file_that_is_missing_or_a_folder_exits_with_three(tmp_path):
     for path in (tmp_path / "absent.toml", tmp_path):
-        assert "Cannot read the rules" in refused("gate", OLD, NEW, "--rules", path, code=3)
+        said = refused("gate", OLD, NEW, "--rules", path, code=3)
+        assert re.search(naming("rules", re.escape(str(path))), said)
 
 
 def test_a_metric_that_the_files_cannot_give_never_passes(tmp_path):

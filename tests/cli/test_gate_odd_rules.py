@@ -36,6 +36,7 @@ BACKWARDS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("option", "rule"), [*VACUOUS, *BACKWARDS])
 def test_a_rule_of_the_line_is_wrong_use_unless_it_is_meant_so(option, rule):
     line = refused("gate", OLD, NEW, option, rule, code=2)
@@ -64,10 +65,11 @@ def test_a_rule_of_a_file_is_wrong_use_unless_it_is_meant_so(tmp_path):
 def test_every_metric_takes_rules_on_its_better_side_only(name):
     better = catalogue[name].direction
     sides = {"at_least": 0.5, "at_most": 0.5}
+    about = {"class_name": "cat"} if catalogue[name].of == "class" else {}
     assert better in ("higher", "lower")  # with "neither", both sides are taken
     for side, threshold in sides.items():
         if side == ("at_least" if better == "higher" else "at_most"):
-            assert Rule(metric=name, **{side: threshold}).threshold == threshold
+            assert Rule(metric=name, **{side: threshold}, **about).threshold == threshold
         else:
             with pytest.raises(PlanError, match=f"{better}.*allow_odd"):
-                Rule(metric=name, **{side: threshold})
+                Rule(metric=name, **{side: threshold}, **about)

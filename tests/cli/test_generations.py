@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from dynsnap.cli._generations import files_behind, generation_names
+from dynsnap.cli._inputs import files_behind, generation_names
 from dynsnap.errors import PlanError
 
 

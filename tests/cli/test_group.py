@@ -10,9 +10,9 @@ from click.testing import CliRunner
 
 from dynsnap import __version__
 from dynsnap.cli import cli
-from dynsnap.cli._group import COMMANDS, CommandGroup
 from dynsnap.errors import ComparisonError, DynSnapError, FileError, InputError, PlanError
 from tests.cli.helpers import NEW, OLD
+from tests.messages import naming
 
 DYNSNAP = Path(sys.executable).with_name("dynsnap")
 HEAVY = ("torch", "sklearn", "pandas", "numba", "ray", "matplotlib", "duckdb", "plotly")
@@ -20,7 +20,7 @@ HEAVY = ("torch", "sklearn", "pandas", "numba", "ray", "matplotlib", "duckdb", "
 
 def failing(error):
     """A command line whose only command raises."""
-    group = CommandGroup("dynsnap")
+    group = type(cli)("dynsnap")
 
     @group.command()
     def work():
@@ -54,13 +54,14 @@ def test_each_kind_of_error_has_its_exit_code_and_no_traceback(error, code):
 
 
 def test_an_error_is_one_line_on_stderr_whatever_is_in_it():
-    result = failing(FileError("Cannot read a\nb\x1b[31m\u202e: it is damaged."))
+    result = failing(FileError("a\nb\x1b[31m\u202e"))
     assert result.stdout == ""
-    assert result.stderr == "dynsnap: Cannot read a\\nb\\x1b[31m\\u202e: it is damaged.\n"
+    assert result.stderr == "dynsnap: a\\nb\\x1b[31m\\u202e\n"
 
 
 def test_a_full_disk_behind_an_output_is_named():
-    assert "Cannot use out.json: No space" in failing(OSError(28, "No space", "out.json")).stderr
+    said = failing(OSError(28, "No space", "out.json")).stderr
+    assert re.search(naming(r"out\.json", "No space"), said)
 
 
 def test_an_error_that_nobody_foresaw_is_not_hidden():
@@ -71,7 +72,7 @@ def test_a_misspelt_command_gets_a_suggestion():
     result = CliRunner().invoke(cli, ["comprae"])
     assert result.exit_code == 2
     assert result.stderr.count("\n") == 1
-    assert "There is no command 'comprae'. Did you mean \"compare\"?" in result.stderr
+    assert re.search(naming("'comprae'", '"compare"'), result.stderr)
 
 
 def test_a_misspelt_option_gets_a_suggestion_and_the_place_for_help():
@@ -91,13 +92,14 @@ def test_every_message_about_wrong_use_ends_as_a_sentence(extra):
 def test_help_lists_every_command(arguments):
     result = CliRunner().invoke(cli, arguments)
     assert result.exit_code == 0
-    assert len(COMMANDS) >= 3
-    for name, (_, about) in COMMANDS.items():
-        assert name in result.stdout
-        assert about.split()[0] in result.stdout
+    names = cli.list_commands(None)
+    assert len(names) >= 3
+    for name in names:
+        about = re.search(rf"^  {name} +(\w+)", result.stdout, flags=re.MULTILINE)
+        assert about is not None, name
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", cli.list_commands(None))
 def test_every_command_explains_itself(name):
     result = CliRunner().invoke(cli, [name, "--help"])
     assert result.exit_code == 0
@@ -130,10 +132,10 @@ def test_using_the_core_loads_nothing_heavy():
 def test_a_library_that_is_not_installed_is_named_with_what_brings_it():
     program = "import sys\nsys.modules['sklearn'] = None\nfrom dynsnap import DynSnapClassifier"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert done.stderr.endswith(
-        "ModuleNotFoundError: DynSnapClassifier needs sklearn, which is not installed. "
-        "Install it with: pip install 'dynsnap[torch]', or 'dynsnap[boost]'\n"
-    )
+    error = done.stderr.splitlines()[-1]
+    assert error.startswith("ModuleNotFoundError: ")
+    extras = r"pip install 'dynsnap\[torch\]'.*'dynsnap\[boost\]'"
+    assert re.search(naming("DynSnapClassifier", "sklearn", extras), error)
 
 
 def test_help_imports_no_numpy_and_no_command():
@@ -152,7 +154,7 @@ def test_help_imports_no_numpy_and_no_command():
 def test_the_installed_command_runs_and_fails_in_one_line():
     done = subprocess.run([DYNSNAP, "gaet"], capture_output=True, text=True)
     assert done.returncode == 2
-    assert done.stderr.startswith("dynsnap: There is no command 'gaet'.")
+    assert re.search(naming("^dynsnap: ", "'gaet'"), done.stderr)
     assert done.stderr.count("\n") == 1
 
 
@@ -161,7 +163,7 @@ def test_a_full_device_behind_standard_output_is_one_line_too():
     with Path("/dev/full").open("w") as full:
         done = subprocess.run([DYNSNAP, "--help"], stdout=full, stderr=subprocess.PIPE, text=True)
     assert done.returncode == 3
-    assert done.stderr.startswith("dynsnap: Cannot use the standard output")
+    assert re.search(naming("^dynsnap: ", "standard output"), done.stderr)
     assert done.stderr.count("\n") == 1
 
 

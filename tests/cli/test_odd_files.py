@@ -78,6 +78,7 @@ def test_a_link_to_itself_is_no_traceback(tmp_path, words):
     refused(*(places.get(word, word) for word in words), code=3)
 
 
+@pytest.mark.slow
 def test_the_file_that_standard_output_goes_to_is_not_replaced(tmp_path):
     log = tmp_path / "log.txt"
     for target in ("/dev/stdout", log):

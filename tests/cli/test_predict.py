@@ -1,4 +1,5 @@
 import dataclasses
+import re
 
 import numpy as np
 import pytest
@@ -6,6 +7,7 @@ import pytest
 from dynsnap import predictions, store
 from dynsnap.data import digits_stream
 from tests.cli.studies import TINY, dynsnap
+from tests.messages import naming
 
 METHODS = TINY.replace('"dynsnap-cyc"]', '"dynsnap-cyc", "mcdropout"]').replace(
     "[data.growth]\nfractions = [0.6, 1.0]\nlate = { 6 = 2 }\n", ""
@@ -107,13 +109,13 @@ def test_columns_of_a_table_are_found_by_name_and_not_by_place(tmp_path):
 @pytest.mark.parametrize(
     ("ensemble", "inputs", "out", "code", "message"),
     [
-        ("study.toml", "test.npz", "x.csv", 3, "is not an ensemble"),
+        ("study.toml", "test.npz", "x.csv", 3, r"study\.toml.*an ensemble"),
         ("none", "test.npz", "x.csv", 3, "Cannot read"),
         (None, "none.npz", "x.csv", 3, "none.npz"),
-        (None, "study.toml", "x.csv", 3, "must be a folder of images, or end in"),
-        (None, "wrong.npz", "x.csv", 3, "(1, 8, 8)"),
-        (None, "wrong.npz", "x.csv", 3, "wrong.npz is not what the ensemble was trained on: "),
-        (None, "empty.npz", "x.csv", 3, "empty.npz holds no inputs"),
+        (None, "study.toml", "x.csv", 3, naming(r"study\.toml", "folder of images", r"\.npz")),
+        (None, "wrong.npz", "x.csv", 3, r"\(1, 8, 8\)"),
+        (None, "wrong.npz", "x.csv", 3, naming(r"wrong\.npz", "trained on")),
+        (None, "empty.npz", "x.csv", 3, r"empty\.npz holds no inputs"),
         (None, "test.npz", "x.txt", 3, "x.txt"),
         (None, "test.npz", "test.npz", 2, "would overwrite"),
     ],
@@ -130,7 +132,7 @@ def test_wrong_arguments_are_one_clear_line(place, ensemble, inputs, out, code, 
         place / out,
     )
     assert ended.exit_code == code, ended.stderr
-    assert message in ended.stderr
+    assert re.search(message, ended.stderr)
     assert len(ended.stderr.strip().splitlines()) == 1
 
 
@@ -151,4 +153,4 @@ def test_code_that_a_file_names_is_not_run(place, tmp_path):
     store.save_ensemble(path, dataclasses.replace(saved, model={"factory": "os:abort"}))
     ended = dynsnap("predict", path, place / "test.npz", "-o", tmp_path / "x.csv")
     assert ended.exit_code == 2
-    assert "Name its factory with --model" in ended.stderr
+    assert "--model" in ended.stderr

@@ -39,6 +39,7 @@ def count(folder, files):
     return len(list((folder / "run").glob(files)))
 
 
+@pytest.mark.slow
 def test_killed_among_finished_rounds_only_missing_work_is_done(place, unbroken):
     Met(*RUN, cwd=place, files=ROUNDS, count=2).kill()
     kept = count(place, ROUNDS)
@@ -50,6 +51,7 @@ def test_killed_among_finished_rounds_only_missing_work_is_done(place, unbroken)
     assert contents(place / "run") == unbroken
 
 
+@pytest.mark.slow
 def test_killed_in_the_middle_of_a_round_it_goes_on_from_its_checkpoint(place, unbroken):
     Met(*RUN, cwd=place, files=CHECKPOINTS, count=3).kill()
     assert count(place, CHECKPOINTS) == 3
@@ -59,6 +61,7 @@ def test_killed_in_the_middle_of_a_round_it_goes_on_from_its_checkpoint(place, u
     assert not list((place / "run/checkpoints").iterdir())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
 def test_a_signal_stops_in_the_middle_of_a_round_and_says_how_to_go_on(place, unbroken, sent):
     process = Met(*RUN, cwd=place, files=CHECKPOINTS)
@@ -73,6 +76,7 @@ def test_a_signal_stops_in_the_middle_of_a_round_and_says_how_to_go_on(place, un
     assert contents(place / "run") == unbroken
 
 
+@pytest.mark.slow
 def test_a_time_budget_stops_cleanly_at_a_checkpoint(place, unbroken):
     ended = dynsnap(*RUN, "--time-budget", "0.01")
     assert ended.exit_code == 4
@@ -83,6 +87,7 @@ def test_a_time_budget_stops_cleanly_at_a_checkpoint(place, unbroken):
     assert contents(place / "run") == unbroken
 
 
+@pytest.mark.slow
 def test_slices_that_end_within_a_round_add_up_to_the_run_that_nobody_stopped(place):
     # Images, each round on its own: every slice ends at the first epoch that it has trained.
     sliced = TINY.replace('name = "mlp"\nhidden = [8]', 'name = "cnn"\nwidth = 4')
@@ -104,6 +109,7 @@ def test_slices_that_end_within_a_round_add_up_to_the_run_that_nobody_stopped(pl
     assert contents(place / "run") == contents(place / "whole")
 
 
+@pytest.mark.slow
 def test_two_processes_on_one_run_folder_are_refused(place):
     process = Met(*RUN, cwd=place, files=CHECKPOINTS)
     try:

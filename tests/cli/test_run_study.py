@@ -1,9 +1,11 @@
 import csv
 import json
+import re
 
 import pytest
 
 from tests.cli.studies import TINY, dynsnap
+from tests.messages import naming
 
 
 @pytest.fixture
@@ -100,23 +102,49 @@ def test_predictions_of_a_study_can_be_compared(finished):
 @pytest.mark.parametrize(
     ("text", "code", "message"),
     [
-        (TINY + "[traning]\n", 2, 'has no setting `traning`. Did you mean "training"'),
-        (TINY.replace("batch_size", "batchsize"), 2, "[training] has no setting `batchsize`"),
-        (TINY.replace("= 64", '= "many"'), 2, "`batch_size` must be a whole number"),
-        (TINY.replace('name = "mlp"', 'name = "mpl"'), 2, "There is no model 'mpl'"),
-        (TINY.replace("hidden = [8]", "hiden = [8]"), 2, '`hiden`. Did you mean "hidden"?'),
-        (TINY.replace("hidden = [8]", 'hidden = ["x"]'), 2, "The model cannot be built: "),
-        (TINY.replace("epochs = 8", "epoch = 8"), 2, '`epoch`. Did you mean "epochs"?'),
-        (TINY.replace('name = "mlp"\nhidden = [8]', ""), 2, "[model] must say the `name`"),
-        (TINY + "[training.adam]\nepsilon = 1\n", 2, "[training.adam] has no setting `epsilon`"),
-        (TINY + "[training.augment]\nshift = 2\n", 2, "`shift` must be at least 0 and below 1"),
-        (TINY.replace("= 0.01", "= 0.01\naugment = 3"), 2, "`augment` must be true, or a table"),
+        (TINY + "[traning]\n", 2, naming("`traning`", '"training"')),
+        (TINY.replace("batch_size", "batchsize"), 2, naming(r"\[training\]", "`batchsize`")),
+        (TINY.replace("= 64", '= "many"'), 2, naming("`batch_size`", "whole number", "many")),
+        (TINY.replace('name = "mlp"', 'name = "mpl"'), 2, naming("model 'mpl'")),
+        (TINY.replace("hidden = [8]", "hiden = [8]"), 2, naming("`hiden`", '"hidden"')),
+        (TINY.replace("hidden = [8]", 'hidden = ["x"]'), 2, naming("model", "cannot be built")),
+        (TINY.replace("epochs = 8", "epoch = 8"), 2, naming("`epoch`", '"epochs"')),
+        (TINY.replace('name = "mlp"\nhidden = [8]', ""), 2, naming(r"\[model\]", "`name`")),
+        (TINY + "[training.adam]\nepsilon = 1\n", 2, naming(r"\[training\.adam\]", "`epsilon`")),
+        (TINY + '[training.optimizer]\nname = "sgdd"\n', 2, naming("optimizer 'sgdd'", '"sgd"')),
+        (
+            TINY + '[training.optimizer]\nname = "sgd"\nmomentun = 1\n',
+            2,
+            naming(r"\[training\.optimizer\]", "`momentun`", '"momentum"'),
+        ),
+        (
+            TINY + '[training.optimizer]\nname = "sgd"\nmomentum = -1\n',
+            2,
+            naming(r"\[training\.optimizer\]", "-1"),
+        ),
+        (TINY.replace("= 0.01", "= 0.01\nloss = 3"), 2, naming("`loss`", "name", "3")),
+        (TINY.replace("= 0.01", '= 0.01\nloss = "os.system"'), 2, naming("loss 'os.system'")),
+        (TINY + '[training.loss]\nname = "focal"\ngamma = -1\n', 2, naming("`gamma`", "-1")),
+        (TINY.replace("= 0.01", "= 0.01\nwarmup = -1"), 2, naming("`warmup`", "-1")),
+        (TINY.replace("= 0.01", '= 0.01\nselection_metric = "auc"'), 2, naming("metric 'auc'")),
+        (TINY.replace("= 0.01", "= 0.01\nclass_weight = 3"), 2, naming("`class_weight`", "3")),
+        (
+            TINY + '[training.adam]\neps = 1e-7\n[training.optimizer]\nname = "adam"\n',
+            2,
+            naming(r"\[training\.adam\]", "`optimizer`"),
+        ),
+        (TINY + "[training.augment]\nshift = 2\n", 2, naming("`shift`", "below 1")),
+        (TINY.replace("= 0.01", "= 0.01\naugment = 3"), 2, naming("`augment`", "true", "table")),
         (TINY.replace("= 0.01", "= 1e30"), 3, "diverged"),
         (TINY.replace("[0.6, 1.0]", "[1.0]").replace("6 = 2", ""), 2, "compares generations"),
         (TINY.replace("[0.6, 1.0]", "[1.0, 0.6]"), 2, "`fractions` must not fall"),
-        (TINY.replace("[0.6, 1.0]", "[0.001, 1.0]"), 3, "gets none of its"),
+        (TINY.replace("[0.6, 1.0]", "[0.001, 1.0]"), 3, naming("generation 1", "gets none")),
         (TINY.replace('name = "mlp"', 'factory = "none:made"'), 2, "cannot be imported"),
-        (TINY.replace('name = "mlp"\nhidden = [8]', 'name = "sklearn.svm.X"'), 2, "[training] has"),
+        (
+            TINY.replace('name = "mlp"\nhidden = [8]', 'name = "sklearn.svm.X"'),
+            2,
+            r"\[training\] has",
+        ),
     ],
 )
 def test_a_wrong_study_is_one_clear_line(place, text, code, message):
@@ -125,7 +153,7 @@ def test_a_wrong_study_is_one_clear_line(place, text, code, message):
     last = ended.stderr.strip().splitlines()[-1]
     assert ended.exit_code == code, ended.stderr
     assert last.startswith("dynsnap: ")
-    assert message in last
+    assert re.search(message, last)
     # Where no training has begun there is no folder, but for what only the training can tell.
     later = ("diverged", "compares generations")
     assert (place / "run").exists() == message.startswith(later)
@@ -164,7 +192,7 @@ def test_who_always_starts_afresh_is_asked_for_nothing_else_before_anything_is_t
     (place / "wrong.toml").write_text(f"{study}\n{wish}\n")
     ended = dynsnap("run", "wrong.toml", "--out", "run")
     assert ended.exit_code == 2
-    assert "start afresh. Leave `warm_start` and `finetune_epochs` out." in ended.stderr
+    assert re.search(naming("afresh", "`warm_start`", "`finetune_epochs`"), ended.stderr)
     assert not (place / "run").exists()
 
 
@@ -193,7 +221,7 @@ def test_an_output_that_cannot_be_made_is_said_so(place):
     (place / "file").write_text("")
     ended = dynsnap("run", "tiny.toml", "--out", "file/run")
     assert ended.exit_code == 3
-    assert "Cannot make the run folder" in ended.stderr
+    assert re.search(naming("run folder", "file/run"), ended.stderr)
 
 
 BOOSTED = """
@@ -242,4 +270,4 @@ def test_a_model_of_the_users_own_makes_a_study_too(place, monkeypatch):
     (place / "own.toml").write_text(text.replace("width", "widht"))
     wrong = dynsnap("run", "own.toml", "--out", "run")
     assert wrong.exit_code == 2
-    assert "'mymodels:build' has no setting `widht`. Did you mean \"width\"?" in wrong.stderr
+    assert re.search(naming("'mymodels:build'", "`widht`", '"width"'), wrong.stderr)

@@ -7,7 +7,7 @@ import shlex
 
 import pytest
 
-from dynsnap.study import read_table
+from dynsnap.study import open_stream, read_study, read_table, workload
 from tests.cli.studies import TINY, dynsnap
 from tests.messages import naming
 
@@ -71,6 +71,30 @@ def test_the_plan_tells_costs_and_replicates(varied):
     assert "2 generations" in said and re.search(OFTEN, said)
     _, found, rest = said.partition("snapshots=1 ")
     assert found and rest.split()[4:7] == ["0.125", "1", "cyclic"]
+
+
+def test_the_plan_tells_minutes_at_a_measured_speed(varied):
+    file = varied[0] / "varied.toml"
+    plan = read_study(file)
+    stream, _ = open_stream(plan.data)
+    rows = [
+        len(each) - int(held.sum())
+        for each, held in zip(stream.generations, stream.validation, strict=True)
+    ]
+    rounds = workload(plan, generations=len(rows)).rounds
+    inputs = sum(spec.recipe.epochs * rows[spec.generation - 1] for spec in rounds)
+    said = " ".join(dynsnap("run", file, "--plan").stdout.split())
+    assert f"{inputs:,}" in said and "--inputs-per-second" in said  # no number is invented
+    said = " ".join(dynsnap("run", file, "--plan", "--inputs-per-second", 10).stdout.split())
+    assert re.search(naming(f"{inputs:,}", "10 a second", f"{inputs / 600:,.1f} minutes"), said)
+
+
+@pytest.mark.parametrize("speed", ["0", "-1", "nan", "inf", "fast"])
+def test_a_speed_that_is_none_is_refused(varied, speed):
+    ended = dynsnap("run", varied[0] / "varied.toml", "--plan", "--inputs-per-second", speed)
+    assert ended.exit_code == 2 and "--inputs-per-second" in ended.stderr
+    ended = dynsnap("run", varied[0] / "varied.toml", "--inputs-per-second", "9")
+    assert ended.exit_code == 2 and "--plan" in ended.stderr
 
 
 def test_a_run_and_its_report_tell_windows_costs_and_replicates(varied):

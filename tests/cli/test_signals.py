@@ -6,7 +6,7 @@ import signal
 import pytest
 
 from dynsnap.cli import _signals
-from dynsnap.cli._progress import Watch
+from dynsnap.cli._progress import ProgressMonitor
 from dynsnap.engine._engine import ignoring_interrupts
 
 
@@ -25,7 +25,7 @@ def handlers():
 @pytest.mark.parametrize("sent", ["SIGINT", "SIGTERM", "SIGHUP"])
 def test_training_stops_at_the_next_checkpoint_and_at_once_if_asked_twice(sent, handlers):
     number = signal.Signals[sent]
-    with Watch(quiet=True) as watch:
+    with ProgressMonitor(quiet=True) as watch:
         assert not watch.stopping()
         os.kill(os.getpid(), number)
         assert watch.stopping()
@@ -35,7 +35,7 @@ def test_training_stops_at_the_next_checkpoint_and_at_once_if_asked_twice(sent, 
 
 def test_signals_that_a_program_was_started_to_ignore_stay_ignored(handlers):
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as `nohup` does
-    with _signals.as_interrupts(), Watch(quiet=True) as watch:
+    with _signals.as_interrupts(), ProgressMonitor(quiet=True) as watch:
         os.kill(os.getpid(), signal.SIGHUP)
         assert not watch.stopping()
         with pytest.raises(_signals.Signalled) as stop:

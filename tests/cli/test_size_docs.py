@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dynsnap import study
-from dynsnap.cli._size import size
+from dynsnap.cli import cli
 from tests.documents import blocks
 
 ROOT = Path(__file__).parents[2]
@@ -43,7 +43,9 @@ def test_the_documented_commands_have_options_that_exist():
     commands = [shlex.split(line)[3:] for line in lines.splitlines() if "dynsnap size" in line]
     assert len(commands) == 3
     for arguments in commands:
-        size.make_context("size", arguments)  # raises where an option is wrong
+        cli.get_command(None, "size").make_context(
+            "size", arguments
+        )  # raises where an option is wrong
 
 
 def test_the_documented_python_runs(capsys):

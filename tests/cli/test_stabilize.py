@@ -1,8 +1,11 @@
+import re
+
 import numpy as np
 import pytest
 
-from dynsnap import predictions
+from dynsnap import predictions, stabilizing
 from tests.cli.helpers import NEW, OLD, dynsnap, refused, table
+from tests.messages import naming
 
 
 def test_close_calls_stay_as_they_were_and_the_rest_changes(tmp_path):
@@ -72,5 +75,50 @@ def test_files_that_contradict_each_other_are_refused_by_name_and_leave_nothing(
     new = table(tmp_path / "tuesday.csv", ["1,b,0.4,0.6"], head="id,truth,score:a,score:b")
     out = tmp_path / "out.csv"
     told = refused("stabilize", old, new, "-o", out, code=3)
-    assert '"monday" and "tuesday" give different truths' in told
+    assert re.search(naming('"monday"', '"tuesday"', "different truths"), told)
+    assert not out.exists()
+
+
+def held_out(tmp_path):
+    """The examples in two halves: rows to choose a rule on, and rows to report."""
+    files = {}
+    for name, file in (("old", OLD), ("new", NEW)):
+        whole = predictions.read(file)
+        for half in (0, 1):
+            files[name, half] = tmp_path / f"{name}{half}.parquet"
+            predictions.write(whole.take(np.arange(len(whole)) % 2 == half), files[name, half])
+    return [files["old", 0], files["new", 0]], [files["old", 1], files["new", 1]]
+
+
+@pytest.mark.parametrize("rule", ["margin", "cost"])
+def test_a_rule_is_chosen_on_held_out_rows(tmp_path, rule):
+    held, rest = held_out(tmp_path)
+    out, ids = tmp_path / "out.parquet", tmp_path / "ids.csv"
+    options = ("--heldout", *held, "--rule", rule, "--cost-ratio", 3, "--rescore", 5, ids)
+    result = dynsnap("stabilize", *rest, "-o", out, *options)
+    assert result.exit_code == 0, result.stderr
+    old, new, made = (predictions.read(file) for file in (*rest, out))
+    choose = stabilizing.choose_margin if rule == "margin" else stabilizing.choose_cost_rule
+    choice = choose(*(predictions.read(file) for file in held), ratio=3)
+    wanted = stabilizing.update(old, new, choice.rule, confusion=choice.old_confusion)
+    np.testing.assert_array_equal(made.labels, wanted.labels)
+    assert f"lost {choice.lost_before:,} → {choice.lost:,}" in result.stdout
+    listed = ids.read_text().split()
+    assert listed == ["id", *map(str, stabilizing.rescore_first(made, 5))]
+    assert (old.labels != made.labels).sum() < (old.labels != new.labels).sum()
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        (("--rule", "cost"), ("--rule", "--heldout")),
+        (("--cost-ratio", "2"), ("--cost-ratio", "--heldout")),
+        (("--heldout", OLD, NEW, "--margin", "0.2"), ("--margin", "--heldout")),
+        (("--heldout", OLD, NEW, "--cost-ratio", "0.5"), ("--cost-ratio", "0.5")),
+    ],
+)
+def test_options_that_contradict_each_other_are_refused(tmp_path, options, named):
+    out = tmp_path / "out.csv"
+    told = refused("stabilize", OLD, NEW, "-o", out, *options, code=2)
+    assert all(one in told for one in named)
     assert not out.exists()

@@ -1,10 +1,12 @@
 import json
+import re
 
 import numpy as np
 import pytest
 
 from dynsnap import predictions, store
 from tests.cli.studies import TINY, dynsnap
+from tests.messages import naming
 
 
 @pytest.fixture
@@ -72,7 +74,7 @@ def test_rounds_of_which_only_scores_were_kept_are_trained_again(place):
 def test_training_that_is_stopped_says_how_to_go_on(place):
     ended = dynsnap("train", "tiny.toml", "--time-budget", "0.001")
     assert ended.exit_code == 4
-    assert "Go on with: dynsnap" in ended.stderr
+    assert re.search(naming("time budget", r"0\.001", "runs/tiny", "dynsnap"), ended.stderr)
     assert not (place / "runs/tiny/ensembles").exists()
     assert dynsnap("train", "tiny.toml").exit_code == 0
 
@@ -81,9 +83,9 @@ def test_training_that_is_stopped_says_how_to_go_on(place):
     ("arguments", "code", "message"),
     [
         (["--method", "dynsnap"], 2, 'Did you mean "dynsnap-cyc"'),
-        (["--generation", "3"], 2, "There is no generation 3: the study has 2"),
-        (["--generation", "0"], 2, "0 is not in the range"),
-        (["--combination", "mean"], 2, "'mean' is not one of"),
+        (["--generation", "3"], 2, naming("generation 3", "2")),
+        (["--generation", "0"], 2, naming("--generation", "0")),
+        (["--combination", "mean"], 2, naming("'mean'", "majority")),
         (["--engine", "none"], 2, "'none' is not"),
         (["--time-budget", "0"], 2, "0"),
     ],
@@ -91,7 +93,7 @@ def test_training_that_is_stopped_says_how_to_go_on(place):
 def test_wrong_use_is_one_clear_line(place, arguments, code, message):
     ended = dynsnap("train", "tiny.toml", *arguments)
     assert ended.exit_code == code, ended.stderr
-    assert message in ended.stderr.strip().splitlines()[-1]
+    assert re.search(message, ended.stderr.strip().splitlines()[-1])
 
 
 def test_a_model_whose_outputs_do_not_fit_is_refused(place, monkeypatch):
@@ -105,7 +107,7 @@ def test_a_model_whose_outputs_do_not_fit_is_refused(place, monkeypatch):
     (place / "narrow.toml").write_text(text)
     ended = dynsnap("train", "narrow.toml")
     assert ended.exit_code == 2
-    assert "The model has 3 outputs, but there are 10 classes" in ended.stderr
+    assert re.search(naming("3 outputs", "10 classes"), ended.stderr)
 
 
 TEXTS = """
@@ -127,6 +129,7 @@ snapshots = 2
 """
 
 
+@pytest.mark.slow
 def test_texts_are_trained_on_and_predicted(place):
     rng = np.random.default_rng(0)
     words = {"cats": ["purr", "meow", "paw"], "dogs": ["bark", "woof", "bone"]}

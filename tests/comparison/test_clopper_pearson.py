@@ -3,7 +3,7 @@ import pytest
 from scipy import stats
 
 from dynsnap.comparison.intervals import clopper_pearson
-from dynsnap.comparison.intervals._beta import beta_quantile
+from dynsnap.comparison.intervals._clopper_pearson import beta_quantile
 
 
 @pytest.mark.parametrize("level", [1e-6, 0.0005, 0.025, 0.5, 0.9, 0.975, 1 - 1e-6])

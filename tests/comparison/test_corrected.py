@@ -1,9 +1,10 @@
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dynsnap.comparison import GroupResult
-from dynsnap.comparison._corrected import corrected
+from dynsnap.comparison._groups import corrected
 
 KINDS = ("class", "slice", "frequency")
 
@@ -23,6 +24,7 @@ def groups(p_values):
     ]
 
 
+@pytest.mark.slow
 def test_a_report_of_classes_and_slices_keeps_its_rate_of_false_alarms():
     draws = np.random.default_rng(0).random((2_000, 60))
     alarms = [any(one.corrected < 0.05 for one in corrected(groups(row))) for row in draws]

@@ -32,7 +32,15 @@ def paths(value, prefix=""):
         for name, item in value.items():
             path = f"{prefix}.{name}" if prefix else name
             yield path
-            if name in ("metrics", "averages", "agreement", "noise_floor", "slices", "matrices"):
+            if name in (
+                "metrics",
+                "old_metrics",
+                "averages",
+                "agreement",
+                "noise_floor",
+                "slices",
+                "matrices",
+            ):
                 continue
             yield from paths(item, path)
 

@@ -34,7 +34,7 @@ def generations(columns, order=None):
 
 
 def found(comparison):
-    notes = [note for note in comparison.notes if "slice" in note]
+    notes = [note for note in comparison.notes if "slice column" in note]
     counts = [re.search(r'"light" for ([\d,]+) of', note)[1] for note in notes]
     return [int(count.replace(",", "")) for count in counts]
 
@@ -68,7 +68,7 @@ def test_files_say_the_same_whoever_counts_them(tmp_path):
     expected = differing(columns)
     assert expected[0] > 1000
     assert found(compare(*files)) == expected
-    for spread in (None, map):
+    for parallel in (None, map):
         with stream(files, rows_at_once=300, rows_in_part=900) as blocks:
-            (one,) = compare_blocks(blocks, Settings(resamples=20), spread=spread)
+            (one,) = compare_blocks(blocks, Settings(resamples=20), parallel=parallel)
             assert found(one) == expected

@@ -3,6 +3,7 @@ import dataclasses
 import gzip
 import io
 import pickle
+import re
 import struct
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dynsnap.data import GrowthPlan, cifar10_growth, cifar100_growth, grow, load
-from dynsnap.data._cifar_layouts import CIFAR100
+from dynsnap.data._cifar import CIFAR100
 from dynsnap.data._pickles import plain_dict
 from dynsnap.errors import DataError, PlanError
 from tests.data.real import REAL, cifar100_labels, sizes
@@ -171,7 +172,7 @@ def test_the_data_folder_may_be_named_by_the_environment(tmp_path, monkeypatch):
 
 def test_unknown_checksums_are_noted_and_accepted(tmp_path):
     (note,) = load("cifar-10", in_folder(cifar10_binary(), tmp_path), subset=True).notes
-    assert "6 files do not have the md5 sums of the official ones (data_batch_1.bin" in note
+    assert re.search(naming("6 files", "md5", r"data_batch_1\.bin"), note)
 
 
 def test_a_missing_data_set_says_where_it_comes_from(tmp_path):
@@ -179,7 +180,7 @@ def test_a_missing_data_set_says_where_it_comes_from(tmp_path):
         load("cifar-10", tmp_path)
     with pytest.raises(DataError, match=r"cifar-100-binary\.tar\.gz \(md5 03b5dce0.*and put the"):
         load("cifar-100", tmp_path)
-    with pytest.raises(DataError, match="There is no file"):
+    with pytest.raises(DataError, match=r"cifar-10-python\.tar\.gz\.$"):
         load("cifar-10", tmp_path / "cifar-10-python.tar.gz")
 
 
@@ -204,19 +205,31 @@ def repickled(**changes):
     ("harm", "message"),
     [
         (damaged("data_batch_3", lambda c: c[:-40]), "truncated"),
-        (damaged("data_batch_3", lambda _: b""), "not a whole pickle"),
-        (damaged("data_batch_3", lambda _: pickle.dumps([1])), "does not hold a dictionary"),
+        (damaged("data_batch_3", lambda _: b""), naming("data_batch_3 is", "whole pickle")),
+        (
+            damaged("data_batch_3", lambda _: pickle.dumps([1])),
+            naming("data_batch_3 is", "dictionary"),
+        ),
         (damaged("data_batch_3", lambda _: pickle.dumps({b"a": 1})), r"it lacks \['data', 'lab"),
-        (damaged("data_batch_3", repickled(data=b"xy")), "not an array of 3072 bytes"),
-        (damaged("data_batch_3", repickled(data=np.zeros((4, 3072)))), "array of 'f8', not whole"),
-        (damaged("data_batch_3", repickled(data=np.zeros((4, 30), "u1"))), "not an array of 3072"),
-        (damaged("data_batch_3", repickled(labels=[1, 2])), "not one whole number for each image"),
-        (damaged("data_batch_3", repickled(labels=list("abcd"))), "not one whole number"),
-        (damaged("data_batch_3", repickled(labels=[0, 1, 2, 10])), "not one of the 10 classes"),
+        (damaged("data_batch_3", repickled(data=b"xy")), naming("its data", "array", "3072")),
+        (damaged("data_batch_3", repickled(data=np.zeros((4, 3072)))), naming("'f8'", "whole")),
+        (
+            damaged("data_batch_3", repickled(data=np.zeros((4, 30), "u1"))),
+            naming("its data", "array", "3072"),
+        ),
+        (
+            damaged("data_batch_3", repickled(labels=[1, 2])),
+            naming("its labels", "whole number", "each image"),
+        ),
+        (
+            damaged("data_batch_3", repickled(labels=list("abcd"))),
+            naming("its labels", "whole number"),
+        ),
+        (damaged("data_batch_3", repickled(labels=[0, 1, 2, 10])), naming("a label", "10 classes")),
         (damaged("data_batch_3", repickled(labels=[0, 1, 2, 2**70])), "too large|too big|Overflow"),
         (
             lambda files: without(files, "data_batch_3"),
-            r"not complete: it has .*lacks data_batch_3 \(md5",
+            naming("data_batch_2, data_batch_4", "lacks data_batch_3", "md5 54ebc095"),
         ),
     ],
 )
@@ -241,7 +254,7 @@ def test_a_cut_binary_file_is_refused_also_between_two_images(tmp_path):
     with pytest.raises(DataError, match=naming(r"test_batch\.bin", "damaged", "images")):
         load("cifar-10", in_folder(files, tmp_path), subset=True)
     files["test_batch.bin"] = cifar10_binary()["test_batch.bin"]
-    with pytest.raises(DataError, match="holds 4 images instead of 10,000"):
+    with pytest.raises(DataError, match=naming("4 images", "10,000")):
         load("cifar-10", in_folder(files, tmp_path))
 
 
@@ -260,7 +273,7 @@ def test_cifar_100_with_one_split_says_which_is_there_and_which_is_not(
     other = f"{'test' if split == 'train' else 'train'}{ending}"
     files = without(cifar100(layout), other)
     place = in_tar(files, tmp_path / "c.tar") if packed else in_folder(files, tmp_path / "c")
-    message = rf"not complete: it has {split}.*, but lacks {other} \(md5 \w+\)\. Get all of \S+100"
+    message = naming(rf"has {split}", rf"lacks {other} \(md5 \w+\)", r"Get all of \S+100")
     with pytest.raises(DataError, match=message):
         load("cifar-100", place, subset=True)
 
@@ -287,7 +300,7 @@ def with_names_swapped(files):
 @pytest.mark.parametrize("mix", [with_labels_swapped, with_names_swapped])
 def test_fine_and_coarse_labels_mixed_up_are_told(mix, tmp_path):
     folder = in_folder(mix(cifar100("python")), tmp_path)
-    message = r"train is damaged.*its coarse labels run to .*Fine and coarse seem mixed up.*Get it"
+    message = naming("train is damaged", "coarse labels", "mixed up", "Get it")
     with pytest.raises(DataError, match=message):
         load("cifar-100", folder, subset=True)
 
@@ -307,7 +320,7 @@ def test_a_class_in_two_superclasses_is_told(tmp_path):
     batch = pickle.loads(files["test"])  # noqa: S301  the test's own bytes
     batch[b"coarse_labels"] = [1 - label for label in batch[b"coarse_labels"]]
     files["test"] = pickle.dumps(batch)
-    message = r"class '\w+' are in the superclass '\w+' \(cifar-100 train\) and in .*test\)"
+    message = naming(r"class '\w+'", r"superclass '\w+' \(cifar-100 train\)", r"test\)")
     with pytest.raises(DataError, match=message):
         load("cifar-100", in_folder(files, tmp_path), subset=True)
 
@@ -331,7 +344,7 @@ def test_names_of_fine_and_coarse_labels_that_are_swapped_are_told_of_their_file
     else:
         fine, coarse = "fine_label_names.txt", "coarse_label_names.txt"
         files[fine], files[coarse] = files[coarse], files[fine]
-    message = r"(meta|coarse_label_names.txt) is damaged .*it has 3 names for the 2 coarse labels"
+    message = naming(r"(meta|coarse_label_names\.txt) is", "3 names", "2 coarse labels")
     with pytest.raises(DataError, match=message):
         load("cifar-100", in_folder(files, tmp_path))
 
@@ -340,7 +353,7 @@ def test_a_missing_split_is_told_before_another_file_is_refused(tmp_path):
     files = cifar100("python")
     files["train"] = b"no pickle"
     del files["test"]
-    with pytest.raises(DataError, match=r"is not complete: it has train, meta, but lacks test "):
+    with pytest.raises(DataError, match=naming("has train, meta", "lacks test")):
         load("cifar-100", in_folder(files, tmp_path), subset=True)
 
 
@@ -363,13 +376,13 @@ def test_coarse_labels_in_the_place_of_fine_ones_are_told_in_official_files(tmp_
     files = cifar100("python")
     batch = pickle.loads(files["train"])  # noqa: S301  the test's own bytes
     files["train"] = pickle.dumps({**batch, b"fine_labels": batch[b"coarse_labels"]})
-    with pytest.raises(DataError, match=r"fine labels are of \d classes instead of 3\. Fine and"):
+    with pytest.raises(DataError, match=naming("fine labels", "2 classes", "3", "coarse")):
         load("cifar-100", in_folder(files, tmp_path))
 
 
 def test_a_growth_plan_that_names_a_superclass_is_told_its_classes(tmp_path):
     found = load("cifar-100", in_folder(cifar100("python"), tmp_path), subset=True)
-    message = r"names class 'people', .*a value of the slice 'coarse'; name its classes.*(baby|boy)"
+    message = naming("'people'", "slice 'coarse'", "baby|boy")
     with pytest.raises(PlanError, match=message):
         grow(found.train, GrowthPlan(late={"people": 2}), test=found.test)
 
@@ -387,7 +400,7 @@ def test_a_pickle_that_would_run_code_is_refused_and_does_not(where, tmp_path):
     marker = tmp_path / "ran"
     for call, argument in ((Path.touch, marker), (eval, f"open({str(marker)!r}, 'w')")):
         files = {**cifar10_python(), where: pickle.dumps({b"data": Evil(call, argument)})}
-        with pytest.raises(DataError, match="nothing but numpy arrays may be asked for"):
+        with pytest.raises(DataError, match=naming("touch|eval", "numpy arrays")):
             load("cifar-10", in_folder(files, tmp_path / "set"), subset=True)
     assert not marker.exists()
 
@@ -420,7 +433,7 @@ def test_an_array_that_claims_more_than_it_brings_is_refused():
     content = python2({b"data": np.zeros((2, 3), np.uint8)})
     huge = content.replace(struct.pack("<i", 3) + b"t", struct.pack("<i", 2**30) + b"t", 1)
     assert huge != content
-    with pytest.raises(pickle.UnpicklingError, match="too few or too many bytes"):
+    with pytest.raises(pickle.UnpicklingError, match=naming("array", "bytes")):
         plain_dict(huge)
 
 
@@ -437,7 +450,7 @@ def test_a_pickle_with_flipped_bytes_is_read_or_refused_and_nothing_else(data):
 @pytest.mark.parametrize("prefix", ["../", "/", "cifar/../../"])
 def test_an_archive_with_names_that_lead_outside_is_refused(prefix, tmp_path):
     archive = in_tar(cifar10_python(), tmp_path / "cifar.tar.gz", prefix)
-    with pytest.raises(DataError, match="leads out of its folder"):
+    with pytest.raises(DataError, match=naming(rf"'{re.escape(prefix)}batches\.meta'", "out of")):
         load("cifar-10", archive, subset=True)
     assert [file.name for file in tmp_path.iterdir()] == ["cifar.tar.gz"]
 
@@ -464,16 +477,16 @@ def test_a_link_in_an_archive_is_not_followed(tmp_path):
 def test_a_damaged_archive_is_refused(content, tmp_path):
     archive = in_tar(cifar10_python(), tmp_path / "cifar.tar.gz")
     archive.write_bytes(archive.read_bytes()[:-2000] if content is None else content)
-    with pytest.raises(DataError, match="cut short or damaged"):
+    with pytest.raises(DataError, match=naming(r"cifar\.tar\.gz", "or damaged", "again")):
         load("cifar-10", archive, subset=True)
 
 
 def test_an_archive_of_something_else_is_refused(tmp_path):
     archive = in_tar({"readme.txt": b"hello"}, tmp_path / "other.tar.gz")
-    with pytest.raises(DataError, match="holds none of the files of cifar-10"):
+    with pytest.raises(DataError, match=naming(r"other\.tar\.gz", "cifar-10")):
         load("cifar-10", archive)
     archive.write_bytes(gzip.compress(b"x" * 2000))
-    with pytest.raises(DataError, match="as a tar archive"):
+    with pytest.raises(DataError, match=naming(r"other\.tar\.gz", "tar archive")):
         load("cifar-10", archive)
 
 

@@ -86,7 +86,7 @@ def test_other_ids_are_refused_and_named(tmp_path):
     np.savez(path, inputs=np.zeros((1, 2, 2, 1), np.uint8), ids=["a"])
     with pytest.raises(DataError, match=naming("2", "'b'")):
         data.read_excerpts(path, ["c", "b"])
-    with pytest.raises(DataError, match="no file, folder or source"):
+    with pytest.raises(DataError, match=naming("nowhere", "file, folder", "source")):
         data.read_excerpts(tmp_path / "nowhere", ["a"])
 
 

@@ -202,24 +202,24 @@ def test_digits_keep_their_seventeen_levels():
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"fractions": ()}, "one for each generation"),
-        ({"fractions": 0.5}, r"a list with one for each generation, got 0\.5"),
-        ({"fractions": ["a"]}, "above 0 and at most 1, got a"),
-        ({"shares": ["a"]}, r"`shares` must give a value for each of some class names, got \['a"),
+        ({"fractions": ()}, naming("`fractions`", "generation", r"\(\)")),
+        ({"fractions": 0.5}, naming("`fractions`", "a list", r"0\.5")),
+        ({"fractions": ["a"]}, naming("at most 1", "got a")),
+        ({"shares": ["a"]}, naming("`shares`", "class names", r"\['a'\]")),
         ({"shares": {"a": "b"}}, r"in \[0, 1\], got b"),
-        ({"fractions": (0, 1)}, "above 0 and at most 1, got 0"),
+        ({"fractions": (0, 1)}, naming("above 0", "got 0")),
         ({"fractions": (0.5, 1.2)}, r"at most 1, got 1\.2"),
-        ({"fractions": (1, 0.5)}, r"must not fall, got \(1, 0\.5\)"),
-        ({"shares": {"a": 1.1}}, r"share of class 'a' must be in \[0, 1\], got 1\.1"),
+        ({"fractions": (1, 0.5)}, naming("`fractions`", "fall", r"\(1, 0\.5\)")),
+        ({"shares": {"a": 1.1}}, naming("share of class 'a'", r"\[0, 1\]", r"1\.1")),
         ({"shares": {"a": -0.1}}, r"in \[0, 1\], got -0\.1"),
         ({"shares": {"a": float("nan")}}, "got nan"),
-        ({"late": {"a": 1}}, "by the last of 3 generations, got 1"),
-        ({"late": {"a": 4}}, "by the last of 3 generations, got 4"),
-        ({"late": {"a": 2}, "shares": {"a": 0}}, "share 0, so it would never arrive"),
-        ({"validation": 1.0}, "`validation` must be above 0 and below 1"),
-        ({"test_size": "a"}, "`test_size` must be above 0 and below 1"),
-        ({"test_size": 0.0}, "`test_size` must be above 0 and below 1"),
-        ({"late_validation": "maybe"}, 'must be "never", "arrival" or "always", got \'maybe\''),
+        ({"late": {"a": 1}}, naming("class 'a'", "last of 3", "got 1")),
+        ({"late": {"a": 4}}, naming("class 'a'", "last of 3", "got 4")),
+        ({"late": {"a": 2}, "shares": {"a": 0}}, naming("class 'a'", "share 0")),
+        ({"validation": 1.0}, naming("`validation`", "above 0", "below 1")),
+        ({"test_size": "a"}, naming("`test_size`", "above 0", "below 1")),
+        ({"test_size": 0.0}, naming("`test_size`", "above 0", "below 1")),
+        ({"late_validation": "maybe"}, naming('"never", "arrival" or "always"', "'maybe'")),
     ],
 )
 def test_a_growth_plan_that_makes_no_sense_is_refused(wrong, message):
@@ -237,9 +237,13 @@ def test_an_unknown_class_is_refused_with_a_suggestion(field):
 @pytest.mark.parametrize(
     ("per_class", "plan", "message"),
     [
-        ([20, 1], GrowthPlan(), "class 'b' has 0 held-out rows, too few"),
-        ([20, 3], GrowthPlan(), "class 'b' has 1 held-out rows, too few"),
-        ([40, 10], GrowthPlan(shares={"b": 0.01}), "generation 1: class 'b' gets none of its 6"),
+        ([20, 1], GrowthPlan(), naming("class 'b'", "0 held-out", "too few")),
+        ([20, 3], GrowthPlan(), naming("class 'b'", "1 held-out", "too few")),
+        (
+            [40, 10],
+            GrowthPlan(shares={"b": 0.01}),
+            naming("generation 1", "class 'b'", "none of its 6", "share"),
+        ),
         ([20, 20], GrowthPlan(late={"a": 2, "b": 2}), "generation 1 is empty"),
     ],
 )
@@ -273,7 +277,7 @@ def test_arrivals_become_one_generation_per_moment():
     assert [rows.tolist() for rows in stream.generations] == [
         list(range(n)) for n in (10, 20, 30, 40)
     ]
-    with pytest.raises(DataError, match="one moment for each of the 40 rows"):
+    with pytest.raises(DataError, match=naming("`arrivals`", "40 rows", r"\(5,\)")):
         from_arrivals(pool, weeks[:5], test=test)
 
 
@@ -304,10 +308,10 @@ def test_some_classes_bring_their_rows_in_a_rhythm_of_their_own():
 @pytest.mark.parametrize(
     ("own", "message"),
     [
-        ({"dog": (0.5, 1)}, r"`fractions_of` class 'dog' must hold one for each of the 3"),
-        ({"dog": (0.5, 0.4, 1)}, r"`fractions_of` class 'dog' must not fall"),
-        ({"dog": 0.5}, r"`fractions_of` class 'dog' must be a list"),
-        ([0.5], r"`fractions_of` must give a value for each of some class names"),
+        ({"dog": (0.5, 1)}, naming("`fractions_of`", "'dog'", "3 generations", "got 2")),
+        ({"dog": (0.5, 0.4, 1)}, naming("`fractions_of`", "'dog'", "fall", r"\(0\.5, 0\.4, 1\)")),
+        ({"dog": 0.5}, naming("`fractions_of`", "'dog'", "a list", r"0\.5")),
+        ([0.5], naming("`fractions_of`", "class names", r"\[0\.5\]")),
     ],
 )
 def test_a_rhythm_that_makes_no_sense_is_refused(own, message):

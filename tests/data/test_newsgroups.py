@@ -3,6 +3,7 @@
 import gzip
 import io
 import json
+import re
 import tarfile
 from pathlib import Path
 
@@ -53,19 +54,17 @@ def test_every_form_holds_the_same_posts_in_the_same_order(write, tmp_path):
     assert found.train.ids.tolist() == ["alt.x/9", "sci.med/9", "sci.med/10"]
     assert found.train.inputs.tolist() == ["first", "caf\xe9 latte", "second"]
     assert found.test.labels.tolist() == [0, 1]
-    assert any("holds 3 train posts; the official set has 11,314" in note for note in found.notes)
+    assert any(re.search(naming("3 train", "11,314"), note) for note in found.notes)
 
 
 def test_an_archive_of_another_sum_is_noted(tmp_path):
     write_archive(tmp_path)
     notes = load("20-newsgroups", tmp_path / "20news-bydate.tar.gz").notes
-    assert any(
-        "20news-bydate.tar.gz does not have the official sha256 sum 8f1b" in n for n in notes
-    )
+    assert any(re.search(naming(r"20news-bydate\.tar\.gz", "sha256", "8f1b"), n) for n in notes)
 
 
 def test_what_is_missing_is_named_with_where_it_comes_from(tmp_path):
-    with pytest.raises(DataError, match=r"20-newsgroups was not found.*sha256 8f1b.*qwone"):
+    with pytest.raises(DataError, match=naming("20-newsgroups", "sha256 8f1b", "qwone")):
         load("20-newsgroups", tmp_path)
     write_lines(tmp_path, splits=["train"])
     with pytest.raises(DataError, match=naming(r"20news_test\.jsonl")):
@@ -75,9 +74,9 @@ def test_what_is_missing_is_named_with_where_it_comes_from(tmp_path):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ('{"label": "a", "id": "x", "text": "t"}', "line 1 is not a post.*'x'"),
-        ('{"label": "a", "id": "1"}', "line 1 is not a post.*text"),
-        ("{", "line 1 is not a post"),
+        ('{"label": "a", "id": "x", "text": "t"}', naming("line 1", "a post", "'x'")),
+        ('{"label": "a", "id": "1"}', naming("line 1", "a post", "'text'")),
+        ("{", naming("line 1", "a post")),
     ],
 )
 def test_a_line_that_is_no_post_is_named(line, message, tmp_path):

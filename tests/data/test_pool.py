@@ -40,13 +40,13 @@ def test_a_rank_counts_the_earlier_rows_of_the_class(labels):
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"ids": np.arange(5)}, "must be of one length, but there are 6, 6 and 5"),
-        ({"ids": np.array([0, 1, 2, 3, 4, 4])}, "ids must be unique, but 4 occurs twice"),
-        ({"labels": np.full(6, 2)}, "positions in the 2 classes, but run from 2 to 2"),
+        ({"ids": np.arange(5)}, naming("inputs, labels and ids", "6, 6 and 5")),
+        ({"ids": np.array([0, 1, 2, 3, 4, 4])}, naming("ids", "unique", "4")),
+        ({"labels": np.full(6, 2)}, naming("labels", "2 classes", "2 to 2")),
         ({"labels": np.full(6, -1)}, "run from -1 to -1"),
-        ({"labels": np.zeros(6)}, "labels must be positions in `classes`, but are float64"),
-        ({"classes": ("cat", "cat")}, "class 'cat' is named twice"),
-        ({"slices": {"week": np.zeros(2)}}, "slice 'week' has 2 values for 6 rows"),
+        ({"labels": np.zeros(6)}, naming("labels", "`classes`", "float64", "`from_arrays`")),
+        ({"classes": ("cat", "cat")}, naming("class 'cat'", "twice")),
+        ({"slices": {"week": np.zeros(2)}}, naming("slice 'week'", "2 values", "6 rows")),
     ],
 )
 def test_a_pool_that_does_not_fit_together_is_refused(wrong, message):
@@ -68,7 +68,7 @@ def test_a_pool_is_taken_and_joined_row_by_row():
 
 
 def test_pools_that_cannot_be_joined_say_why():
-    with pytest.raises(DataError, match="the same classes in the same order"):
+    with pytest.raises(DataError, match=naming("same order", "'cat', 'dog' and 'dog', 'cat'")):
         pool().join(pool(classes=("dog", "cat")))
     with pytest.raises(DataError, match=naming("shape", r"\(2,\)", r"\(3,\)")):
         pool().join(pool(2, inputs=np.zeros((2, 3)), ids=np.array([8, 9])))
@@ -102,27 +102,39 @@ def test_a_streams_fingerprint_follows_cuts_and_evaluation():
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"generations": ()}, "at least one generation"),
+        ({"generations": ()}, "one generation"),
         ({"generations": (np.arange(0),)}, "generation 1 is empty"),
-        ({"generations": (np.array([0, 1]), np.array([1, 2]))}, "generation 2 lacks 1 rows.*row 0"),
-        ({"generations": (np.array([1, 0]),)}, "ascending order, each once"),
-        ({"generations": (np.array([1, 1]),)}, "ascending order, each once"),
-        ({"generations": (np.array([5, 6]),)}, "names rows 5 to 6, but the pool has 6"),
+        (
+            {"generations": (np.array([0, 1]), np.array([1, 2]))},
+            naming("generation 2", "1 rows", "row 0"),
+        ),
+        ({"generations": (np.array([1, 0]),)}, naming("generation 1", "ascending", "once")),
+        ({"generations": (np.array([1, 1]),)}, naming("generation 1", "ascending", "once")),
+        ({"generations": (np.array([5, 6]),)}, naming("generation 1", "rows 5 to 6", "has 6")),
         ({"generations": (np.array([-1, 6]),)}, "names rows -1 to 6"),
-        ({"generations": (np.array([0.5]),)}, "array of row numbers, but is float64"),
+        ({"generations": (np.array([0.5]),)}, naming("generation 1", "row numbers", "float64")),
         ({"late": ("frog",)}, r"`late` names \['frog'\]"),
         ({"evaluation": {}}, 'a set named "test"'),
         ({"evaluation": {"test": pool(0)}}, "`test` has no rows"),
         (
             {"evaluation": {"test": pool(classes=("dog", "cat"))}},
-            "the same classes in the same order",
+            naming("same order", "'cat', 'dog' and 'dog', 'cat'"),
         ),
-        ({"validation": (np.array([1, 1]),)}, "2 generations, but validation counts for 1"),
-        ({"validation": (np.array([1]), np.array([1]))}, "one for each of 2 classes"),
+        ({"validation": (np.array([1, 1]),)}, naming("2 generations", "validation", "1")),
+        (
+            {"validation": (np.array([1]), np.array([1]))},
+            naming("generation 1", "validation", "2 classes", r"\[1\]"),
+        ),
         ({"validation": (np.array([1, -1]),) * 2}, "not negative"),
-        ({"validation": (np.array([0, 0]),) * 2}, "nothing is set aside"),
-        ({"validation": (np.array([3, 1]),) * 2}, "class 'cat' has 2 rows, too few to set 3"),
-        ({"validation": (np.array([1, 2]),) * 2}, "class 'dog' has 2 rows, too few to set 2"),
+        ({"validation": (np.array([0, 0]),) * 2}, naming("generation 1", "aside", "validate")),
+        (
+            {"validation": (np.array([3, 1]),) * 2},
+            naming("class 'cat'", "2 rows", "set 3", "fewer"),
+        ),
+        (
+            {"validation": (np.array([1, 2]),) * 2},
+            naming("class 'dog'", "2 rows", "set 2", "fewer"),
+        ),
     ],
 )
 def test_a_stream_that_cannot_be_trained_on_is_refused(wrong, message):

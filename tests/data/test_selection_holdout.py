@@ -3,8 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynsnap.data import GrowthPlan, Pool, from_arrivals, grow, split
-from dynsnap.data._selection_holdout import selection_rows
+from dynsnap.data import GrowthPlan, Pool, from_arrivals, grow, selection_rows, split
 from dynsnap.errors import DataError, PlanError
 from tests.messages import naming
 

@@ -4,6 +4,7 @@ import gzip
 import io
 import json
 import pickle
+import re
 import tarfile
 from pathlib import Path
 
@@ -37,17 +38,22 @@ def test_arrays_become_a_pool_with_named_classes():
             np.zeros((2, 2)),
             [0.5, 1.0],
             {},
-            "whole numbers, one per row, but are float64",
+            naming("labels", "whole numbers", "float64"),
         ),
-        (np.zeros((2, 2)), [None, "a"], {}, "class names or whole numbers"),
-        (np.zeros((2, 2)), [[0], [1]], {}, r"but are int64 of the shape \(2, 1\)"),
-        (np.zeros(2), [0, 1], {}, "at least two axes"),
-        ([[1, 2], [3]], [0, 1], {}, "must all be of one shape"),
+        (np.zeros((2, 2)), [None, "a"], {}, naming("labels", "class names", "object")),
+        (np.zeros((2, 2)), [[0], [1]], {}, naming("labels", "int64", r"\(2, 1\)")),
+        (np.zeros(2), [0, 1], {}, naming("inputs", "two axes", r"\(2,\)")),
+        ([[1, 2], [3]], [0, 1], {}, naming("inputs", "one shape")),
         (np.zeros((2, 2), complex), [0, 1], {}, "but are complex128"),
-        (np.array(["a", 1], object), [0, 1], {}, "or one text per row"),
-        (np.zeros((3, 2)), [0, 1], {}, "must be of one length, but there are 3, 2 and 3"),
-        (np.zeros((2, 2)), ["cat", "cow"], {"classes": ["cat"]}, "'cow' is not one of the 1 cl"),
-        (np.zeros((2, 2)), [0, 1], {"classes": ["cat"]}, "positions in the 1 classes"),
+        (np.array(["a", 1], object), [0, 1], {}, naming("inputs", "one shape", "text")),
+        (np.zeros((3, 2)), [0, 1], {}, naming("inputs, labels and ids", "3, 2 and 3")),
+        (
+            np.zeros((2, 2)),
+            ["cat", "cow"],
+            {"classes": ["cat"]},
+            naming("label 'cow'", "1 classes"),
+        ),
+        (np.zeros((2, 2)), [0, 1], {"classes": ["cat"]}, naming("labels", "1 classes")),
     ],
 )
 def test_arrays_that_make_no_pool_are_refused(inputs, labels, options, message):
@@ -153,10 +159,10 @@ def test_a_table_gives_texts(table):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"label": "lable"}, "no column 'lable'. Did you mean \"label\""),
-        ({}, "column 'key' is string, not numbers.*make it one of `slices`, or name it as `id`"),
-        ({"features": ["widht"]}, "no column 'widht'. Did you mean \"width\""),
-        ({"label": "width"}, "must be text or whole numbers, but is double|no feature"),
+        ({"label": "lable"}, naming("column 'lable'", '"label"')),
+        ({}, naming("column 'key'", "string", "`features`", "`slices`", "`id`")),
+        ({"features": ["widht"]}, naming("column 'widht'", '"width"')),
+        ({"label": "width"}, naming("column 'width'", "whole numbers", "double")),
     ],
 )
 def test_columns_that_do_not_fit_are_refused(options, message, tmp_path):
@@ -173,13 +179,13 @@ def test_columns_that_do_not_fit_are_refused(options, message, tmp_path):
         ("label,a\n", {}, "has no rows"),
         ("", {}, "Cannot read"),
         ("label,a,a\nx,1,2\n", {}, "two columns named 'a'"),
-        ("label,a\nx,1\ny\n", {}, "Cannot read .*Expected 2 columns"),
-        ("label,a\nx,1\ny,\n", {}, "column 'a' has no number in 1 rows.*`allow_missing`"),
+        ("label,a\nx,1\ny\n", {}, naming(r"rows\.csv", "2 columns")),
+        ("label,a\nx,1\ny,\n", {}, naming("column 'a'", "1 rows", "`allow_missing`")),
         ("label,a\nx,1\ny,inf\n", {}, "beyond float32"),
         ("label\nx\n", {}, "no feature columns.*`text`"),
         ("label,a\nx,1\n", {"id": "a", "features": ["a"], "slices": ["a"]}, "one role only"),
-        ("label,a\nx,1\n", {"text": "a", "features": ["a"]}, "one or the other"),
-        ("key,label,a\nk,x,1\nk,y,2\n", {"id": "key"}, "ids must be unique, but 'k' occurs twice"),
+        ("label,a\nx,1\n", {"text": "a", "features": ["a"]}, naming("`text`", "`features`")),
+        ("key,label,a\nk,x,1\nk,y,2\n", {"id": "key"}, naming("ids", "unique", "'k'")),
     ],
 )
 def test_tables_that_make_no_pool_are_refused(content, options, message, tmp_path):
@@ -205,7 +211,7 @@ def test_an_index_that_pandas_wrote_is_no_feature(tmp_path):
 def test_files_that_are_no_tables_are_refused(tmp_path):
     with pytest.raises(DataError, match=naming(r"\.csv", "end")):
         load("table", tmp_path / "rows.xlsx")
-    with pytest.raises(DataError, match="There is no file"):
+    with pytest.raises(DataError, match=r"rows\.csv\.$"):
         load("table", tmp_path / "rows.csv")
     (tmp_path / "bad.csv").write_bytes(b"label,a\n\xff\xfe,1\n")
     with pytest.raises(DataError, match="UTF8"):
@@ -233,7 +239,8 @@ def test_folders_of_images_are_read_class_by_class(tmp_path):
     assert found.train.labels.tolist() == [0, 2, 2]
     assert found.train.inputs.shape == (3, 4, 6, 3)
     assert found.train.inputs[1, 0, 0].tolist() == [1, 2, 3]
-    assert found.notes == (f"{tmp_path / 'train'}: 1 files that are no images were passed over.",)
+    (note,) = found.notes
+    assert re.search(naming(str(tmp_path / "train"), "1 files", "no images"), note)
     elsewhere = load("images", tmp_path / "train", test=tmp_path / "test", grey=True)
     assert elsewhere.test.inputs.shape == (1, 4, 6, 1)
 
@@ -251,7 +258,7 @@ def test_images_of_several_sizes_need_one(tmp_path):
 
 
 def test_images_that_cannot_be_read_are_refused(tmp_path):
-    with pytest.raises(DataError, match="There is no folder"):
+    with pytest.raises(DataError, match=r"none\.$"):
         load("images", tmp_path / "none")
     with pytest.raises(DataError, match="holds no images"):
         load("images", tmp_path)
@@ -310,7 +317,7 @@ def test_ag_news_breaks_lines_at_backslashes(tmp_path):
     found = load("ag-news", tmp_path)
     assert found.train.inputs[0] == "Title social\nnetwork"
     assert found.test is None
-    assert "train.csv does not have the official md5 sum b1a00f82" in found.notes[0]
+    assert re.search(naming(r"train\.csv", "md5", "b1a00f82"), found.notes[0])
 
 
 @pytest.mark.parametrize(
@@ -318,9 +325,9 @@ def test_ag_news_breaks_lines_at_backslashes(tmp_path):
     [
         (b"", "Cannot read"),
         (b'"one","a"\n', "Cannot read .*int64"),
-        (b'"1"\n', "a class number and at least one text"),
-        (b'"1","a"\n"2","b","c"\n', "Cannot read .*Expected 2 columns"),
-        (b'"3","a"\n', "has classes 3 to 3, but there are names for 1 to 2"),
+        (b'"1"\n', naming(r"train\.csv", "class number", "one text")),
+        (b'"1","a"\n"2","b","c"\n', naming(r"train\.csv", "2 columns")),
+        (b'"3","a"\n', naming(r"train\.csv", "classes 3 to 3", "1 to 2")),
         (b'"0","a"\n', "has classes 0 to 0"),
         (b'"1","\xff\xfe"\n', "Cannot read"),
     ],
@@ -335,14 +342,14 @@ def test_damaged_text_csv_is_refused(content, message, tmp_path):
 def test_text_csv_that_is_not_there_is_refused(tmp_path):
     with pytest.raises(DataError, match=naming(r"train\.csv")):
         load("text-csv", tmp_path)
-    with pytest.raises(DataError, match="no folder or archive"):
+    with pytest.raises(DataError, match=naming("folder or archive", r"none\.$")):
         load("text-csv", tmp_path / "none")
     with pytest.raises(PlanError, match=naming("`columns`", "1", "0")):
         load("text-csv", tmp_path, columns=0)
     (tmp_path / "train.csv.gz").write_bytes(gzip.compress(b'"1","a"\n' * 999)[:-9])
     with pytest.raises(DataError, match="Cannot read"):
         load("text-csv", tmp_path)
-    with pytest.raises(DataError, match=r"md5 f3f9899b.* from https://.*and put it"):
+    with pytest.raises(DataError, match=naming("md5 f3f9899b", "https://")):
         load("yahoo-answers", tmp_path / "none")
     with pytest.raises(DataError, match=r"train\.csv \(md5 b1a00f82.*with classes\.txt"):
         load("ag-news", tmp_path / "none")
@@ -370,10 +377,10 @@ def test_json_lines_are_read(tmp_path):
         (b"", "has no rows"),
         (b"\n\n", "has no rows"),
         (b'{"label": 1, "text": "a"}\n{"label": 1', "line 2 is not JSON"),
-        (b"[1]\n", "line 1 is not a JSON object"),
-        (b'{"lable": 1, "text": "a"}', "line 1 has no field 'label'. Did you mean \"lable\""),
-        (b'{"label": 1, "text": 5}', "field 'text' must be text, but is int"),
-        (b'{"label": null, "text": "a"}', "field 'label' must be text, but is NoneType"),
+        (b"[1]\n", naming("line 1", "JSON object")),
+        (b'{"lable": 1, "text": "a"}', naming("line 1", "field 'label'", '"lable"')),
+        (b'{"label": 1, "text": 5}', naming("line 1", "'text'", "int")),
+        (b'{"label": null, "text": "a"}', naming("line 1", "'label'", "NoneType")),
         (b'{"label": "\xff", "text": "a"}', "line 1 is not JSON"),
         (b"[" * 100_000, "line 1 is not JSON"),
     ],
@@ -392,9 +399,9 @@ def test_damaged_json_lines_are_refused(content, message, tmp_path):
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [
-        ("cifer-10", {}, "no data source 'cifer-10'. Did you mean \"cifar-10\""),
-        ("cifar-10", {"subste": True}, "no option 'subste'. Did you mean \"subset\""),
-        ("digits", {"size": 8}, "no option 'size'. It has none"),
+        ("cifer-10", {}, naming("'cifer-10'", '"cifar-10"')),
+        ("cifar-10", {"subste": True}, naming("option 'subste'", '"subset"')),
+        ("digits", {"size": 8}, naming("option 'size'", "none")),
         ("digits", {"path": "x"}, "takes no path"),
         ("npz", {}, "needs a path"),
     ],

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dynsnap.cli._engines import ENGINES, EngineChoice
+from dynsnap.cli._execute import ENGINES, EngineChoice
 from dynsnap.study import read_study
 from tests.cli.helpers import dynsnap
 from tests.documents import blocks

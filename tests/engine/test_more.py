@@ -34,6 +34,7 @@ class Queue:
             waiting.extend(more())
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(st.sampled_from([1, 2, 4, 5, 8, 10]), st.integers(0, 2), st.booleans())
 def test_a_study_gets_the_same_ensembles_in_one_go(size, ahead, backwards):

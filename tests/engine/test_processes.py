@@ -28,6 +28,7 @@ from tests.engine.made import (
     specs,
     wait_for,
 )
+from tests.messages import naming
 from tests.streams import small_stream
 from tests.train.made import pictures, stream_of
 from tests.train.made import spec as made_spec
@@ -78,6 +79,7 @@ def test_torch_gives_the_same_bits_as_in_one_process(kind):
         assert_same_round(done, expected[done.spec])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     ["lightgbm.LGBMClassifier", pytest.param("xgboost.XGBClassifier", marks=pytest.mark.slow)],
@@ -165,7 +167,7 @@ def test_rules_that_make_no_sense_are_refused():
     for wrong in ({"attempts": 0}, {"together": 0}, {"patience": 0}):
         with pytest.raises(PlanError, match=f"`{next(iter(wrong))}` must be"):
             Rules(**wrong)
-    with pytest.raises(PlanError, match="`workers` must be at least 1, got 0"):
+    with pytest.raises(PlanError, match=naming("`workers`", "at least 1", "got 0")):
         ProcessesEngine(0)
 
 

@@ -16,6 +16,9 @@ from dynsnap.engine._worker import RoundDone, Task
 from dynsnap.errors import PlanError
 from dynsnap.study import read_study
 from tests.engine.made import CYCLIC, specs
+from tests.messages import naming
+
+pytestmark = pytest.mark.slow  # whole clusters on paper
 
 IMAGES = (37_500, 46_875, 47_375)
 QUICK = Gpu(build=5, save=60)
@@ -89,7 +92,7 @@ def test_alone_on_one_gpu_a_round_takes_what_the_rule_says():
     pool = SimulatedPool(gpus=1, gpu=gpu, images=[100], mishaps=Mishaps())
     (spec,) = specs(1, recipe=CYCLIC)
     pool.begin(Task(1, (spec,)))
-    told = list(itertools.chain.from_iterable(pool.news(0) for _ in range(2)))
+    told = list(itertools.chain.from_iterable(pool.events(0) for _ in range(2)))
     assert isinstance(told[-2][1], RoundDone)
     assert pool.now == 10 + CYCLIC.epochs * 10 * 1.5 == pool.busy
 
@@ -106,7 +109,7 @@ def test_a_round_goes_on_from_its_checkpoint():
     (spec,) = specs(1, recipe=CYCLIC)
     pool.begin(Task(1, (spec,), {spec: b"4"}))
     while pool.busy == 0:
-        list(pool.news(0))
+        list(pool.events(0))
     assert pool.now == (CYCLIC.epochs - 4) * 10
 
 
@@ -147,9 +150,9 @@ def test_a_slow_worker_is_overtaken(tmp_path):
 
 
 def test_settings_that_make_no_sense_are_refused(small):
-    with pytest.raises(PlanError, match="`gpus` must be at least 1, got 0"):
+    with pytest.raises(PlanError, match=naming("`gpus`", "at least 1", "got 0")):
         simulate(small, images=IMAGES, gpus=0)
-    with pytest.raises(PlanError, match="`failing` must be a share below 1, got 1"):
+    with pytest.raises(PlanError, match=naming("`failing`", "below 1", "got 1")):
         Mishaps(failing=1.0)
 
 

@@ -6,6 +6,7 @@ from hypothesis.extra import numpy as hnp
 
 from dynsnap.ensemble import COMBINATIONS, combine
 from dynsnap.errors import InputError, PlanError
+from tests.messages import naming
 from tests.strategies import score_rows
 
 
@@ -112,16 +113,16 @@ def ones(members):
     ("scores", "weights", "message"),
     [
         (ones(2), None, '"weighted_average" needs `weights`'),
-        (ones(2), [0.5], r"one number for each of 2 members, got shape \(1,\)"),
-        (ones(2), [0, 0], "at least one must be above 0"),
-        (ones(2), [0.5, -0.1], "must not be negative"),
+        (ones(2), [0.5], naming("`weights`", "2 members", r"\(1,\)")),
+        (ones(2), [0, 0], naming("`weights`", "above 0")),
+        (ones(2), [0.5, -0.1], naming("`weights`", "negative")),
         (ones(2), [0.5, np.nan], "`weights` holds nan"),
-        (ones(0), [], "at least one member"),
-        (np.ones((2, 1)), [1, 1], r"as \(members, inputs, classes\)"),
-        (np.full((1, 1, 1), "a"), [1], "must be numbers .* but are <U1"),
-        (ones(2) * 3, [1, 1], r"member 0 gives input 0 a row that sums to 3.*softmax"),
+        (ones(0), [], naming("`scores`", "one member", r"\(0, 2, 1\)")),
+        (np.ones((2, 1)), [1, 1], naming("`scores`", r"\(members, inputs, classes\)", r"\(2, 1\)")),
+        (np.full((1, 1, 1), "a"), [1], naming("`scores`", "numbers", "<U1")),
+        (ones(2) * 3, [1, 1], naming("`scores`", "member 0", "input 0", "to 3", "softmax")),
         (ones(2) * np.nan, [1, 1], "sums to nan"),
-        (np.array([[[1.5, -0.5]]]), [1], "must not be negative, but member 0 gives -0.5"),
+        (np.array([[[1.5, -0.5]]]), [1], naming("`scores`", "negative", "member 0", r"-0\.5")),
     ],
 )
 def test_what_cannot_be_combined_is_refused(scores, weights, message):
@@ -206,7 +207,10 @@ def test_a_new_class_is_judged_by_those_alone_who_know_it(ensemble):
 @pytest.mark.parametrize(
     ("known", "message"),
     [
-        (np.ones((2, 2), dtype=bool), "2 members and 3 classes, but is bool of the shape"),
+        (
+            np.ones((2, 2), dtype=bool),
+            naming("`known`", "2 members", "3 classes", "bool", r"\(2, 2\)"),
+        ),
         (np.ones((2, 3)), "but is float64"),
         (np.array([[True, True, True], [False] * 3]), "without any class"),
     ],

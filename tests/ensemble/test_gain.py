@@ -75,7 +75,7 @@ def test_members_of_known_agreement_gain_what_the_closed_form_says(count):
 
 
 def test_one_round_shows_no_gain():
-    with pytest.raises(InputError, match="from 2 rounds on, got 1"):
+    with pytest.raises(InputError, match=naming("2 rounds", "got 1")):
         expected_gain([np.ones((3, 2))])
 
 
@@ -147,10 +147,10 @@ def test_rounds_without_scores_decide_nothing():
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"size": "many"}, "whole number of at least 1, or \"auto\", got 'many'"),
-        ({"size": 5, "tolerance": 0.1}, r"`tolerance` has a meaning .* \"auto\" only"),
+        ({"size": "many"}, naming("`size`", "at least 1", '"auto"', "'many'")),
+        ({"size": 5, "tolerance": 0.1}, naming("`tolerance`", '"auto" only', "5 members")),
         ({"size": 5, "most_rounds": 3}, r"`most_rounds` has a meaning"),
-        ({"size": "auto", "tolerance": 0}, "above 0 and below 1, got 0"),
+        ({"size": "auto", "tolerance": 0}, naming("`tolerance`", "above 0", "got 0")),
         ({"size": "auto", "tolerance": math.nan}, "above 0 and below 1"),
         ({"size": "auto", "most_rounds": 1}, "at least 2"),
         ({"size": "auto", "most_rounds": 2.5}, "whole number"),
@@ -163,7 +163,9 @@ def test_a_plan_that_cannot_grow_is_refused(wrong, message):
 
 @pytest.mark.parametrize("name", ["snapshot", "mcdropout"])
 def test_methods_of_one_round_need_a_number(name):
-    with pytest.raises(PlanError, match=f"{name} takes all members from one round"):
+    with pytest.raises(
+        PlanError, match=naming(f"{name}", "one round", "number of members", '"auto"')
+    ):
         method(name, epochs=10, members="auto")
 
 

@@ -1,3 +1,4 @@
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -97,18 +98,18 @@ def test_an_unknown_method_is_refused_with_a_suggestion():
 
 def test_epochs_that_no_window_fits_are_refused_for_cyclic_methods_only():
     assert method("singlebase", epochs=25).recipe.epochs == 25
-    with pytest.raises(PlanError, match="50 epochs cannot be cut into 20 windows"):
+    with pytest.raises(PlanError, match=naming("50 epochs", "20 windows", "`snapshots`")):
         method("snapshot", epochs=25)
 
 
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"name": ""}, "name must be made of letters"),
-        ({"name": "../up"}, "name must be made of letters"),
-        ({"combinations": ()}, "name at least one of majority"),
-        ({"combinations": ("mean",)}, "there is no combination 'mean'"),
-        ({"plan": EnsemblePlan(snapshots=4)}, "counts on 4 snapshots .* yields 10"),
+        ({"name": ""}, naming("method's name", "letters", "''")),
+        ({"name": "../up"}, naming("method's name", "letters", r"'\.\./up'")),
+        ({"combinations": ()}, naming("mine", "majority", "weighted_average")),
+        ({"combinations": ("mean",)}, naming("mine", "combination 'mean'", "majority")),
+        ({"plan": EnsemblePlan(snapshots=4)}, naming("mine", "4 snapshots", "yields 10")),
     ],
 )
 def test_a_method_that_contradicts_itself_is_refused(wrong, message):
@@ -120,14 +121,17 @@ def test_a_method_that_contradicts_itself_is_refused(wrong, message):
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"schedule": Schedule("cyclic")}, "takes one snapshot per window"),
-        ({"selection": "window"}, "step schedule has no cycles"),
-        ({"selection": "best"}, '`selection` must be "window" or "top"'),
-        ({"epochs": 0}, "`epochs` must be a whole number"),
-        ({"snapshots": 31}, "between 1 and the 30 epochs"),
-        ({"dropout": 1.0}, "`dropout` must be at least 0 and below 1"),
-        ({"passes": 0}, "`passes` must be a whole number"),
-        ({"passes": 5}, "all alike without dropout"),
+        (
+            {"schedule": Schedule("cyclic")},
+            naming("cyclic schedule", "one snapshot", '`selection="window"`'),
+        ),
+        ({"selection": "window"}, naming("step schedule", "cycles", '`selection="top"`')),
+        ({"selection": "best"}, naming("`selection`", "best")),
+        ({"epochs": 0}, naming("`epochs`", "at least 1", "got 0")),
+        ({"snapshots": 31}, naming("`snapshots`", "30 epochs", "31")),
+        ({"dropout": 1.0}, naming("`dropout`", "below 1", r"1\.0")),
+        ({"passes": 0}, naming("`passes`", "at least 1", "got 0")),
+        ({"passes": 5}, naming("passes", "`dropout`")),
     ],
 )
 def test_a_recipe_that_contradicts_itself_is_refused(wrong, message):
@@ -163,10 +167,10 @@ def test_constant_and_custom_schedules_are_what_they_say():
 @pytest.mark.parametrize(
     ("kind", "factors", "message"),
     [
-        ("linear", (), "one of cyclic, step, constant, custom, got 'linear'"),
+        ("linear", (), naming("cyclic", "step", "constant", "custom", "'linear'")),
         ("custom", (), "it needs them"),
-        ("step", (1.0,), 'belong to a "custom" schedule'),
-        ("custom", (1.0, -1.0), "finite and not negative"),
+        ("step", (1.0,), naming("`factors`", '"custom"')),
+        ("custom", (1.0, -1.0), naming("`factors`", "finite", "negative")),
     ],
 )
 def test_a_schedule_that_makes_no_sense_is_refused(kind, factors, message):
@@ -176,9 +180,13 @@ def test_a_schedule_that_makes_no_sense_is_refused(kind, factors, message):
 
 def test_a_spec_names_its_round_in_words_and_by_a_stable_text():
     spec = RoundSpec(recipe=step_recipe(), generation=2, index=3, twin=1)
-    assert str(spec) == "round 3 of generation 2, replicate 0, twin (step, 50 epochs)"
+    assert re.search(
+        naming("round 3", "generation 2", "replicate 0", "twin", "50 epochs"), str(spec)
+    )
     continued = RoundSpec(recipe=step_recipe(), generation=2, parent="a/0")
-    assert str(continued) == "round 0 of generation 2, replicate 0 (step, 50 epochs, from a member)"
+    assert re.search(
+        naming("round 0", "generation 2", "replicate 0", "step", "a member"), str(continued)
+    )
     assert made_round(spec).spec.canonical() == spec.canonical()
     assert spec.canonical() != RoundSpec(recipe=step_recipe(), generation=2, index=3).canonical()
 

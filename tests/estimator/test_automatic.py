@@ -11,6 +11,7 @@ from dynsnap.errors import PlanError
 from dynsnap.estimator._training import _aside
 from dynsnap.train.models import mlp
 from tests.estimator.data import digits
+from tests.messages import naming
 
 torch.set_num_threads(1)
 
@@ -56,23 +57,23 @@ def test_a_method_of_one_member_a_round_decides_too():
 
 def test_rows_that_decide_are_not_trained_on_and_stay_when_data_grows():
     labels = np.arange(500) % 5
-    aside = _aside(labels, 0.1)
+    aside = _aside(labels, 0.1, None)
     assert len(aside) == 50
     assert np.bincount(labels[aside]).tolist() == [10] * 5
-    grown = _aside(np.concatenate([labels, labels[:200]]), 0.1)
+    grown = _aside(np.concatenate([labels, labels[:200]]), 0.1, None)
     assert grown[grown < 500].tolist() == aside.tolist()
 
 
 def test_no_more_rows_than_a_thousand_or_a_third_are_set_aside():
-    assert len(_aside(np.zeros(50_000, int), 0.1)) == 1000
-    assert len(_aside(np.zeros(9, int), 0.9)) == 3
+    assert len(_aside(np.zeros(50_000, int), 0.1, None)) == 1000
+    assert len(_aside(np.zeros(9, int), 0.9, None)) == 3
 
 
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
         ({"members": "many"}, 'or "auto", got'),
-        ({"method": "snapshot"}, "snapshot takes all members from one round"),
+        ({"method": "snapshot"}, naming("snapshot", "one round", "number of members", '"auto"')),
         ({"method": "rolling"}, r'instead of "auto"'),
         ({"members": 3}, "`tolerance` has a meaning"),
         ({"tolerance": 1.5}, "above 0 and below 1"),
@@ -87,5 +88,5 @@ def test_what_cannot_be_decided_is_refused(wrong, message):
 
 def test_too_few_rows_to_set_any_aside_are_refused():
     inputs, labels = np.arange(12.0).reshape(6, 2), [0, 1] * 3
-    with pytest.raises(PlanError, match="no class has so many"):
+    with pytest.raises(PlanError, match=naming('"auto"', "10th row", "number of members")):
         automatic().fit(inputs, labels)

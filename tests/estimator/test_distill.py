@@ -10,6 +10,7 @@ from dynsnap import DynSnapClassifier
 from dynsnap.errors import InputError, PlanError
 from dynsnap.train.models import mlp
 from tests.estimator.data import digits
+from tests.messages import naming
 
 torch.set_num_threads(1)
 
@@ -115,11 +116,11 @@ def test_settings_that_make_no_sense_are_refused(generations, settings, error, m
 def test_other_classes_are_refused(generations):
     old, new = generations
     _, later, _ = digits()
-    with pytest.raises(InputError, match="but the ensemble was trained on"):
+    with pytest.raises(InputError, match=naming("'six'", "ensemble was trained")):
         old.distill(data=later)
-    with pytest.raises(InputError, match="`previous` knows the class 'six', which this generation"):
+    with pytest.raises(InputError, match=naming("`previous`", "class 'six'", "generation before")):
         old.distill(previous=new)
-    with pytest.raises(PlanError, match="`share` must be between 0 and 1"):
+    with pytest.raises(PlanError, match=naming("`share`", "0 and 1", r"1\.2")):
         new.distill(previous=old, share=1.2)
 
 

@@ -5,25 +5,44 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.documents import IN_SMALL, blocks, smaller
+from dynsnap.study import frontier, read_table
+from tests.documents import IN_SMALL, blocks, smaller, tables
 
-PAGE = (Path(__file__).parents[2] / "docs/estimator.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs/estimator.md").read_text(encoding="utf-8")
 
 torch.set_num_threads(1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", IN_SMALL)
 def test_the_examples_of_the_estimator_s_page_run(size, capsys):
     examples = blocks(PAGE, "python")
-    assert len(examples) == 7
+    assert len(examples) == 10
     if size == "in small":
         examples[0] = smaller(examples[0], {"epochs=40": "epochs=10", "[1400:]": "[1600:]"})
         examples[1] = smaller(examples[1], {"epochs=12": "epochs=6"})
-        examples[2] = smaller(examples[2], {"epochs=20": "epochs=8", "depth=4": "depth=3"})
+        examples[4] = smaller(examples[4], {"epochs=20": "epochs=8", "depth=4": "depth=3"})
     names = {}
     for example in examples:
         exec(compile(example, "docs/estimator.md", "exec"), names)
-    consistency, scores, rolled = capsys.readouterr().out.strip().splitlines()
+    consistency, scores, weighted, rolled, retrained = capsys.readouterr().out.strip().splitlines()
     assert 0.7 < float(consistency) < 1
     assert float(scores.split()[0]) > 0.8
+    assert float(weighted) > 0.7
     assert rolled.startswith("[1, 1, 1, 1, 1, 1, 2, 2]")
+    assert retrained == "1 0.25"
+
+
+def test_its_table_of_retrained_trees_is_that_of_the_results():
+    found = {
+        one.method: one for one in frontier(read_table(ROOT / "results/digits-trees/table.csv"))
+    }
+    (table,) = (table for table in tables(PAGE) if "ACC-CON" in table[0])
+    for name, *cells in table[1:]:
+        one = found[name]
+        rows = (*one.accuracies, one.consistency, one.correct_consistency, one.lost, one.late)
+        assert cells[:7] == [f"{100 * row.value:.1f}" for row in rows]
+        assert float(cells[7]) == one.retrain.value
+    assert {name for name, *_ in table[1:]} == {*found} - {"noise-floor", "never-retrain"}
+    assert found["single"].lost.value < found["singlebase"].lost.value / 5

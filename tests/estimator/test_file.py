@@ -98,7 +98,7 @@ def test_damage_anywhere_is_found(saved, tmp_path):
         try:
             loaded = DynSnapClassifier.load(tmp_path / "flipped", model=model)
         except DynSnapError as error:
-            assert re.search(r"is damaged|is not an ensemble", str(error))
+            assert re.search("damaged|not an ensemble", str(error))
         else:  # some bytes of a zip are of no consequence
             good = DynSnapClassifier.load(path, model=model).predict_proba(digits()[2][0])
             assert (loaded.predict_proba(digits()[2][0]) == good).all()
@@ -124,14 +124,14 @@ def test_other_files_are_refused(tmp_path):
     with pytest.raises(FileError, match="Cannot read"):
         DynSnapClassifier.load(tmp_path / "nothing")
     (tmp_path / "pickle").write_bytes(pickle.dumps({}))
-    with pytest.raises(FileError, match="is not an ensemble"):
+    with pytest.raises(FileError, match=naming("not an ensemble", "`dynsnap train`")):
         DynSnapClassifier.load(tmp_path / "pickle")
 
 
 def test_a_torch_ensemble_needs_its_factory(tmp_path):
     path = tmp_path / "model"
     small(method="singlebase", epochs=2).fit(*digits()[0]).save(path)
-    with pytest.raises(InputError, match=r"whose code no file holds.*load\(path, model="):
+    with pytest.raises(InputError, match=naming("torch modules", r"load\(path, model=")):
         DynSnapClassifier.load(path)
     with pytest.raises(InputError, match="another kind"):
         DynSnapClassifier.load(path, model=XGBClassifier())
@@ -139,7 +139,9 @@ def test_a_torch_ensemble_needs_its_factory(tmp_path):
     def other(classes, inputs):
         return mlp(classes, inputs=inputs, hidden=(7,))
 
-    with pytest.raises(FileError, match=r"does not fit the model.*factory that it was"):
+    with pytest.raises(
+        FileError, match=naming(r"'1\.bias'", r"\(128,\)", r"\(7,\)", "the factory")
+    ):
         DynSnapClassifier.load(path, model=other)
 
 
@@ -153,7 +155,7 @@ def test_an_older_file_stays_when_saving_fails(tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(zipfile.ZipFile, "writestr", full)
-    with pytest.raises(FileError, match="No space left on device"):
+    with pytest.raises(FileError, match=naming("model:", "No space", "has room")):
         estimator.save(path)
     assert path.read_bytes() == content
     assert [file.name for file in tmp_path.iterdir()] == ["model"]
@@ -168,7 +170,7 @@ def test_a_loaded_estimator_retrains_when_it_is_given_everything(tmp_path):
     with pytest.raises(InputError, match=naming("`model`", "`load`")):
         DynSnapClassifier.load(path).retrain(*more, earlier=first)
     loaded = DynSnapClassifier.load(path, model=model)
-    with pytest.raises(InputError, match="does not hold the data"):
+    with pytest.raises(InputError, match=naming("the data", "earlier=")):
         loaded.retrain(*more)
     new = loaded.retrain(*more, earlier=first)
     assert new.generation_ == 2

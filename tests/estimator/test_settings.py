@@ -15,6 +15,7 @@ from dynsnap.errors import Interrupted, PlanError
 from dynsnap.train.models import mlp
 from tests.cli.studies import dynsnap
 from tests.estimator.data import blobs
+from tests.messages import naming
 
 OF_TORCH = {
     "batch_size": 7,
@@ -25,6 +26,7 @@ OF_TORCH = {
     "prepare": "standardised",
     "device": "cuda",
     "precision": "float32",
+    "warmup": 2,
 }
 BOOSTED = [
     XGBClassifier(),
@@ -67,7 +69,7 @@ USERS = {
     "dropout": (0.3, ["mcdropout"]),
     "carry_over": (0.5, ROLLING),
     "max_accuracy_gap": (0.2, ROLLING),
-    "selection_holdout": (0.2, ROLLING),
+    "selection_holdout": (0.2, [*ROLLING, "single-interpolated"]),
     "beta": (0.3, ["dynsnap-cyc", "dynsnap-step", "rolling"]),
 }
 
@@ -90,6 +92,9 @@ def test_no_parameter_was_forgotten():
     by_all = {
         *("model", "method", "members", "snapshots", "epochs", "combination", "validation"),
         *("tolerance", "most_rounds", "trainer", "random_state", "keep_data", "monitor"),
+        *("preset", "n_jobs", "verbose", "callbacks", "checkpoint"),  # see test_session.py
+        *("class_weight", "selection_metric"),  # see test_weights.py, test_selection.py
+        *("retraining", "average", "smoothing"),  # see test_single.py
     }
     assert {*inspect.signature(DynSnapClassifier).parameters} == {*OF_TORCH, *USERS, *by_all}
 
@@ -131,9 +136,9 @@ class Stop:
 def test_a_fit_that_is_stopped_promises_nothing(model):
     settings = {"members": 4, "snapshots": 2, "epochs": 2}
     estimator = DynSnapClassifier(model, monitor=Stop(), **settings)
-    with pytest.raises(Interrupted, match=r"`fit` stores no rounds.*starts over") as caught:
+    with pytest.raises(Interrupted, match=naming("`fit`", "starts over")) as caught:
         estimator.fit(*blobs(2, 60))
     assert "kept" not in str(caught.value)
     fitted = DynSnapClassifier(model, random_state=0, **settings).fit(*blobs(2, 60))
-    with pytest.raises(Interrupted, match="`retrain` stores no rounds"):
+    with pytest.raises(Interrupted, match=naming("`retrain`", "stores no rounds")):
         fitted.set_params(monitor=Stop()).retrain(*blobs(2, 60))

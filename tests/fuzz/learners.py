@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from dynsnap.boost import _scikit as _scikit_learners
 from dynsnap.boost import _skops
 from dynsnap.boost._snapshots import pack
+from dynsnap.data import Column, Frame
 
 RNG = np.random.default_rng(7)
 ROWS = 90
@@ -97,6 +99,67 @@ def _scikit(model: Any, *, binary: bool = False, texts: bool = False) -> Learner
         warnings.simplefilter("ignore")
         model.fit(inputs, labels)
     return Learner("sklearn", _skops.dump(model), 2 if binary else 3, inputs[SOME])
+
+
+def _frame() -> Frame:
+    """Inputs with names: numbers with gaps, categories, texts."""
+    gaps = np.where(np.arange(ROWS) % 9, INPUTS[:, 0], np.nan)
+    cities = np.array([None, "Bern", "Oslo", "Rome"], dtype=object)[np.arange(ROWS) % 4]
+    codes = INPUTS[:, 4].astype(np.int64)
+    return Frame(
+        {
+            "size": Column("number", gaps),
+            "mark": Column("number", codes),
+            "rare": Column("category", codes, tuple("abcdefghijk"), 11),
+            "city": Column("text", cities),
+            "kind": Column("text", np.array(["x", "y"], dtype=object)[LABELS % 2]),
+        }
+    )
+
+
+def _columns() -> Learner:
+    """A pipeline that chooses columns by name, fills gaps and encodes."""
+    from sklearn.compose import ColumnTransformer
+    from sklearn.impute import SimpleImputer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
+
+    numbers = make_pipeline(SimpleImputer(strategy="median", add_indicator=True), StandardScaler())
+    texts = make_pipeline(
+        SimpleImputer(strategy="most_frequent"), OneHotEncoder(handle_unknown="ignore")
+    )
+    rare = OneHotEncoder(handle_unknown="infrequent_if_exist", max_categories=3, drop="first")
+    chosen = ColumnTransformer(
+        [
+            ("numbers", numbers, ["size"]),
+            ("texts", texts, ["city", "kind"]),
+            ("rare", rare, ["rare"]),
+            ("marks", OneHotEncoder(handle_unknown="ignore"), ["mark"]),
+            ("order", OrdinalEncoder(), ["kind"]),
+        ],
+        remainder="passthrough",
+    )
+    frame = _frame()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = make_pipeline(chosen, LogisticRegression()).fit(frame.pandas, LABELS)
+    return Learner("sklearn", _skops.dump(model), 3, frame[SOME])
+
+
+def _histogram_by_category() -> Learner:
+    """Histogram boosting whose trees split by categories, as a round trains it."""
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    model = HistGradientBoostingClassifier(
+        max_iter=2, min_samples_leaf=3, early_stopping=False, random_state=0
+    )
+    _scikit_learners._with_categories(model, (4,))
+    inputs = INPUTS.copy()
+    inputs[:, 4] = BY_CATEGORY  # scikit-learn splits by categories of ten rows or more
+    model.fit(inputs, BY_CATEGORY)
+    del model._preprocess_X
+    return Learner("sklearn", _skops.dump(model), 3, inputs[SOME])
 
 
 def _models() -> dict[str, Callable[[], Learner]]:
@@ -217,6 +280,8 @@ def makers() -> dict[str, Callable[[], Learner]]:
         "lightgbm of two": lambda: _lightgbm(binary=True),
         "lightgbm categories": lambda: _lightgbm(categories=True, max_cat_to_onehot=1),
         "lightgbm linear": lambda: _lightgbm(binary=True, linear_tree=True),
+        "histogram categories": _histogram_by_category,
+        "columns": _columns,
         **_models(),
     }
 

@@ -4,14 +4,14 @@ import random
 import re
 from pathlib import Path
 
-from dynsnap.cli._execute import shipped
+from tests.cli.studies import SHIPPED
 from tests.fuzz import harness, mutations
 from tests.fuzz.harness import Attempt
 
 DOCS = Path(__file__).parents[2] / "docs/studies.md"
 # Studies whose data comes with scikit-learn, and the one in the docs, which has nearly every key.
 SOUND = [
-    *(path.read_text() for name, path in shipped().items() if name.startswith("digits")),
+    *(path.read_text() for name, path in SHIPPED.items() if name.startswith("digits")),
     re.search(r"```toml\n(\[study\].*?)```", DOCS.read_text(), re.DOTALL)[1],
 ]
 

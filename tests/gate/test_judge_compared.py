@@ -10,6 +10,7 @@ from dynsnap.comparison import compare
 from dynsnap.errors import ComparisonError, PlanError
 from dynsnap.gate import Rule, judge
 from dynsnap.predictions import Predictions
+from tests.messages import naming
 from tests.strategies import three_labellings
 
 NAMES = [str(place) for place in range(5)]
@@ -78,13 +79,25 @@ def test_each_part_is_judged_by_the_metric_of_its_rows(labels):
 @pytest.mark.parametrize(
     ("rule", "way_out"),
     [
-        (Rule(metric="top_9_accuracy", at_least=0.5), "only 2 classes. Take a smaller k"),
-        (Rule(metric="cohen_kappa", at_least=0, class_name="a"), "only on all inputs. Take"),
-        (Rule(metric="lost", at_most=0.9, min_count=9), "4 inputs, fewer than 9 .*Change the rule"),
-        (Rule(metric="win_loss_ratio", at_least=1), r"undefined there \(0/0\)\. Change the rule"),
+        (
+            Rule(metric="top_9_accuracy", at_least=0.5),
+            naming("top_9_accuracy", "2 classes", "smaller k"),
+        ),
+        (
+            Rule(metric="cohen_kappa", at_least=0, class_name="a"),
+            naming("cohen_kappa", "class a", "all inputs", "another metric"),
+        ),
+        (
+            Rule(metric="lost", at_most=0.9, min_count=9),
+            naming("4 inputs", r"9 \(min_count\)", "more inputs"),
+        ),
+        (
+            Rule(metric="win_loss_ratio", at_least=1),
+            naming("win_loss_ratio", "undefined", r"\(0/0\)", "more inputs"),
+        ),
         (
             Rule(metric="lost", at_most=0.9, class_name="*", min_count=9),
-            "nowhere .* Change the rule",
+            naming("class a: 4 inputs", "class b: 0 inputs", r"9 \(min_count\)", "more inputs"),
         ),
     ],
 )
@@ -99,5 +112,5 @@ def test_what_cannot_be_judged_says_the_way_out(rule, way_out):
 
 
 def test_judging_no_comparison_at_all_is_refused():
-    with pytest.raises(PlanError, match=r"nothing to judge\. Give a comparison"):
+    with pytest.raises(PlanError, match="two generations"):
         judge([], [Rule(metric="lost", at_most=0.9)])

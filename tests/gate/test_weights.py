@@ -1,6 +1,7 @@
 """Weights decide what counts: whose they are, and how few inputs may carry most of them."""
 
 import itertools
+import re
 
 import numpy as np
 import pytest
@@ -85,7 +86,10 @@ def test_a_value_that_rests_on_one_heavy_input_is_not_judged(heavy, where):
     weights = [heavy, *[1.0] * (ROWS - 1)]
     found = dynsnap.compare(said((), weights), said(range(1, ROWS)), resamples=200)
     rule = Rule(metric="lost", at_most=0.6, **where)
-    with pytest.raises(ComparisonError, match=r"as much evidence as .* fewer than"):
+    with pytest.raises(
+        ComparisonError,
+        match=naming("evidence", "fewer than 30", "weights", "min_count"),
+    ):
         judge(found, [rule])
     bound = Rule(metric="lost", at_most=0.6, on="bound", **where)
     assert not judge(found, [bound]).passed
@@ -103,7 +107,9 @@ def test_one_heavy_input_in_a_small_class_is_not_judged_under_every_class():
     )
     found = dynsnap.compare(old, new, resamples=20)
     assert found.effective > 30
-    with pytest.raises(ComparisonError, match="class owl: a few of its 20 inputs"):
+    with pytest.raises(
+        ComparisonError, match=naming("class owl", "20 inputs", r"1\.2 inputs", "than 5")
+    ):
         judge(found, [Rule(metric="lost", at_most=0.2, class_name="*")])
     # A rule that leaves small parts out says so; one that takes few inputs is taken at its word.
     left_out = judge(found, [Rule(metric="lost", at_most=0.2, class_name="*", min_count=21)])
@@ -143,7 +149,7 @@ def test_truth_that_new_alone_has_and_that_is_its_label_everywhere_is_no_truth(t
     old = said(HALF, truth=None)
     sure = said()
     found = dynsnap.compare(old, sure, names=["old", "new"])
-    assert any("come from new alone" in note for note in found.notes)
+    assert any(re.search(naming("true classes", "new alone"), note) for note in found.notes)
     with pytest.raises(ComparisonError, match=naming('"new"', "truth")):
         judge(found, [LOST])
     # Where NEW is wrong somewhere, it is a truth like any other.

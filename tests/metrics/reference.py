@@ -4,6 +4,10 @@ import itertools
 import math
 from fractions import Fraction
 
+import numpy as np
+
+from dynsnap.metrics import Cases
+
 
 def mean(values, weights=None):
     values = list(values)
@@ -33,6 +37,21 @@ def distance(a, b, order):
 
 def one_hot(truth, classes):
     return [1.0 if c == truth else 0.0 for c in range(classes)]
+
+
+def cases(old, new, truth, w):
+    """How much there is of each case, row by row; without truth every input counts as wrong."""
+    w = [1.0] * len(old) if w is None else list(w)
+    truth = [None] * len(old) if truth is None else truth
+    sums = dict.fromkeys(Cases._fields, 0.0)
+    for a, b, y, weight in zip(old, new, truth, w, strict=True):
+        if y in (a, b):
+            case = "kept" if a == b else "gained" if b == y else "lost"
+        else:
+            case = "wrong_same" if a == b else "wrong_other"
+        for name in (case, "all"):
+            sums[name] += weight
+    return Cases(**{name: np.array(weight) for name, weight in sums.items()})
 
 
 # Labels: (old, new, truth, weights).
@@ -158,6 +177,82 @@ correctness = over_rows(
 )
 top_2_consistency = over_rows(lambda a, b, y: bool(set(ranked(a)[:2]) & set(ranked(b)[:2])))
 top_2_accuracy = over_rows(lambda a, b, y: y in ranked(a)[:2])
+
+
+log_loss = over_rows(lambda a, b, y: -math.log(min(max(a[y], 2.0**-52), 1 - 2.0**-52)))
+brier = over_rows(
+    lambda a, b, y: distance(a, one_hot(y, len(a)), 2) ** 2 / (2 if len(a) == 2 else 1)
+)
+
+
+def quality(name, labels, truth, w):
+    """A metric of labels beside the truth, by the definitions of scikit-learn."""
+    w = [1] * len(labels) if w is None else list(w)
+    rows = [row for row in zip(truth, labels, w, strict=True) if row[2]]
+    total = sum(weight for _, _, weight in rows)
+    used = sorted({true for true, _, _ in rows} | {said for _, said, _ in rows})
+
+    def weight_of(test):
+        return sum(weight for true, said, weight in rows if test(true, said))
+
+    each = {}
+    for c in used:
+        both = weight_of(lambda true, said, c=c: true == said == c)
+        of_truth = weight_of(lambda true, said, c=c: true == c)
+        of_label = weight_of(lambda true, said, c=c: said == c)
+        precision = both / of_label if of_label else 0
+        recall = both / of_truth if of_truth else 0
+        f1 = 2 * precision * recall / (precision + recall) if both else 0
+        each[c] = {"precision": precision, "recall": recall, "f1": f1, "weight": of_truth}
+    if name == "balanced_accuracy":
+        return mean(one["recall"] for one in each.values() if one["weight"])
+    if name == "matthews":
+
+        def shares(place, value):
+            return sum(weight for *row, weight in rows if row[place] == value) / total
+
+        def mixed(one, other):
+            together = {
+                (c, d): sum(wt for *row, wt in rows if row[one] == c and row[other] == d) / total
+                for c in used
+                for d in used
+            }
+            return sum(together[c, c] - shares(one, c) * shares(other, c) for c in used)
+
+        if len({true for true, _, _ in rows}) == 1:
+            return math.nan
+        if len({said for _, said, _ in rows}) == 1:
+            return 0.0
+        return mixed(0, 1) / math.sqrt(mixed(0, 0) * mixed(1, 1))
+    metric, _, average = name.rpartition("_")
+    if average == "macro":
+        return mean(one[metric] for one in each.values())
+    values = list(each.values())
+    return mean((one[metric] for one in values), [one["weight"] for one in values])
+
+
+def ranking(name, scores, inside, w):
+    """AUROC from every two inputs; average precision from every input of the class."""
+    w = [1] * len(scores) if w is None else list(w)
+    rows = list(zip(scores, inside, w, strict=True))
+    own, others = ([row for row in rows if row[1] == side and row[2]] for side in (True, False))
+    if not own or not others:
+        return math.nan
+    if name == "auroc":
+        wins = sum(
+            a[2] * b[2] * (1 if a[0] > b[0] else 0.5 if a[0] == b[0] else 0)
+            for a in own
+            for b in others
+        )
+        return wins / sum(a[2] for a in own) / sum(b[2] for b in others)
+    return mean(
+        (
+            sum(b[2] for b in own if b[0] >= a[0])
+            / sum(b[2] for b in (*own, *others) if b[0] >= a[0])
+            for a in own
+        ),
+        [a[2] for a in own],
+    )
 
 
 def expected_calibration_error(old, new, truth, w, bins=15):

@@ -6,6 +6,7 @@ import pytest
 from dynsnap import metrics
 from dynsnap.errors import PlanError
 from dynsnap.metrics import aliases, catalogue, metric
+from tests.messages import naming
 
 TRANSITIONS = {"kept", "gained", "lost", "never", "composite"}
 
@@ -19,8 +20,15 @@ def test_every_entry_has_a_function_that_asks_for_what_it_says(name):
     entry = catalogue[name]
     if entry.of_cases is not None and name not in metrics.__all__ and name not in TRANSITIONS:
         pytest.skip("its entry has all that it takes")
+    if entry.change_of is not None:
+        assert entry.needs == catalogue[entry.change_of].needs
+        assert entry.direction == catalogue[entry.change_of].direction
+        return
     function = getattr(
-        metrics, "transitions" if name in TRANSITIONS else name.replace("top_2", "top_k")
+        metrics,
+        "transitions"
+        if name in TRANSITIONS
+        else name.replace("top_2", "top_k").removesuffix("_macro").removesuffix("_weighted"),
     )
     asks = set(inspect.signature(function).parameters)
     assert ("truth" in asks) == ("truth" in entry.needs)
@@ -58,15 +66,18 @@ def test_other_words_lead_to_the_canonical_name(alias):
 
 
 def test_a_misspelt_metric_is_answered_with_the_nearest():
-    with pytest.raises(
-        PlanError, match=r"no metric 'consistancy'\. Did you mean \"consistency\"\?"
-    ):
+    with pytest.raises(PlanError, match=naming("'consistancy'", '"consistency"')):
         metric("consistancy")
+
+
+def test_a_word_like_no_metric_is_answered_with_the_page_that_lists_them():
+    with pytest.raises(PlanError, match=naming("'zzzzzz'", r"docs/glossary\.md")):
+        metric("zzzzzz")
 
 
 @pytest.mark.parametrize(("symbol", "name"), [("CtoI", "lost"), ("acc-con", "correct_consistency")])
 def test_a_symbol_is_answered_with_the_name(symbol, name):
-    with pytest.raises(PlanError, match=f'no metric {symbol!r}. Did you mean "{name}"'):
+    with pytest.raises(PlanError, match=naming(repr(symbol), f'"{name}"')):
         metric(symbol)
 
 

@@ -110,7 +110,7 @@ def test_tiny_and_huge_scores_keep_their_direction_and_length(size):
 
 @pytest.mark.parametrize("k", [0, -1, 3, 1.5])
 def test_k_outside_the_classes_is_refused(k):
-    with pytest.raises(InputError, match=rf"`k` must be .* from 1 to the 2 classes, got {k}"):
+    with pytest.raises(InputError, match=naming("`k`", "2 classes", rf"got {k}")):
         metrics.top_k_consistency(ROWS, ROWS, k=k)
     with pytest.raises(InputError, match="`k` must be"):
         metrics.top_k_accuracy(ROWS, truth=TRUTH, k=k)
@@ -249,7 +249,7 @@ def test_scores_in_the_place_of_labels_are_refused():
 
 
 def test_names_are_not_compared_with_positions():
-    with pytest.raises(InputError, match="all positions or all names"):
+    with pytest.raises(InputError, match=naming("`old` is <U1", "`new` is int64")):
         metrics.consistency(np.array(["0", "1"]), TRUTH)
 
 
@@ -269,11 +269,11 @@ def test_scores_of_one_axis_are_refused_with_the_way_out():
 
 def test_truth_outside_the_classes_is_refused():
     for truth, found in ([0, 2], "row 1 holds 2"), ([-1, 0], "row 0 holds -1"):
-        with pytest.raises(InputError, match=rf"between 0 and 1.*{found}"):
+        with pytest.raises(InputError, match=naming("0 and 1", found)):
             metrics.top_k_accuracy(ROWS, truth=np.array(truth), k=1)
     with pytest.raises(InputError, match=naming("`truth`", "position")):
         metrics.correctness(ROWS, truth=np.array([0.0, 1.0]))
-    with pytest.raises(InputError, match="for each of 2 inputs"):
+    with pytest.raises(InputError, match=naming("`truth`", "2 inputs", r"\(3,\)")):
         metrics.expected_calibration_error(ROWS, truth=np.array([0, 1, 1]))
 
 
@@ -285,9 +285,9 @@ def test_bins_must_be_a_whole_number(bins):
 
 def test_weights_must_be_sound():
     for weights, message in [
-        ([1.0], "for each of 2 inputs"),
-        ([1.0, -1.0], "must not be negative"),
-        ([0.0, 0.0], "at least one must be above 0"),
+        ([1.0], naming("`weights`", "2 inputs", r"\(1,\)")),
+        ([1.0, -1.0], naming("`weights`", "negative")),
+        ([0.0, 0.0], naming("`weights`", "above 0")),
         ([np.nan, 1.0], "`weights` holds nan"),
     ]:
         with pytest.raises(InputError, match=message):

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from dynsnap import metrics
 from dynsnap.errors import InputError
+from dynsnap.metrics._catalogue import metrics_of_cases
 from dynsnap.metrics._tally import Tally
 from dynsnap.metrics._tally_formulas import (
     agreement_metrics,
@@ -16,6 +17,7 @@ from dynsnap.metrics._tally_formulas import (
 )
 from dynsnap.metrics._tally_layout import TallyLayout
 from tests.messages import naming
+from tests.metrics import reference
 from tests.strategies import generations
 
 
@@ -47,7 +49,7 @@ def values_of_pair(tally, place):
 
 
 def by_the_definitions(old, new, top_k):
-    """Every metric of a pair from the pure functions."""
+    """Every metric of a pair from the pure functions, or its entry on cases counted one by one."""
     w = {"weights": old.weights}
     labels = (old.labels, new.labels)
     found = {"consistency": metrics.consistency(*labels, **w), "churn": metrics.churn(*labels, **w)}
@@ -73,7 +75,11 @@ def by_the_definitions(old, new, top_k):
             found[f"top_{k}_consistency"] = metrics.top_k_consistency(*scores, k=k, **w)
         if old.truth is not None:
             found["correct_distance"] = metrics.correct_distance(*scores, **t)
-    return found
+    counted = reference.cases(
+        *(each if each is None else each.tolist() for each in (*labels, old.truth)), old.weights
+    )
+    others = metrics_of_cases(truth=old.truth is not None)
+    return found | {name: of(counted) for name, of in others.items() if name not in found}
 
 
 def same(found, expected, slack=1e-12):
@@ -145,6 +151,7 @@ def agree(one, other, slack=1e-12):
             np.testing.assert_allclose(mine, theirs, rtol=slack, atol=slack)
 
 
+@pytest.mark.slow
 @given(generations(max_inputs=300, width=np.float32))
 def test_the_compiled_kernel_counts_like_numpy(generations):
     agree(tallied(generations, compiled=True), tallied(generations))
@@ -159,6 +166,7 @@ def test_the_compiled_kernel_keeps_the_same_blocks_where_there_are_fewer_than_us
     agree(found, tallied(many))
 
 
+@pytest.mark.slow
 def test_the_compiled_kernel_counts_double_precision_and_mixed_scores_like_numpy():
     mixed = random_generations(rows=3000, classes=7, kinds=(np.float64, np.float32, np.float64))
     agree(tallied(mixed, compiled=True), tallied(mixed))
@@ -268,7 +276,7 @@ def test_flows_are_the_counts_of_changed_labels():
 
 
 def test_sparse_flows_count_like_dense_ones_and_say_when_rare_ones_were_given_up(monkeypatch):
-    from dynsnap.metrics import _tally_flows
+    from dynsnap.metrics import _tally as _tally_flows
 
     rng = np.random.default_rng(0)
     parts = [rng.integers(0, 125, 50) for _ in range(9)]
@@ -295,7 +303,7 @@ def test_sparse_flows_count_like_dense_ones_and_say_when_rare_ones_were_given_up
 def test_more_rows_than_planned_are_refused():
     pair = random_generations(rows=30, classes=3)
     tally = Tally(layout_of(pair, rows=20))
-    with pytest.raises(InputError, match="for 20 rows, but there are more"):
+    with pytest.raises(InputError, match=naming("tally", "20 rows")):
         tally.add(pair, start=0)
 
 

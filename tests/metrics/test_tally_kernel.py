@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from numpy.polynomial import polynomial
 
-from dynsnap.metrics import _kernel_divergence as divergence
-from dynsnap.metrics import _kernel_pass as kernel
+from dynsnap.metrics import _kernel_compiled as kernel
+from dynsnap.metrics import _kernel_rows as divergence
 from dynsnap.metrics import jensen_shannon
 from dynsnap.metrics._tally import Tally
 from dynsnap.metrics._tally_layout import BLOCKS, BLOCKS_OF_MANY, FEWEST, MANY, TallyLayout

@@ -16,11 +16,15 @@ PAGE = (Path(__file__).parents[2] / "docs" / "predictions.md").read_text(encodin
 def test_the_python_on_the_page_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     names = {}
-    assert len(blocks(PAGE, "python")) == 3
+    assert len(blocks(PAGE, "python")) == 7
     for block in blocks(PAGE, "python"):
         exec(compile(block, "docs/predictions.md", "exec"), names)
     capsys.readouterr()
+    assert (tmp_path / "page.html").stat().st_size > 10_000
+    assert names["found"].inputs == 597
+    assert names["verdict"].outcomes[0].inputs == 2
     assert names["pair"].transitions == TransitionCounts(kept=2, gained=0, lost=1, never=0)
+    assert len([one for one in names["by_age"].pairs[0].groups if one.kind == "slice"]) == 4
     archive = dynsnap.read("wednesday.npz")
     assert (len(archive.ids), archive.classes) == (3, ("cat", "dog", "eel"))
     assert dynsnap.read("thursday.csv").slices["hour"].values == ("1", "2")

@@ -187,14 +187,19 @@ def test_an_integer_label_belongs_to_the_score_column_of_that_name(tmp_path):
     assert found.truth.tolist() == found.labels.tolist() == [1, 0]
 
 
-def test_integers_in_npz_are_names_unless_the_classes_are_there(tmp_path):
+def test_integers_in_npz_are_names_unless_it_says_that_they_are_positions(tmp_path):
     arrays = {"id": np.arange(2), "label": np.array([2, 1]), "truth": np.array([1, 1])}
     assert read(npz(tmp_path, **arrays)).classes == ("1", "2")
-    found = read(npz(tmp_path, **arrays, classes=np.array(["cat", "dog", "eel"])))
+    found = read(npz(tmp_path, **arrays, classes=np.array([2, 1])))
+    assert found.names_of(found.labels).tolist() == ["2", "1"]
+    animals = {"classes": np.array(["cat", "dog", "eel"]), "positions": np.array(True)}
+    found = read(npz(tmp_path, **arrays, **animals))
     assert found.names_of(found.labels).tolist() == ["eel", "dog"]
     assert found.names_of(found.truth).tolist() == ["dog", "dog"]
     with pytest.raises(FileError, match=naming(r"file\.npz", "`label`", "0", "1")):
-        read(npz(tmp_path, **arrays, classes=np.array(["cat", "dog"])))
+        read(npz(tmp_path, **arrays, **(animals | {"classes": np.array(["cat", "dog"])})))
+    with pytest.raises(FileError, match=naming(r"file\.npz", "`label`", "positions")):
+        read(npz(tmp_path, **arrays, classes=np.array(["cat", "dog", "eel"])))
 
 
 def test_score_lists_take_their_class_names_from_the_metadata(tmp_path):
@@ -216,7 +221,7 @@ def test_score_lists_without_class_names_are_numbered_and_that_is_said(tmp_path)
         assert found.classes == ("0", "1", "5")
         assert found.truth.tolist() == [1, 2]
         assert found.scores.tolist() == [[0.25, 0.75, 0.0], [1.0, 0.0, 0.0]]
-        assert "called by their positions" in found.notes[0]
+        assert re.search(naming("positions", '"scores"'), found.notes[0])
     assert found.scores.dtype == np.float32
 
 
@@ -274,7 +279,7 @@ def test_columns_may_be_called_otherwise(tmp_path):
 
 @pytest.mark.parametrize("names", [{"id": ""}, {"id": "label"}, {"truth": 3}])
 def test_column_names_that_contradict_themselves_are_refused(names):
-    with pytest.raises(PlanError, match="Every column needs a name"):
+    with pytest.raises(PlanError, match=naming("column", "a name")):
         ColumnNames(**names)
 
 
@@ -350,7 +355,6 @@ def refused(file, match, **options):
         ),
         ("id,label\n1,a\n1,b\n", 'unique, but 1 of 2 rows .*"1"'),
         ("id,label\n1,a\n2,\n", "`label` is missing for 1 of 2 rows"),
-        ("id,label,truth\n1,a,b\n2,a,\n3,b,\n", "`truth` is missing for 2 of 3 rows. Drop those"),
         ("id,label\n", "no row"),
         ("", "it is empty"),
         ("id,score:a,score:b\n1,2,3\n", "sum to 5.*softmax"),
@@ -390,7 +394,7 @@ def test_what_is_wrong_with_a_file_is_said_in_one_line(text, match, tmp_path):
         ({"id": [1], "label": [0.5]}, None, "not whole, such as"),
         ({"id": [0.5], "label": [1]}, None, "Ids must be whole numbers or text"),
         ({"id": [[1]], "label": [1]}, None, "Ids must be whole numbers or text"),
-        ({"id": [1], "label": [[1]]}, None, "cannot be read"),
+        ({"id": [1], "label": [[1]]}, None, naming("label", "lists", "--task multilabel")),
         ({"id": [1], "label": [{"a": 1}]}, None, "cannot be read as names. Convert them to text"),
         ({"id": [1], "label": pa.array([None], pa.string())}, None, "no row has a label"),
     ],
@@ -407,7 +411,7 @@ def test_what_is_wrong_with_a_table_is_said_in_one_line(columns, metadata, match
         ({"id": [1], "scores": [[1.0], [1.0]]}, r"\(inputs, classes\) with 1 inputs"),
         ({"id": [1], "scores": [1.0]}, "neither a column"),
         ({"id": [1], "label": [0], "classes": [["a"]]}, "must be a list of class names"),
-        ({"id": [1], "label": [0], "classes": [0.5]}, "must be a list of class names"),
+        ({"id": [1], "label": [0], "classes": [0.5]}, "names or positions"),
         ({"id": [1], "label": [1j]}, "complex128 and cannot be read"),
         ({"label": [1]}, 'no column "id"'),
     ],
@@ -419,7 +423,7 @@ def test_what_is_wrong_with_an_archive_is_said_in_one_line(arrays, match, tmp_pa
 @pytest.mark.parametrize("mark", [";", "\t", "|"])
 def test_a_table_with_other_marks_between_values_is_recognised(mark, tmp_path):
     file = csv(tmp_path, "id,truth,label\n1,a,a\n".replace(",", mark))
-    refused(file, "values seem to be separated by .*Write it with commas")
+    refused(file, "values seem to be separated by ")
 
 
 def test_text_in_another_encoding_is_recognised(tmp_path):
@@ -442,13 +446,13 @@ def test_a_missing_file_a_directory_and_an_unknown_ending_are_named(tmp_path):
     (tmp_path / "folder.parquet").mkdir()
     refused(tmp_path / "folder.parquet", "is a directory")
     (tmp_path / "file.xlsx").write_text("x")
-    refused(tmp_path / "file.xlsx", r'ending "\.xlsx" does not tell the format\. Use one of \.parq')
+    refused(tmp_path / "file.xlsx", r'"\.xlsx".* Use one of \.parq')
     made = Predictions(ids=[1], classes=["cat"], labels=[0])
-    with pytest.raises(FileError, match="does not tell the format"):
+    with pytest.raises(FileError, match=naming(r'"\.txt"', r"\.parquet, \.pq", r"\.npz")):
         write(made, tmp_path / "file.txt")
-    with pytest.raises(FileError, match="it is a directory"):
+    with pytest.raises(FileError, match=naming(r"folder\.parquet", "directory")):
         write(made, tmp_path / "folder.parquet")
-    with pytest.raises(FileError, match=r"Cannot write .*No such file"):
+    with pytest.raises(FileError, match=naming(r"nowhere/file\.csv", "No such file", "a place")):
         write(made, tmp_path / "nowhere" / "file.csv")
 
 
@@ -463,11 +467,11 @@ def test_a_file_under_the_ending_of_another_format_is_recognised(tmp_path):
     (tmp_path / "wrong.npz").write_bytes(content)
     refused(tmp_path / "wrong.npz", r"is a Parquet file, not an NPZ archive.* its own ending")
     (tmp_path / "zipped.csv").write_bytes(gzip.compress(b"id,label\n1,a\n"))
-    refused(tmp_path / "zipped.csv", r"looks like a \.csv\.gz file")
+    refused(tmp_path / "zipped.csv", r"Call it zipped\.csv\.gz")
 
 
 def test_control_characters_in_a_path_do_not_reach_the_terminal(tmp_path):
-    with pytest.raises(FileError, match=r"a\\x1bb\.csv does not exist"):
+    with pytest.raises(FileError, match=naming(r"a\\x1bb\.csv", "not exist")):
         read(tmp_path / "a\x1bb.csv")
 
 
@@ -483,7 +487,7 @@ def test_a_failed_write_leaves_the_old_file_alone(suffix, tmp_path, monkeypatch)
 
     monkeypatch.setattr(writing._files.os, "fsync", lambda _: None)
     monkeypatch.setattr(writing._files, "_flush", fail)
-    with pytest.raises(FileError, match=r"Cannot write .*No space left"):
+    with pytest.raises(FileError, match=naming(r"file\.", "No space", "has room")):
         write(made, file)
     assert file.read_bytes() == before
     assert [each.name for each in tmp_path.iterdir()] == [file.name]

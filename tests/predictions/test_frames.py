@@ -12,6 +12,8 @@ from dynsnap import Predictions, compare, read
 from dynsnap.data import read_table
 from dynsnap.errors import DynSnapError, FileError, InputError
 from dynsnap.predictions import stream
+from tests.cli.helpers import dynsnap
+from tests.messages import naming
 
 N = 6
 LABELS, TRUTHS = list("abaaba"), list("abbaba")
@@ -181,13 +183,21 @@ def test_columns_that_hold_no_names_are_no_slices(way, tmp_path):
 @pytest.mark.parametrize(
     ("column", "values", "message"),
     [
-        ("id", pl.Series([["a"]] * N), "Ids must be whole numbers or text.*list"),
+        (
+            "id",
+            pl.Series([["a"]] * N),
+            naming("Ids", "whole numbers", "list", r"str\(\) or int\(\)"),
+        ),
         ("id", pl.Series([datetime.date(2026, 1, 1 + row) for row in range(N)]), "Ids must.*date"),
         ("id", pl.Series([1, 1] * 3, dtype=pl.UInt8), "unique"),
-        ("label", pl.Series([{"a": 1}] * N), "struct.*cannot be read as names"),
-        ("truth", pl.Series([["a"]] * N), "list.*cannot be read as names"),
-        ("id", pl.Series(range(N), dtype=pl.Int128), "other types of columns"),
-        ("label", pl.Series(["a", None] * 3).cast(pl.Categorical), "`label` is missing for 3 of 6"),
+        ("label", pl.Series([{"a": 1}] * N), naming("struct", "names", "to text")),
+        ("truth", pl.Series([["a"]] * N), naming("list", "names", "to text")),
+        (
+            "id",
+            pl.Series(range(N), dtype=pl.Int128),
+            naming("64 bits|[Dd]ecimal|bits", "types of columns"),
+        ),
+        ("label", pl.Series(["a", None] * 3).cast(pl.Categorical), naming("`label`", "3 of 6")),
     ],
 )
 def test_what_cannot_be_read_is_refused_in_one_line(column, values, message, way, tmp_path):
@@ -299,3 +309,96 @@ def test_numbers_in_categories_are_checked_like_other_numbers(tmp_path):
     frame.to_parquet(tmp_path / "frame.parquet")
     with pytest.raises(FileError, match="not whole"):
         read(tmp_path / "frame.parquet")
+
+
+def both(values, **roles):
+    return {"id": range(len(values)), "label": ["0"] * len(values), "side": values, **roles}
+
+
+def test_zero_has_no_sign():
+    for kind in (np.float16, np.float32, np.float64):
+        signed, plain = np.array([0, 1, 0], kind), np.array([-0.0, 1, 0], kind)
+        old, new = both(signed, label=signed), both(plain, label=plain)
+        assert compare(old, new).pairs[0].metrics["consistency"].value == 1
+        assert read(new).slices["side"].values == ("0", "1")
+        assert Predictions.from_arrays([1], [[1.0, 0.0]], plain[:2]).classes == ("0", "1")
+
+
+def test_a_period_of_pandas_is_read_as_it_is_written():
+    months = pd.Series(pd.period_range("2020-01", periods=3, freq="M"))
+    months[1] = pd.NaT
+    frame = pd.DataFrame(both(months))
+    assert read(frame).slices["side"].values == ("2020-01", "2020-03", "(none)")
+    assert frame.dtypes["side"] == months.dtype  # the caller's frame stays as it was
+
+
+@pytest.mark.parametrize("kind", [">i4", ">i8", ">f4", ">f8", ">u2"])
+def test_the_order_of_bytes_does_not_matter(kind):
+    ids, labels = np.array([3, 1, 2], ">i8"), np.array([1, 2, 1], kind)
+    scores = np.array([[0.9, 0.1], [0.2, 0.8], [0.7, 0.3]], ">f8")
+    made = [
+        read(table({"id": ids, "label": labels, "truth": labels, "side": labels, "weight": labels}))
+        for table in (dict, pd.DataFrame)
+    ]
+    made.append(Predictions.from_arrays(ids, scores, labels[:2], labels, slices={"side": labels}))
+    for each in made:
+        assert each.ids.tolist() == [3, 1, 2] and each.classes == ("1", "2")
+        assert each.names_of(each.labels).tolist() == ["1", "2", "1"]
+        assert each.names_of(each.truth).tolist() == ["1", "2", "1"]
+        assert each.slices["side"].values == ("1", "2")
+    assert compare(*made).pairs[0].metrics["consistency"].value == 1
+
+
+def test_numbers_that_numpy_lacks_are_read_in_a_dict():
+    wide = pl.Series([1, 2, 1], dtype=pl.Int128)
+    made = read({"id": pl.Series([1, 2, 3], dtype=pl.Int128), "label": wide})
+    assert made.classes == ("1", "2")
+    assert Predictions.from_arrays([1], [[1.0, 0.0]], wide[:2], wide[:1]).truth.tolist() == [0]
+
+
+@pytest.mark.parametrize("role", ["id", "label", "truth"])
+def test_a_column_of_several_kinds_is_called_so(role):
+    frame = pd.DataFrame({"id": [1, 2, 3], "label": ["a", "b", "a"], "truth": ["a", "b", "a"]})
+    frame[role] = pd.Series([1, "b", 3], dtype=object)
+    with pytest.raises(InputError, match=naming("several kinds")) as found:
+        read(frame)
+    assert "struct" not in str(found.value)
+
+
+NAMES = [("1.5", "1.7"), ("v1.0", "v2"), ("a/b/", "b"), ("</b>", "s3://x/y"), ("m.csv", "..")]
+
+
+@pytest.mark.parametrize("models", NAMES)
+def test_a_model_keeps_its_name(models, tmp_path):
+    wide = pd.DataFrame({"id": [1, 2], models[0]: ["a", "b"], models[1]: ["a", "a"]})
+    long = wide.melt("id", var_name="model", value_name="label")
+    for table, columns in ((wide, {"labels": models}), (long, {"model": "model"})):
+        found = compare(table, columns=columns, resamples=2)
+        assert tuple(each.name for each in found.generations) == models
+    file = tmp_path / "long.csv"
+    long.to_csv(file, index=False)
+    said = dynsnap("compare", file, "--model-column", "model", "--resamples", 2)
+    assert f"{models[0]} → {models[1]}" in said.output
+
+
+def test_models_of_one_name_in_two_tables_are_told_apart():
+    table = {"id": [1, 2], "model": ["m", "m"], "label": ["a", "b"]}
+    found = compare(table, table, columns={"model": "model"}, resamples=2)
+    assert len({each.name for each in found.generations}) == 2
+
+
+def test_columns_with_a_role_are_no_scores_whatever_they_start_with():
+    frame = pd.DataFrame(
+        {"pid": [1, 2], "p0": [0.8, 0.4], "p1": [0.2, 0.6], "pred": [1, 1], "pw": [1, 2]}
+    )
+    made = Predictions.from_frame(frame, id="pid", label="pred", scores="p", weight="pw")
+    assert made.classes == ("0", "1") and made.labels.tolist() == [1, 1]
+    assert made.scores.tolist() == [[0.8, 0.2], [0.4, 0.6]] and made.weights.tolist() == [1, 2]
+    with pytest.raises(InputError, match=naming("scores", "5")):
+        Predictions.from_frame(frame, id="pid", scores=5)
+
+
+def test_slices_name_a_column_once():
+    twice = pd.DataFrame([[1, "a", "b"], [2, "b", "a"]], columns=["id", "side", "side"])
+    with pytest.raises(InputError, match=naming("side", "more than once")):
+        Predictions(ids=[1, 2], classes=["a"], labels=["a", "a"], slices=twice)

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynsnap.predictions import Predictions, _id_keys
-from dynsnap.predictions._id_keys import id_keys
+from dynsnap.predictions import Predictions, _ids
+from dynsnap.predictions._ids import id_keys
 
 
 @given(st.lists(st.text(min_size=1, max_size=12), min_size=1, max_size=20))
@@ -13,7 +13,7 @@ def test_texts_have_the_same_key_compiled_or_not(texts):
     column = pa.array(texts, pa.large_string())
     plain = id_keys(column)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_id_keys, "COMPILED_FROM", 1)
+        patch.setattr(_ids, "COMPILED_FROM", 1)
         assert id_keys(column).tolist() == plain.tolist()
     assert len(set(plain.tolist())) == len(set(texts))
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from dynsnap import Predictions
 from dynsnap.predictions._ids import as_id_column
-from dynsnap.predictions._kinds import bare, is_plain, unpacked
 from dynsnap.predictions._labels import encoded
+from dynsnap.predictions._schema import bare, is_plain, unpacked
 
 
 class Named(pa.ExtensionType):

@@ -121,9 +121,9 @@ def test_an_object_store_is_read_through_pyarrow(store, uri):
 @pytest.mark.parametrize(
     ("uri", "message"),
     [
-        ("mock://bucket/new", r"mock://bucket/new does not exist"),
-        ("mock://bucket/old/x*.parquet", r"x\*\.parquet matches no file"),
-        ("mock://bucket/old/*.txt", r"matches .*notes\.txt, but files .* must be Parquet"),
+        ("mock://bucket/new", naming("mock://bucket/new", "not exist", "address")),
+        ("mock://bucket/old/x*.parquet", naming(r"x\*\.parquet", "no file", "pattern")),
+        ("mock://bucket/old/*.txt", naming(r"notes\.txt", "be Parquet", "one file")),
         ("mock://bucket/old/_SUCCESS/", r"must be Parquet"),
     ],
 )
@@ -133,20 +133,22 @@ def test_what_a_store_does_not_have_is_said(store, uri, message):
 
 
 def test_a_store_that_pyarrow_does_not_know_is_named():
-    with pytest.raises(FileError, match=r"s4://bucket/old cannot be opened: Unrecognized"):
+    with pytest.raises(FileError, match=naming("s4://bucket/old", "Unrecognized", "address")):
         read("s4://bucket/old")
 
 
 def test_a_damaged_file_of_a_store_is_named(store):
     with store.open_output_stream("bucket/old/day=1/part-2.parquet") as file:
         file.write(b"PAR1 but cut off")
-    with pytest.raises(FileError, match=r"^mock://bucket/old/day=1/part-2\.parquet cannot be read"):
+    with pytest.raises(
+        FileError, match=naming(r"^mock://bucket/old/day=1/part-2\.parquet", "as Parquet")
+    ):
         read("mock://bucket/old")
 
 
 def test_a_directory_without_parquet_is_refused(tmp_path):
     (tmp_path / "notes.txt").write_text("words")
-    with pytest.raises(FileError, match="is a directory, but no Parquet file is in it"):
+    with pytest.raises(FileError, match=naming("directory", "no Parquet")):
         read(tmp_path)
     with pytest.raises(FileError, match=naming(r"notes\.txt", "Parquet")):
         read(str(tmp_path / "*"))
@@ -191,12 +193,11 @@ def with_bad_scores(file):
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
-        (damaged, r"^\S*part-2\.parquet cannot be read as Parquet"),
-        (without_weight, r"part-2\.parquet and \S*part-0\.parquet have different columns: only the "
-         r'second has "weight"'),
-        (with_more, r'different columns: only the first has "colour"'),
-        (with_another_class, r'only the second has "score:eel", only the first has "score:cow"'),
-        (in_single_precision, r'different types in the column "score:cat": float and double'),
+        (damaged, naming(r"^\S*part-2\.parquet", "as Parquet")),
+        (without_weight, naming(r"part-2\.parquet and \S*part-0\.parquet", 'second has "weight"')),
+        (with_more, naming("columns", 'first has "colour"')),
+        (with_another_class, naming('second has "score:eel"', 'first has "score:cow"')),
+        (in_single_precision, naming("types", '"score:cat"', "float and double")),
         (with_bad_scores, r"^\S*part-2\.parquet: .* row 7 \(counted from 0\)"),
     ],
 )  # fmt: skip
@@ -208,8 +209,8 @@ def test_what_is_wrong_with_one_file_is_said_with_its_name(spoil, message, folde
 
 def test_an_id_in_two_files_is_refused_with_both_names(folder):
     write(made().slice(3, 5), folder / "part-9.parquet")
-    message = r'old: Ids must be unique, but 2 of 52 rows .*"3", "4" \(the first of them in \S*'
-    with pytest.raises(FileError, match=message + r"part-0\.parquet and \S*part-9\.parquet\)"):
+    files = r"part-0\.parquet and \S*part-9\.parquet"
+    with pytest.raises(FileError, match=naming("old: Ids", "2 of 52", '"3", "4"', files)):
         stream([folder, folder])
 
 
@@ -220,7 +221,7 @@ def test_weights_may_be_zero_in_one_file_but_not_in_all(tmp_path):
     cut(plain, tmp_path / "old", 20, 30)
     assert read(tmp_path / "old").weights.tolist() == weights.tolist()
     (tmp_path / "old/part-1.parquet").unlink()
-    with pytest.raises(FileError, match="old: All weights are zero"):
+    with pytest.raises(FileError, match=naming("old:", "weights", "zero")):
         stream([tmp_path / "old", tmp_path / "old"])
 
 

@@ -175,8 +175,6 @@ def test_rounding_within_the_tolerance_is_accepted():
         (["cat", "dgo", "eel"], r'names "dgo".* none of the 3 classes\. Did you mean "dog"'),
         ([0, 1, 3], "positions from 0 to 2, .* 1 are outside, such as 3"),
         ([0, -1, 2], "such as -1"),
-        (["cat", None, "eel"], "missing for 1 of 3 rows. Drop those rows, or leave"),
-        ([0, None, 2], "missing for 1 of 3 rows"),
         ([0.0, 1.0, 2.0], "of the type float64"),
         ([True, False, True], "of the type bool"),
         ([0, "cat", 1], "mixed"),
@@ -186,6 +184,12 @@ def test_rounding_within_the_tolerance_is_accepted():
 )
 def test_bad_labels_and_truths_are_refused(what, values, match):
     refused(f"`{what}` .*{match}|{match}", **{what: values})
+
+
+@pytest.mark.parametrize("values", [["cat", None, "eel"], [0, None, 2]])
+def test_a_label_is_never_missing_and_a_truth_may_be(values):
+    refused(naming("`labels`", "1 of 3"), labels=values)
+    assert made(truth=values).truth.tolist() == [0, -1, 2]
 
 
 def test_labels_or_scores_must_be_given():
@@ -340,7 +344,7 @@ def test_every_duplicate_is_found_and_no_other():
 @pytest.mark.parametrize("part", ["ids", "labels", "truth"])
 def test_bytes_that_are_not_text_are_refused(part):
     given = {"ids": [1, 2], "labels": [0, 0], "truth": [0, 0]} | {part: np.array([b"\xff", b"a"])}
-    with pytest.raises(InputError, match=rf"`{part}` must be valid UTF-8 text"):
+    with pytest.raises(InputError, match=naming(f"`{part}`", "UTF-8")):
         Predictions(classes=["a"], **given)
 
 

@@ -191,7 +191,6 @@ BAD = {
     "a sum that is not one": {"score:a": [0.5, 0.5, 0.5, 0.5, 0.75]},
     "an unknown label": {"label": ["a", "a", "a", "a", "c"]},
     "a missing label": {"label": ["a", "a", None, "a", ""]},
-    "a missing truth": {"truth": ["a", "a", None, "a", "b"]},
     "a control character in a class": {"truth": ["a", "a", "a", "a", "\x1b"]},
     "a control character in an id": {"id": ["a", "b", "c", "d", "\x07"]},
     "an empty id": {"id": ["a", "b", "c", "", "e"]},
@@ -462,7 +461,7 @@ LOOKING = """
 import sys
 from pathlib import Path
 import pyarrow.parquet as pq
-from dynsnap.predictions._pages import check_pages
+from dynsnap.predictions._declared import check_pages
 def highest():
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))

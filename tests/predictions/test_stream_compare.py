@@ -28,6 +28,7 @@ def written(folder, name, ids, *, classes, seed, scored=True):
     return file
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rows", "classes", "rows_at_once"),
     [(900, 4, 7), (3000, 3, 1000), pytest.param(150_000, 10, 50_001, marks=pytest.mark.slow)],

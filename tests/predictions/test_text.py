@@ -1,9 +1,12 @@
 import random
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynsnap.predictions._text import natural_order, on_one_line
+from dynsnap.errors import InputError
+from dynsnap.predictions._text import check_class_names, natural_order, on_one_line
+from tests.messages import naming
 
 
 @given(st.lists(st.integers(), unique=True))
@@ -34,3 +37,11 @@ def test_whatever_is_shown_stays_on_one_line(text):
     assert line.isprintable() or not any(ord(letter) < 32 for letter in line)
     assert len(line.splitlines()) <= 1
     line.encode()
+
+
+def test_a_class_name_is_no_book():
+    # Names are compared with each other letter by letter, and shown in every table.
+    assert check_class_names(["a" * 10_000, "b"])
+    with pytest.raises(InputError, match=naming("10,001", "free text")) as found:
+        check_class_names(["a" * 10_001, "b"])
+    assert len(str(found.value)) < 300

@@ -127,7 +127,7 @@ def shown(document):
     """Every number of a document, by where it stands; nothing where that is not told apart."""
     for node in walk(document.sections):
         if isinstance(node, Table):
-            for row in node.rows:
+            for row in () if node.folded else node.rows:  # the terminal only names folded ones
                 for place, (column, cell) in enumerate(zip(node.columns, row, strict=True)):
                     if column.kind == "number" and place:
                         keys = "".join(each.text for each in row[:2])

@@ -6,6 +6,7 @@ import pytest
 
 from dynsnap.errors import FileError, InputError
 from dynsnap.store import DamagedError, SavedEnsemble, load_ensemble, save_ensemble
+from tests.messages import naming
 
 
 def an_ensemble(**changes):
@@ -46,16 +47,16 @@ def test_a_damaged_ensemble_is_refused(tmp_path):
 def test_a_file_that_is_no_ensemble_is_refused(tmp_path):
     path = tmp_path / "a.txt"
     path.write_text("hello")
-    with pytest.raises(FileError, match="is not an ensemble"):
+    with pytest.raises(FileError, match=naming(r"a\.txt", "an ensemble", "`dynsnap train`")):
         load_ensemble(path)
     with pytest.raises(FileError, match="Cannot read"):
         load_ensemble(tmp_path / "none")
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("manifest.json", json.dumps({"sha256": {}}))
-    with pytest.raises(FileError, match="is not an ensemble"):
+    with pytest.raises(FileError, match=naming("an ensemble", "`dynsnap train`")):
         load_ensemble(path)
     np.savez(tmp_path / "inputs.npz", inputs=np.zeros(3))
-    with pytest.raises(FileError, match=r"or is not a file of dynsnap's own: it has no manifest"):
+    with pytest.raises(FileError, match=naming(r"inputs\.npz", "or is not", r"manifest\.json")):
         load_ensemble(tmp_path / "inputs.npz")
 
 
@@ -73,10 +74,10 @@ def test_an_ensemble_without_some_of_its_facts_is_refused(tmp_path):
     with zipfile.ZipFile(path, "w") as archive:
         facts = {"sha256": {}, "kind": "ensemble", "format": 1}
         archive.writestr("manifest.json", json.dumps(facts))
-    with pytest.raises(FileError, match="cannot be read as an ensemble"):
+    with pytest.raises(FileError, match=naming(r"a\.ensemble", "manifest", "`method`")):
         load_ensemble(path)
 
 
 def test_an_ensemble_needs_a_position_for_each_member():
-    with pytest.raises(InputError, match="accuracy and a position for each member"):
+    with pytest.raises(InputError, match=naming("accuracy", "position", "1 and 2")):
         an_ensemble(accuracy=np.array([0.5]))

@@ -10,7 +10,10 @@ from dynsnap.errors import PlanError
 from dynsnap.store import RunFolder
 from dynsnap.study import Ensemble, RoundManager
 from dynsnap.testing import CentroidTrainer
+from tests.messages import naming
 from tests.streams import small_stream as digits_stream
+
+pytestmark = pytest.mark.slow  # whole studies
 
 TEXT = """
 [study]
@@ -131,10 +134,10 @@ def test_a_sweep_may_hold_auto_against_numbers(tmp_path):
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ('members = "auto"', 'members = "all"', "`members` must be a whole number, got 'all'"),
-        ("tolerance = 0.012", "tolerance = 2.0", "above 0 and below 1, got 2.0"),
+        ('members = "auto"', 'members = "all"', naming("`members`", "whole number", "'all'")),
+        ("tolerance = 0.012", "tolerance = 2.0", naming("`tolerance`", "below 1", r"2\.0")),
         ("most_rounds = 6", "most_rounds = 1", "at least 2"),
-        ('"singlebase", ', '"snapshot", ', "snapshot takes all members from one round"),
+        ('"singlebase", ', '"snapshot", ', naming("snapshot", "one round")),
         ("tolerance", "tolerence", 'Did you mean "tolerance"'),
     ],
 )

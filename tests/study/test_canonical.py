@@ -11,16 +11,15 @@ from pathlib import Path
 import pytest
 
 from dynsnap import study
-from dynsnap.cli._execute import shipped
 from dynsnap.ensemble import Recipe, RoundSpec, Schedule, method, round_key
+from tests.cli.studies import SHIPPED
 
 KNOWN = json.loads(Path(__file__).with_name("canonical.json").read_text())
-STUDIES = shipped()
 
 
 def certain(name):
     """The names of all rounds that a shipped study is certain to train, in their order."""
-    plan = study.read_study(STUDIES[name])
+    plan = study.read_study(SHIPPED[name])
     generations = study.growth_of(plan.data).generations
     return [spec.canonical() for spec in study.workload(plan, generations=generations).rounds]
 
@@ -30,10 +29,10 @@ def digest(lines):
 
 
 def test_every_shipped_study_is_known():
-    assert set(KNOWN["studies"]) == set(STUDIES)
+    assert set(KNOWN["studies"]) == set(SHIPPED)
 
 
-@pytest.mark.parametrize("name", STUDIES)
+@pytest.mark.parametrize("name", SHIPPED)
 def test_a_shipped_study_trains_the_rounds_that_it_always_trained(name):
     names = certain(name)
     assert {"rounds": len(names), "sha256": digest(names)} == KNOWN["studies"][name]

@@ -16,6 +16,7 @@ from dynsnap.study.distilling._distill import LearnerPredictions, retained_gains
 from dynsnap.testing import CentroidTrainer
 from dynsnap.train import TorchTrainer
 from dynsnap.train.models import mlp
+from tests.messages import naming
 
 TEXT = """
 [study]
@@ -131,6 +132,7 @@ def test_the_student_before_may_be_the_second_teacher(school):
     np.testing.assert_allclose(lesson.scores[known], said[known], atol=1e-6)
 
 
+@pytest.mark.slow
 def test_one_generation_needs_no_other_unless_a_second_teacher_is_of_it(school):
     for settings, lessons in (({}, 1), ({"second": "previous"}, 1), ({"second": "student"}, 2)):
         found, taught = distilled(school, generations=[2], **settings)
@@ -139,6 +141,7 @@ def test_one_generation_needs_no_other_unless_a_second_teacher_is_of_it(school):
         assert "consistency" not in {row.metric for row in found.rows}
 
 
+@pytest.mark.slow
 def test_the_same_teachers_have_the_same_name_and_others_another(school):
     names = [distilled(school, **settings)[1][1].name for settings in ({}, {}, {"share": 0.5})]
     assert len(set(names)) == 1  # a share of nobody changes nothing
@@ -167,7 +170,10 @@ def test_a_control_is_the_student_without_its_teacher(school):
 def test_ensembles_that_the_store_lacks_are_not_trained(school, tmp_path):
     plan, stream, trainer, *_ = school
     how = DistillPlan(method=plan.methods[0], epochs=4)
-    with RunFolder(tmp_path) as empty, pytest.raises(FileError, match="takes the weights of its"):
+    with (
+        RunFolder(tmp_path) as empty,
+        pytest.raises(FileError, match=naming("dynsnap-cyc", "weights")),
+    ):
         study.distill(plan, how, [1], stream=stream, trainer=trainer, store=empty, folder=tmp_path)
     assert not list((tmp_path / "rounds").iterdir())
 
@@ -175,7 +181,7 @@ def test_ensembles_that_the_store_lacks_are_not_trained(school, tmp_path):
 def test_a_trainer_that_cannot_teach_is_refused(school, tmp_path):
     plan, stream, *_ = school
     how = DistillPlan(method=plan.methods[0], epochs=4)
-    with RunFolder(tmp_path) as store, pytest.raises(PlanError, match="Only networks can be"):
+    with RunFolder(tmp_path) as store, pytest.raises(PlanError, match=naming("networks", "distil")):
         study.distill(
             plan,
             how,
@@ -190,7 +196,7 @@ def test_a_trainer_that_cannot_teach_is_refused(school, tmp_path):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"share": 1.5}, "`share` must be between 0 and 1"),
+        ({"share": 1.5}, naming("`share`", "0 and 1", r"1\.5")),
         ({"second": "older"}, "no second teacher 'older'"),
         ({"combination": "mean"}, "no combination 'mean'"),
     ],

@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 
 from dynsnap import study
-from dynsnap.cli._execute import shipped
 from dynsnap.data import Pool, cifar10_growth, cifar100_growth, grow
 from dynsnap.ensemble import Round, serial
 from dynsnap.study import RoundManager, ensembles_of, read_study, trained_as
+from tests.cli.studies import SHIPPED
 from tests.study.test_waves import Memory
 
-STUDIES = shipped()
+pytestmark = pytest.mark.slow
+
 MOST_SIDE_BY_SIDE = 48
 CIFAR10 = tuple(cifar10_growth().shares)
 # Of CIFAR-100 ten classes will do: the ones that its growth plan names.
@@ -95,7 +96,7 @@ def stream_of(plan):
 
 def waves_of(name, *, store=None, level=None):
     """The waves of a study, and its ensembles in the end."""
-    plan = read_study(STUDIES[name])
+    plan = read_study(SHIPPED[name])
     stream = stream_of(plan)
     generations = len(stream.generations)
     waves = Waves()
@@ -227,5 +228,5 @@ def test_rolling_on_cifar_100_is_one_wave_of_the_defaults():
         "class_aware": True,
     }
     assert rolling.plan.size == 20
-    paper = read_study(STUDIES["cifar100-paper"])
+    paper = read_study(SHIPPED["cifar100-paper"])
     assert (plan.model, plan.training, plan.epochs) == (paper.model, paper.training, paper.epochs)

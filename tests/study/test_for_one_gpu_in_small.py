@@ -10,13 +10,11 @@ import numpy as np
 import pytest
 from torch import nn
 
-from dynsnap.cli._execute import shipped
 from dynsnap.data import cifar10_growth
 from dynsnap.train.models._residual import ResNet
-from tests.cli.studies import dynsnap
+from tests.cli.studies import SHIPPED, dynsnap
 
 ROOT = Path(__file__).parents[2]
-STUDIES = shipped()
 CLASSES = tuple(cifar10_growth().shares)
 
 
@@ -50,7 +48,7 @@ def images(tmp_path_factory):
 
 def in_small(name, folder, changes, variants=()):
     """A shipped study with a few lines changed and some variants, as a file of the same name."""
-    text, *others = STUDIES[name].read_text().split("[[variant]]")
+    text, *others = SHIPPED[name].read_text().split("[[variant]]")
     kept = [part for part in others if any(f'name = "{one}"\n' in part for one in variants)]
     assert len(kept) == len(variants)
     text = "[[variant]]".join([text, *kept])
@@ -127,7 +125,7 @@ def test_rolling_on_cifar_10_refreshes_and_is_distilled(images, tmp_path, monkey
     assert learners == ["dynsnap-cyc", "distilled-dynsnap-cyc", "untaught", "singlebase"]
     beyond = script("beyond")
     monkeypatch.setattr(beyond, "RESULTS", tmp_path / "results")
-    page = beyond.filled(beyond.PAGE.read_text(encoding="utf-8"))
+    page = beyond.filled(beyond.PAGES[0].read_text(encoding="utf-8"))
     for start in ("| rolling-refresh |", "| distilled-dynsnap-cyc | 1 |"):
         assert f"\n{start}" in page
 
@@ -173,7 +171,7 @@ def test_rolling_on_cifar_100_trains_nothing_in_the_folder_of_the_paper_s_study(
     run = tmp_path / "run"
     stored = []
     for name, changes in own.items():
-        text = STUDIES[name].read_text().partition("[[sweep]]")[0]
+        text = SHIPPED[name].read_text().partition("[[sweep]]")[0]
         file = changed(name, tmp_path, text, {**few, **changes})
         done("run", file, "--out", run, "-q")
         stored.append({path.stem: path.stat().st_mtime_ns for path in run.glob("rounds/*.npz")})

@@ -1,16 +1,25 @@
+import re
+
 import pytest
 
-from dynsnap.study import Row, frontier
+from dynsnap.comparison import PairedDifference
+from dynsnap.ensemble import method
+from dynsnap.report import frontier_table
+from dynsnap.report.build.frontier import frontier_section
+from dynsnap.report.document import Side
+from dynsnap.study import DataPlan, HeldAgainst, Row, StudyPlan, frontier
+from tests.documents import numbers
+from tests.messages import naming
 
 
-def rows(method, *, late=0.9, last=0.88, consistency=0.92, how="average"):
+def rows(method, *, last=0.88, consistency=0.92, how="average"):
     values = {
         "accuracy": 0.88,
         "accuracy_1": 0.87,
         "accuracy_10": last,  # the tenth comes after the second, whatever letters say
         "accuracy_2": 0.88,
         "consistency": consistency,
-        "late_accuracy": late,
+        "late_accuracy": 0.9,
     }
     return [
         Row(method=method, combination=how, metric=metric, value=value, cost=3.0)
@@ -18,48 +27,79 @@ def rows(method, *, late=0.9, last=0.88, consistency=0.92, how="average"):
     ]
 
 
-def summaries(*others):
-    return {one.method: one for one in frontier([*rows("dynsnap-cyc"), *others])}
+def gap(value, doubt=0.01):
+    return PairedDifference(
+        value=value,
+        low=value - doubt,
+        high=value + doubt,
+        detectable=1.5 * doubt,
+        inputs=1000,
+        replicates=3,
+    )
+
+
+def held(method, *gaps, late=None, role="fresh", reference="dynsnap-cyc"):
+    return HeldAgainst(
+        method=method,
+        role=role,
+        reference=reference,
+        cost=9.0,
+        accuracies=dict(enumerate(map(gap, gaps), 2)),
+        late=None if late is None else gap(late, 0.1),
+    )
+
+
+def summaries(*others, **against):
+    return {one.method: one for one in frontier([*rows("dynsnap-cyc"), *others], held=against)}
 
 
 @pytest.mark.parametrize(
-    ("late", "last", "qualifies"),
-    [(0.9, 0.88, True), (0.811, 0.88, True), (0.809, 0.88, False), (0.9, 0.8771, True),
-     (0.9, 0.8769, False), (1.0, 0.95, True)],
-)  # fmt: skip
-def test_a_method_qualifies_if_it_has_learned_new_data(late, last, qualifies):
-    one = summaries(*rows("rolling", late=late, last=last))["rolling"]
+    ("gaps", "late", "qualifies"),
+    [
+        ((0.0, 0.0), 0.0, True),
+        ((-0.009, -0.009), -0.09, True),  # lower, but not clearly
+        ((-0.011, 0.02), None, False),  # every later generation is judged, not the last alone
+        ((0.0, -0.011), None, False),
+        ((0.02, 0.02), -0.11, False),
+    ],
+)
+def test_a_method_qualifies_unless_it_is_clearly_below(gaps, late, qualifies):
+    one = summaries(*rows("rolling"), rolling=[held("rolling", *gaps, late=late)])["rolling"]
     assert one.judged
     assert one.qualifies is qualifies
     assert bool(one.shortfall) is not qualifies
 
 
-def test_what_is_lacking_is_said():
-    one = summaries(*rows("never-retrain", late=0.0, last=0.86))["never-retrain"]
-    assert one.shortfall == (
-        "new classes 0.0 %, below 0.9 of dynsnap-cyc's 90.0 %; "
-        "last generation 2.0 points below dynsnap-cyc's"
-    )
+def test_every_reference_counts_and_one_reason_is_said_once():
+    same = [held("rolling", 0.0, -0.02, role=role) for role in ("fresh", "strongest")]
+    own = held("rolling", -0.03, 0.0, role="first", reference="never-retrain-rolling")
+    one = summaries(*rows("rolling"), rolling=[*same, own])["rolling"]
+    last, first = one.shortfall.split("; ")
+    assert re.search(naming("generation 3", "dynsnap-cyc"), last)
+    assert numbers(last) == ["3", "2.0", "1.0", "3.0"]  # the value and its interval, in points
+    assert re.search(naming("generation 2", "never-retrain-rolling"), first)
 
 
-def test_the_fresh_ensemble_and_the_noise_floor_are_not_judged():
-    found = summaries(*rows("noise-floor", late=0.0))
+def test_the_fresh_ensemble_and_whatever_has_no_reference_are_not_judged():
+    own = held("dynsnap-cyc", -0.5, role="strongest", reference="singlebase")
+    found = summaries(*rows("noise-floor"), **{"dynsnap-cyc": [own]})
     assert not found["noise-floor"].judged
     assert not found["dynsnap-cyc"].judged
-    assert found["noise-floor"].qualifies
+    assert found["noise-floor"].qualifies and found["dynsnap-cyc"].qualifies
 
 
-def test_without_a_fresh_ensemble_nobody_is_judged():
-    (one,) = frontier(rows("rolling", late=0.0))
-    assert not one.judged
-    assert one.qualifies
+def test_without_labels_nobody_is_judged():
+    found = summaries(*rows("rolling", last=0.1))
+    assert not any(one.judged for one in found.values())
+    own = held("rolling", 0.1, role="first", reference="never-retrain-rolling")
+    assert not summaries(*rows("rolling"), rolling=[own])["rolling"].judged  # nothing fresh
 
 
 def test_generations_are_in_order_and_other_combinations_are_left_out():
     (one,) = frontier([*rows("rolling"), *rows("rolling", last=0.1, how="majority")])
     assert [row.metric for row in one.accuracies] == ["accuracy_1", "accuracy_2", "accuracy_10"]
     assert one.accuracies[-1].value == 0.88
-    assert one.cost == 3.0
+    assert one.cost == 3.0 and one.total_cost == 9.0
 
 
 def test_the_cost_is_that_of_a_retrain_where_it_is_known():
@@ -67,3 +107,57 @@ def test_the_cost_is_that_of_a_retrain_where_it_is_known():
         method="never-retrain", combination="average", metric="retrain_cost", value=0.0, cost=1.0
     )
     assert summaries(*rows("never-retrain"), more)["never-retrain"].cost == 0.0
+
+
+def plan_of(*methods):
+    usual = {"epochs": 12, "members": 6, "snapshots": 4}
+    made = [method(name, **{**usual, **settings}) for name, settings in methods]
+    return StudyPlan(
+        name="served",
+        data=DataPlan(),
+        model={},
+        training={},
+        epochs=12,
+        methods=tuple(made),
+        baseline=made[0],
+        keep="weights",
+    )
+
+
+def test_serving_costs_networks_per_input_and_stabilized_labels_need_stored_answers():
+    plan = plan_of(
+        ("singlebase", {"margin": 0.2}),
+        ("single-distill", {"cost_ratio": 2.0}),
+        ("mcdropout", {"snapshots": 1}),
+        ("dynsnap-cyc", {"snapshots": 4}),
+        ("rolling", {"snapshots": 4}),
+    )
+    table = [row for one in plan.methods for row in rows(one.name)]
+    table += [*rows("noise-floor"), *rows("never-retrain-dynsnap-cyc"), *rows("strange")]
+    found = {one.method: (one.networks, one.needs) for one in frontier(table, plan=plan)}
+    assert found == {
+        "singlebase": (1, "stored labels"),
+        "single-distill": (1, "stored scores"),
+        "mcdropout": (6, ""),
+        "dynsnap-cyc": (6, ""),
+        "rolling": (6, ""),
+        "noise-floor": (1, ""),
+        "never-retrain-dynsnap-cyc": (6, ""),
+        "strange": (None, ""),
+    }
+    shown = frontier_table(frontier(table, plan=plan))
+    assert {"networks", "needs"} <= {column.title for column in shown.columns}
+    (section,) = frontier_section(table, {}, plan)
+    figures = {each.name for node in section.body if isinstance(node, Side) for each in node.nodes}
+    assert {"accuracy-cost", "accuracy-inference"} <= figures
+
+
+def test_without_the_plan_or_with_one_network_for_all_there_is_no_frontier_over_inference():
+    plan = plan_of(("singlebase", {}), ("single", {}))
+    table = [*rows("singlebase"), *rows("single")]
+    for known in (None, plan):
+        (section,) = frontier_section(table, {}, known)
+        (side,) = (node for node in section.body if isinstance(node, Side))
+        assert not [each.name for each in side.nodes if "inference" in each.name]
+    titles = [column.title for column in frontier_table(frontier(table)).columns]
+    assert "networks" not in titles

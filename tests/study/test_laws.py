@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from dynsnap.errors import InputError
 from dynsnap.study import LAWS, Law
 from dynsnap.study.size._laws import fit, fits, predicted
+from tests.messages import naming
 
 BENDS = {"power": [0.5, 0.6, 0.76, 1.0], "shifted": [0.0, 0.5, 3.0], "inverse": [1.0]}
 
@@ -72,7 +73,7 @@ def test_two_points_leave_the_exponent_in_the_middle():
 
 
 def test_one_point_is_no_law():
-    with pytest.raises(InputError, match="two numbers of rounds or more, got 1"):
+    with pytest.raises(InputError, match=naming("two numbers", "got 1")):
         fit("power", np.ones(1), np.ones(1))
 
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from dynsnap.ensemble import Rolling, method, serial
 from dynsnap.errors import TrainingError
 from dynsnap.study import Ensemble, PendingRounds, RoundManager
+from tests.messages import naming
 from tests.study.test_rolling import Made, a_stream, managed
 from tests.study.test_waves import Memory
 
@@ -125,9 +126,9 @@ def the_first_twice(trainer, wave):
 @pytest.mark.parametrize(
     ("give", "message"),
     [
-        (one_lost_of_a_later_wave, "did not give round"),
-        (another_round_too, "gave round 99 .* not asked for"),
-        (the_first_twice, "gave round 0 .* not asked for"),
+        (one_lost_of_a_later_wave, "not give round"),
+        (another_round_too, naming("round 99", "asked for")),
+        (the_first_twice, naming("round 0", "asked for")),
     ],
 )
 def test_an_engine_gives_every_round_once_also_those_asked_for_later(give, message):

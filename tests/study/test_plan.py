@@ -3,6 +3,7 @@ import pytest
 from dynsnap.ensemble import COMBINATIONS, METHODS, EnsemblePlan, Recipe, Schedule
 from dynsnap.errors import FileError, PlanError
 from dynsnap.study import read_study
+from tests.messages import naming
 
 
 @pytest.fixture
@@ -154,37 +155,37 @@ def test_the_noise_floor_is_measured_with_single_base_even_where_it_is_left_out(
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("[studdy]", r'mine\.toml: The file has no setting `studdy`. Did you mean "study"'),
-        ("[study]\nreplicats = 2", r'\[study\] has no setting `replicats`.*"replicates"'),
-        ("[study]\nreplicates = 0", "`replicates` must be at least 1, got 0"),
-        ("[study]\nreplicates = true", r"`replicates` must be a whole number, got True"),
+        ("[studdy]", naming(r"mine\.toml", "`studdy`", '"study"')),
+        ("[study]\nreplicats = 2", naming(r"\[study\]", "`replicats`", '"replicates"')),
+        ("[study]\nreplicates = 0", naming("`replicates`", "at least 1", "got 0")),
+        ("[study]\nreplicates = true", naming("`replicates`", "whole number", "True")),
         ("[study]\nresamples = 0", "`resamples` must be"),
-        ("[study]\nseed = -1", "`seed` must not be negative"),
+        ("[study]\nseed = -1", naming("`seed`", "negative", "-1")),
         ('[study]\nkeep = "all"', '`keep` must be "scores" or "weights"'),
         ('[methods]\nnames = ["dynsnap"]', r"no method 'dynsnap'.*dynsnap-"),
-        ('[methods]\nnames = ["snapshot", "snapshot"]', "named more than once"),
-        ("[methods]\nnames = []", "at least one method"),
-        ("[methods]\nnames = [1]", "must be a list of texts"),
+        ('[methods]\nnames = ["snapshot", "snapshot"]', naming("snapshot", "more than once")),
+        ("[methods]\nnames = []", "one method"),
+        ("[methods]\nnames = [1]", naming("`names`", "list of texts")),
         ('[methods]\ncombinations = ["mean"]', "no combination 'mean'"),
-        ("[methods]\nmember = 3", r'\[methods\] has no setting `member`.*"members"'),
-        ("[methods.extbagging]\nmember = 3", r"\[methods.extbagging\] has no setting `member`"),
+        ("[methods]\nmember = 3", naming(r"\[methods\]", "`member`", '"members"')),
+        ("[methods.extbagging]\nmember = 3", naming(r"\[methods\.extbagging\]", "`member`")),
         ("[methods]\nbeta = 2", "`beta` must be"),
-        ("[training]\nepochs = 5", "`snapshots` must be between 1 and the 5 epochs"),
+        ("[training]\nepochs = 5", naming("`snapshots`", "5 epochs")),
         ("[[sweep]]\nvalues = [1]", r"\[\[sweep\]\] 1 .*`over`"),
         ('[[sweep]]\nover = "m"\nvalues = [1]', "`over` cannot be 'm'"),
         ('[[sweep]]\nover = "members"\nvalues = []', "`values` is empty"),
         (
             '[[sweep]]\nover = "members"\nvalues = [1]\nmethod = "snapshot"',
-            "is not over .method. = 'snapshot'",
+            naming("members", "'snapshot'"),
         ),
         (
             '[[sweep]]\nover = "window"\nvalues = [1]\nepochs = 3',
             "give `window` or `epochs`",
         ),
         ("[[ablation]]\nepochs = 3", r"\[\[ablation\]\] 1 .*`name`"),
-        ('[[ablation]]\nname = "a b"', "name must be made of letters"),
-        ('[[ablation]]\nname = "x"\nschedule = "cosine"', "A schedule must be one of"),
-        ('[sweep]\nover = "members"', r"`sweep` must be a list"),
+        ('[[ablation]]\nname = "a b"', naming("name", "letters", "'a b'")),
+        ('[[ablation]]\nname = "x"\nschedule = "cosine"', naming("schedule", "cyclic", "'cosine'")),
+        ('[sweep]\nover = "members"', naming("`sweep`", "list")),
         ("[study", "is not valid TOML"),
         (f"[study]\nseed = {'9' * 5000}", r"mine\.toml is not valid TOML"),
         (f"[study]\nname = {'[' * 5000}", r"mine\.toml is not valid TOML"),
@@ -197,5 +198,5 @@ def test_a_wrong_study_file_is_one_clear_line(study, text, message):
 
 
 def test_a_study_file_that_is_not_there_is_said_so(tmp_path):
-    with pytest.raises(FileError, match="Cannot read the study file"):
+    with pytest.raises(FileError, match=naming("study file", r"none\.toml")):
         read_study(tmp_path / "none.toml")

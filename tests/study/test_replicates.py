@@ -7,6 +7,7 @@ from dynsnap import study
 from dynsnap.errors import PlanError
 from dynsnap.store import RunFolder
 from dynsnap.testing import CentroidTrainer
+from tests.messages import naming
 from tests.streams import small_stream
 
 TEXT = """
@@ -85,5 +86,5 @@ def test_rounds_trained_ahead_change_nothing_but_the_waves(tmp_path):
 def test_only_single_learners_have_replicates_of_their_own(tmp_path):
     file = tmp_path / "study.toml"
     file.write_text("[methods.extbagging]\nreplicates = 2\n")
-    with pytest.raises(PlanError, match="extbagging cannot have replicates of its own"):
+    with pytest.raises(PlanError, match=naming("extbagging", "replicates of its own")):
         study.read_study(file)

@@ -7,16 +7,14 @@ from pathlib import Path
 import pytest
 
 from dynsnap import study
-from dynsnap.cli._execute import shipped
 from dynsnap.data import SOURCES, grow
 from dynsnap.ensemble import METHODS
 from dynsnap.study import read_study, workload
-from tests.cli.studies import dynsnap
+from tests.cli.studies import SHIPPED, dynsnap
 from tests.data.real import sizes
 from tests.data.test_growth import labelled
 
 ROOT = Path(__file__).parents[2]
-STUDIES = shipped()
 SETS = {"cifar10": "cifar-10", "cifar100": "cifar-100", "yahoo": "yahoo-answers"}
 # With all members that the paper says it trained, or with fewer where GPU time is short.
 FULL = {"cifar10": "cifar10-paper", "cifar100": "cifar100-full", "yahoo": "yahoo-paper"}
@@ -30,7 +28,7 @@ def paper_costs(data):
 
 
 def test_the_paper_s_studies_short_ones_and_one_more_text_are_shipped():
-    assert set(STUDIES) >= {
+    assert set(SHIPPED) >= {
         *("digits", "20news", "20news-sensitivity", "cifar100-sensitivity", "cifar100-full"),
         *("cifar10-balanced", "cifar10-rolling", "cifar10-distill", "cifar10-stream"),
         "cifar100-rolling",
@@ -38,10 +36,14 @@ def test_the_paper_s_studies_short_ones_and_one_more_text_are_shipped():
     }
 
 
-@pytest.mark.parametrize("name", STUDIES)
+# A year of weekly retrains takes long to plan.
+LONG = {name: pytest.mark.slow for name in SHIPPED if name.startswith("flights")}
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=LONG.get(name, ())) for name in SHIPPED])
 def test_a_shipped_study_is_read_and_its_plan_printed(name, tmp_path, monkeypatch):
     monkeypatch.setenv("DYNSNAP_DATA", str(tmp_path))
-    plan = read_study(STUDIES[name])
+    plan = read_study(SHIPPED[name])
     assert plan.name == name
     assert plan.data.source in SOURCES
     ahead = workload(plan, generations=study.growth_of(plan.data).generations)
@@ -55,7 +57,7 @@ def test_a_shipped_study_is_read_and_its_plan_printed(name, tmp_path, monkeypatc
 
 @pytest.mark.parametrize("data", SETS)
 def test_the_paper_s_studies_have_its_methods_at_its_cost(data):
-    plan = read_study(STUDIES[FULL[data]])
+    plan = read_study(SHIPPED[FULL[data]])
     assert plan.data.source == SETS[data]
     assert (plan.epochs, plan.data.subsample) == (200, 1.0)
     costs = paper_costs(data)
@@ -77,23 +79,23 @@ def test_the_paper_s_studies_have_its_methods_at_its_cost(data):
 
 def test_a_study_of_the_paper_counts_every_shared_round_once():
     # 20 step rounds, 1 with dropout, 1 long and 2 short cyclic ones per generation, and the twin.
-    assert len(workload(read_study(STUDIES["yahoo-paper"])).rounds) == 3 * (20 + 1 + 1 + 2) + 1
-    assert workload(read_study(STUDIES["yahoo-paper"])).cost == 3 * (20 + 1 + 2 + 2) + 1
+    assert len(workload(read_study(SHIPPED["yahoo-paper"])).rounds) == 3 * (20 + 1 + 1 + 2) + 1
+    assert workload(read_study(SHIPPED["yahoo-paper"])).cost == 3 * (20 + 1 + 2 + 2) + 1
     # Where prefixes serve, the first short one is half of the long one.
-    assert len(workload(read_study(STUDIES["cifar100-full"])).rounds) == 3 * (20 + 1 + 1 + 1) + 1
-    assert workload(read_study(STUDIES["cifar100-full"])).cost == 3 * (20 + 1 + 2 + 1) + 1
+    assert len(workload(read_study(SHIPPED["cifar100-full"])).rounds) == 3 * (20 + 1 + 1 + 1) + 1
+    assert workload(read_study(SHIPPED["cifar100-full"])).cost == 3 * (20 + 1 + 2 + 1) + 1
     # 3 step rounds, 1 with dropout, 1 long and 2 short cyclic ones, and the twin.
-    assert len(workload(read_study(STUDIES["cifar100-paper"])).rounds) == 3 * (3 + 1 + 1 + 2) + 1
-    assert workload(read_study(STUDIES["cifar100-paper"])).cost == 3 * (3 + 1 + 2 + 2) + 1
+    assert len(workload(read_study(SHIPPED["cifar100-paper"])).rounds) == 3 * (3 + 1 + 1 + 2) + 1
+    assert workload(read_study(SHIPPED["cifar100-paper"])).cost == 3 * (3 + 1 + 2 + 2) + 1
     # Unpruned ensembles of 30 make a third short one certain.
-    found = workload(read_study(STUDIES["cifar10-paper"]))
+    found = workload(read_study(SHIPPED["cifar10-paper"]))
     assert (len(found.rounds), found.cost) == (3 * (7 + 1 + 1 + 2) + 1, 37)
     assert (found.spared, found.spared_cost) == (3, 3)
 
 
 def test_the_sensitivity_study_trains_the_points_of_n_once():
     """Of each generation one long round of each window; the others are rounds of their own."""
-    found = workload(read_study(STUDIES["cifar100-sensitivity"]))
+    found = workload(read_study(SHIPPED["cifar100-sensitivity"]))
     cyclic = [spec for spec in found.rounds if spec.recipe.selection == "window"]
     epochs = {
         window: {
@@ -123,7 +125,7 @@ def test_the_sensitivity_study_trains_the_points_of_n_once():
     ],
 )
 def test_the_paper_s_recipes_are_written_down(name, settings):
-    plan = read_study(STUDIES[name])
+    plan = read_study(SHIPPED[name])
     assert (plan.model["name"], plan.training["batch_size"]) == settings
     assert (plan.training["learning_rate"], plan.training["adam"]["eps"]) == (0.001, 1e-7)
     assert plan.training["adam"].get("kernel_penalty") == (None if "yahoo" in name else 1e-4)
@@ -138,7 +140,7 @@ def test_the_paper_s_recipes_are_written_down(name, settings):
     ],
 )
 def test_generations_have_the_sizes_of_the_paper(data, sizes, held):
-    growth = study.growth_of(read_study(STUDIES[f"{data}-paper"]).data)
+    growth = study.growth_of(read_study(SHIPPED[f"{data}-paper"]).data)
     rows, tested = {"cifar10": (5_000, 1_000), "cifar100": (500, 100), "yahoo": (140_000, 6_000)}[
         data
     ]
@@ -154,7 +156,7 @@ def test_generations_have_the_sizes_of_the_paper(data, sizes, held):
 
 
 def test_the_sensitivity_study_has_the_points_and_ablations_of_the_paper():
-    paper = read_study(STUDIES["cifar100-paper"])
+    paper = read_study(SHIPPED["cifar100-paper"])
     assert [sweep.name for sweep in paper.sweeps] == ["members", "beta", "snapshots", "unpruned"]
     # N with the paper's windows, for which nothing is trained that the methods do not need.
     swept = dataclasses.replace(
@@ -162,7 +164,7 @@ def test_the_sensitivity_study_has_the_points_and_ablations_of_the_paper():
     )
     assert workload(paper).rounds == workload(swept).rounds
     assert {method.recipe.window for _, method in paper.sweeps[2].points} == {20}
-    plan = read_study(STUDIES["cifar100-sensitivity"])
+    plan = read_study(SHIPPED["cifar100-sensitivity"])
     points = {sweep.name: [point for point, _ in sweep.points] for sweep in plan.sweeps}
     assert points["snapshots"] == ["1", "5", "10", "20", "40"]
     assert points["window"] == ["5", "10", "20"]
@@ -193,7 +195,7 @@ def test_the_sensitivity_study_has_the_points_and_ablations_of_the_paper():
     ],
 )
 def test_studies_of_cifar_100_share_their_rounds_with_the_paper_s(name, shared):
-    paper, more = read_study(STUDIES["cifar100-paper"]), read_study(STUDIES[name])
+    paper, more = read_study(SHIPPED["cifar100-paper"]), read_study(SHIPPED[name])
     for one in ("seed", "data", "model", "training", "epochs", "prefixes"):
         assert getattr(more, one) == getattr(paper, one), one
     assert len(set(workload(paper).rounds) & set(workload(more).rounds)) == shared
@@ -201,7 +203,7 @@ def test_studies_of_cifar_100_share_their_rounds_with_the_paper_s(name, shared):
 
 def test_five_of_fifty_validation_images_of_each_class_of_cifar_100_stay_aside():
     """Which is not as in the paper; what is trained on has the paper's sizes."""
-    growth = study.growth_of(read_study(STUDIES["cifar100-paper"]).data)
+    growth = study.growth_of(read_study(SHIPPED["cifar100-paper"]).data)
     classes = [*growth.shares, "bowl", *(f"other {i}" for i in range(90))]
     train, test = (labelled(classes, rows, name) for rows, name in ((500, "train"), (100, "test")))
     stream = grow(train, growth, test=test)
@@ -216,7 +218,7 @@ def test_five_of_fifty_validation_images_of_each_class_of_cifar_100_stay_aside()
 
 @pytest.mark.parametrize("data", SETS)
 def test_a_short_study_is_the_paper_s_in_small(data):
-    paper, short = read_study(STUDIES[f"{data}-paper"]), read_study(STUDIES[f"{data}-short"])
+    paper, short = read_study(SHIPPED[f"{data}-paper"]), read_study(SHIPPED[f"{data}-short"])
     assert short.data.source == paper.data.source
     assert [one.name for one in short.methods] == [one.name for one in paper.methods]
     share = short.data.subsample * short.epochs / paper.epochs
@@ -224,11 +226,11 @@ def test_a_short_study_is_the_paper_s_in_small(data):
 
 
 def test_20_newsgroups_has_every_figure_and_ablation():
-    plan = read_study(STUDIES["20news"])
+    plan = read_study(SHIPPED["20news"])
     assert [one.name for one in plan.methods] == list(METHODS)
     assert [sweep.name for sweep in plan.sweeps] == ["members", "beta", "unpruned"]
     assert plan.replicates == 3
-    more = read_study(STUDIES["20news-sensitivity"])
+    more = read_study(SHIPPED["20news-sensitivity"])
     assert [one.name for one in more.methods][2:] == ["no-schedule", "no-randomness"]
     assert [sweep.over for sweep in more.sweeps] == ["snapshots", "window"]
     found = {one.name: one for one in workload(more).methods}

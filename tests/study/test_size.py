@@ -14,6 +14,7 @@ from dynsnap.errors import InputError, PlanError
 from dynsnap.metrics import accuracy, consistency, correct_consistency
 from dynsnap.study import estimate_sizes
 from dynsnap.study.size._draws import falls_as, twin_disagreement
+from tests.messages import naming
 
 
 def made(scores, rounds=None):
@@ -118,6 +119,7 @@ def chosen_right(right, members, size):
     return sum(ways) / comb(members, size)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_members_of_known_agreement_give_what_the_closed_form_says(seed):
     """Voters of whom known numbers are right: draws without replacement are hypergeometric."""
@@ -157,7 +159,7 @@ def test_rounds_are_drawn_whole_and_members_one_by_one():
 def test_members_of_one_round_are_drawn_one_by_one_unless_told_otherwise():
     generation = made(votes([[0, 1], [1, 1], [0, 0]]), rounds=[0, 0, 0])
     assert sizes([generation, generation], None).draw == "members"
-    with pytest.raises(InputError, match=r'come from one round.*draw "members"'):
+    with pytest.raises(InputError, match=naming("one round", '"members"')):
         sizes([generation, generation], None, draw="rounds")
 
 
@@ -216,10 +218,10 @@ def test_below_four_rounds_no_law_is_tested():
 @pytest.mark.parametrize(
     ("change", "kind", "message"),
     [
-        ({"at": [9]}, PlanError, "9 members are more than the 4 .*extrapolate"),
-        ({"at": [0]}, PlanError, "at least one member, got 0"),
+        ({"at": [9]}, PlanError, naming("9 members", "the 4", "extrapolate")),
+        ({"at": [0]}, PlanError, naming("one member", "got 0")),
         ({"tolerance": 0.0}, PlanError, "`tolerance` must be above 0"),
-        ({"truth": np.zeros(3, int)}, InputError, "3 true classes for 5 inputs"),
+        ({"truth": np.zeros(3, int)}, InputError, naming("3 true classes", "5 inputs")),
         ({"generations": 1}, InputError, "fewer than two"),
         ({"members": 1}, InputError, "one member only"),
     ],

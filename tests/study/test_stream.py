@@ -3,6 +3,7 @@ import pytest
 
 from dynsnap.errors import PlanError
 from dynsnap.study import DataPlan, open_stream
+from tests.messages import naming
 
 
 def test_digits_grow_as_the_demo_has_them():
@@ -36,9 +37,9 @@ def test_data_from_a_file_grows_by_the_default(tmp_path):
 @pytest.mark.parametrize(
     ("plan", "message"),
     [
-        ({"source": "digit"}, r'no data source \'digit\'. Did you mean "digits"'),
-        ({"growth": {"fraction": [1]}}, r'no setting `fraction`. Did you mean "fractions"'),
-        ({"growth": {"fractions": 3}}, "`fractions` must be a list"),
+        ({"source": "digit"}, naming("'digit'", '"digits"')),
+        ({"growth": {"fraction": [1]}}, naming("`fraction`", '"fractions"')),
+        ({"growth": {"fractions": 3}}, naming("`fractions`", "list", "3")),
         ({"growth": {"late": {"frog": 2}}}, "names class 'frog'"),
         ({"subsample": 0.0}, "`subsample` must be above 0"),
         ({"options": {"sise": 3}}, "no option 'sise'"),

@@ -1,6 +1,7 @@
 """The checks of extensions accept what dynsnap has, and fail for what breaks their contract."""
 
 import dataclasses
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -9,9 +10,9 @@ import pytest
 from dynsnap.data import DataSet, digits, register_source
 from dynsnap.ensemble import METHOD_KINDS, method, register_method
 from dynsnap.errors import PlanError
-from dynsnap.gate import RuleKey, register_rule_key
+from dynsnap.gate import Rule, RuleKey, RuleOutcome, Verdict, register_rule_key
 from dynsnap.metrics import Metric, catalogue, metric, register
-from dynsnap.report import register_section
+from dynsnap.report import register_section, verdict_document
 from dynsnap.report.document import Section
 from dynsnap.testing import (
     check_method,
@@ -21,6 +22,7 @@ from dynsnap.testing import (
     check_source,
 )
 from tests.extending import registries
+from tests.messages import naming
 
 
 @pytest.fixture(autouse=True)
@@ -32,6 +34,7 @@ def forgotten():
 # --- metrics ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", [name for name, entry in catalogue.items() if entry.of_cases is not None]
 )
@@ -68,8 +71,13 @@ def test_a_sound_metric_is_accepted():
         ({"needs": frozenset(), "of_cases": lambda of: of.kept / of.all}, "truth"),
         (
             {"interval": "bootstrap", "of_cases": lambda of: of.lost / (of.all + 1)},
-            "a weight of two",
+            naming("toy:", "weight of two"),
         ),
+        (
+            {"of_cases": lambda of: float(of.lost.sum() / of.all.sum())},
+            naming("toy:", "of_cases", "array"),
+        ),
+        ({"whole": lambda of: 40.0}, naming("toy:", "whole", "array")),
     ],
 )
 def test_a_metric_that_breaks_the_contract_is_found_out(changes, said):
@@ -90,12 +98,39 @@ def test_a_metric_that_breaks_the_contract_is_found_out(changes, said):
         {"scope": "generation"},
         {"of_cases": None},
         {"needs": frozenset({"scores"})},
+        {"group": "ranking"},
+        {"of": "class"},
+        {"change_of": "accuracy"},
     ],
 )
 def test_a_metric_that_cannot_be_registered_is_refused(changes):
     with pytest.raises(PlanError):
         register(a_metric(**changes))
     assert "toy" not in catalogue
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("direction", "up"),
+        ("scope", "two"),
+        ("interval", "exact"),
+        ("group", "mine"),
+        ("of", "rows"),
+        ("needs", "truth"),
+        ("needs", frozenset({"labels"})),
+        ("aliases", "toys"),
+        ("range", (1.0, 0.0)),
+        ("range", (0.0, float("nan"))),
+        ("range", [0, 1]),
+        ("of_cases", 0.5),
+        ("whole", "all"),
+        ("symbol", None),
+    ],
+)
+def test_an_entry_with_a_word_that_does_not_exist_is_refused(field, value):
+    with pytest.raises(PlanError, match=naming(f"`{field}`", re.escape(repr(value)))):
+        a_metric(**{field: value})
 
 
 def test_other_words_for_a_registered_metric_lead_to_it():
@@ -130,7 +165,7 @@ def test_a_method_that_breaks_the_contract_is_found_out(make, said):
 
 
 def test_a_method_of_dynsnap_cannot_be_replaced_and_settings_must_exist():
-    with pytest.raises(PlanError, match="'rolling' is part of dynsnap"):
+    with pytest.raises(PlanError, match=naming("'rolling'", "part of dynsnap")):
         register_method("rolling", METHOD_KINDS["rolling"].make)
     with pytest.raises(PlanError, match="'betta'"):
         register_method("toy", METHOD_KINDS["rolling"].make, uses=["betta"])
@@ -159,7 +194,7 @@ def test_a_source_that_breaks_the_contract_is_found_out():
     register_source("toy", same_ids)
     with pytest.raises(AssertionError, match="ids"):
         check_source("toy")
-    with pytest.raises(PlanError, match="'digits' is part of dynsnap"):
+    with pytest.raises(PlanError, match=naming("'digits'", "part of dynsnap")):
         register_source("digits", shuffled)
 
 
@@ -170,7 +205,9 @@ def test_a_source_that_breaks_the_contract_is_found_out():
     ("judge", "said"),
     [
         (lambda outcome, value: dataclasses.replace(outcome, judged=0.0), "something else"),
-        (lambda outcome, value: dataclasses.replace(outcome, status="maybe"), "status"),
+        (lambda outcome, value: dataclasses.replace(outcome, status="maybe"), "status.*maybe"),
+        (lambda outcome, value: dataclasses.replace(outcome, status="not judged"), "status"),
+        (lambda outcome, value: None, naming("toy", "`judge`", "None")),
     ],
 )
 def test_a_rule_key_that_breaks_the_contract_is_found_out(judge, said):
@@ -179,8 +216,58 @@ def test_a_rule_key_that_breaks_the_contract_is_found_out(judge, said):
         check_rule_key("toy", 0.5)
 
 
+@pytest.mark.parametrize("status", ["passed", "failed", "unresolved"])
+def test_a_rule_key_may_give_every_status(status):
+    def judge(outcome, value):
+        return dataclasses.replace(outcome, status=status)
+
+    register_rule_key(RuleKey(name="toy", kinds=(str,), judge=judge))
+    check_rule_key("toy", "text")
+
+
+@pytest.mark.parametrize("kinds", [int, (), [float], ("float",)])
+def test_a_rule_key_without_types_is_refused(kinds):
+    with pytest.raises(PlanError, match=naming("toy", re.escape(repr(kinds)))):
+        RuleKey(name="toy", kinds=kinds, judge=lambda one, _: one)
+
+
+@pytest.mark.parametrize("field", ["judge", "check"])
+def test_a_rule_key_without_functions_is_refused(field):
+    sound = {"name": "toy", "kinds": (int,), "judge": lambda one, _: one}
+    with pytest.raises(PlanError, match=naming(f"`{field}`", "toy")):
+        RuleKey(**{**sound, field: None})
+
+
+def test_a_value_that_a_rule_key_refuses_is_named():
+    def check(value):
+        raise ValueError("it must be even")
+
+    register_rule_key(RuleKey(name="toy", kinds=(int,), judge=lambda one, _: one, check=check))
+    with pytest.raises(PlanError, match=naming("`toy`", "it must be even")):
+        Rule(metric="lost", at_most=0.1, keys={"toy": 3})
+    with pytest.raises(AssertionError, match=naming("toy", "3", "it must be even")):
+        check_rule_key("toy", 3)
+    with pytest.raises(AssertionError, match=naming("toy", "text")):
+        check_rule_key("toy", "text")
+
+
+def test_a_rule_key_of_every_type_is_accepted():
+    kinds = (str, int, float, bool, list, dict)
+    register_rule_key(RuleKey(name="toy", kinds=kinds, judge=lambda one, _: one))
+    check_rule_key("toy", True)
+
+
+def test_the_sentence_of_an_outcome_names_the_further_keys():
+    register_rule_key(RuleKey(name="toy", kinds=(int,), judge=lambda one, _: one))
+    rule = Rule(metric="lost", at_most=0.1, keys={"toy": 3})
+    outcome = RuleOutcome(rule=rule, part="all inputs", inputs=50, status="failed", judged=0.2)
+    verdict = Verdict(old="old", new="new", inputs=50, outcomes=(outcome,))
+    (check,) = verdict_document(verdict).checks
+    assert re.search(naming("lost", r"0\.1", "toy 3"), check.text)
+
+
 def test_a_rule_key_of_dynsnap_cannot_be_replaced():
-    with pytest.raises(PlanError, match="'min_count' is part of dynsnap"):
+    with pytest.raises(PlanError, match=naming("'min_count'", "part of dynsnap")):
         register_rule_key(RuleKey(name="min_count", kinds=(int,), judge=lambda one, _: one))
 
 
@@ -190,9 +277,9 @@ def test_a_rule_key_of_dynsnap_cannot_be_replaced():
 @pytest.mark.parametrize(
     ("build", "said"),
     [
-        (lambda comparison: None, "no comparison has it"),
+        (lambda comparison: None, naming("toy:", "no comparison")),
         (lambda comparison: Section(name="other", title="x"), "calls itself"),
-        (lambda comparison: Section(name="metrics", title="x"), "calls itself|more than once"),
+        (lambda comparison: Section(name="metrics", title="x"), "'metrics'|more than once"),
     ],
 )
 def test_a_section_that_breaks_the_contract_is_found_out(build, said):

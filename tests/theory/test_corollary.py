@@ -140,7 +140,7 @@ def test_a_single_member_cannot_be_left_out():
     scores, truth = np.full((2, 3, 2), 0.5), np.zeros(3, int)
     with pytest.raises(InputError, match="at least 2 members"):
         leave_one_out(scores[:1], scores[:1], truth=truth)
-    with pytest.raises(InputError, match="two members must have a weight above 0"):
+    with pytest.raises(InputError, match=naming("two members", "weight", "0")):
         leave_one_out(scores, scores, truth=truth, weights=np.array([1, 0]))
     for wrong in ({"confidence": 1.0}, {"confidence": 0}, {"resamples": 0}):
         with pytest.raises(InputError, match=naming("`confidence`", "0", "1")):

@@ -51,32 +51,36 @@ def test_a_regression_has_one_true_number_per_input(tmp_path):
 @pytest.mark.parametrize(
     ("arrays", "message"),
     [
-        ({"probs": SCORES}, "no array `scores` .* it holds probs"),
-        ({"scores": SCORES[0]}, r"shape \(5, 3\) of a single learner.*dynsnap compare"),
-        ({"scores": SCORES[0, 0]}, r"must have the shape \(members, inputs, classes\)"),
+        ({"probs": SCORES}, naming("`scores`", "probs")),
+        ({"scores": SCORES[0]}, naming(r"\(5, 3\)", "single learner", "dynsnap compare")),
+        ({"scores": SCORES[0, 0]}, naming("`scores`", r"\(members, inputs, classes\)")),
         ({"scores": SCORES * np.nan}, r"`scores` holds nan at \(0, 0, 0\)"),
         ({"scores": np.full((2, 2, 2), "x")}, "`scores` must hold numbers"),
-        ({"scores": SCORES, "truth": np.array([0, 1, 2, 3, 0])}, "between 0 and 2.*row 3 holds 3"),
-        ({"scores": SCORES, "truth": np.arange(4)}, "for each of 5 inputs"),
+        (
+            {"scores": SCORES, "truth": np.array([0, 1, 2, 3, 0])},
+            naming("truth", "0 and 2", "row 3 holds 3"),
+        ),
+        ({"scores": SCORES, "truth": np.arange(4)}, naming("truth", "5 inputs")),
         ({"scores": SCORES, "truth": np.zeros(5)}, "one class position"),
-        ({"scores": SCORES, "truth": CLASSES[[0] * 5]}, "an array `classes` must name"),
+        ({"scores": SCORES, "truth": CLASSES[[0] * 5]}, naming("truth", "`classes`")),
         (
             {"scores": SCORES, "truth": np.array(["cow"] * 5), "classes": CLASSES},
-            '"cow", which is not in `classes`',
+            naming('"cow"', "`classes`"),
         ),
-        ({"scores": SCORES, "classes": CLASSES[:2]}, "`classes` must hold 3 names, got 2"),
+        ({"scores": SCORES, "classes": CLASSES[:2]}, naming("`classes`", "3 names", "got 2")),
         ({"scores": SCORES, "classes": CLASSES[[0, 1, 1]]}, '`classes` must differ.*"dog"'),
         ({"scores": SCORES, "ids": IDS[[0, 1, 2, 3, 0]]}, '`ids` must differ.*"a"'),
         ({"scores": SCORES, "ids": np.array(["a", "b", "c", "d", "e\n"])}, "control characters"),
-        ({"scores": SCORES, "ids": np.zeros(5)}, "`ids` must be a list of names"),
-        ({"scores": SCORES, "ids": np.zeros((5, 1), int)}, "`ids` must be a list of names"),
-        ({"scores": SCORES, "ids": np.array([b"\xff"] * 5)}, "`ids` holds text that is not valid"),
+        ({"scores": SCORES, "ids": np.zeros(5)}, naming("`ids`", "list of names")),
+        ({"scores": SCORES, "ids": np.zeros((5, 1), int)}, naming("`ids`", "list of names")),
+        ({"scores": SCORES, "ids": np.array([b"\xff"] * 5)}, naming("`ids`", "not valid")),
     ],
 )
 def test_arrays_that_make_no_sense_are_refused_with_the_file_named(tmp_path, arrays, message):
     path = saved(tmp_path, **arrays)
-    with pytest.raises(FileError, match=f"(?s)members.npz.*{message}") as caught:
+    with pytest.raises(FileError, match=message) as caught:
         read_members(path)
+    assert path.name in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
@@ -91,7 +95,9 @@ class Trap:
 
 def test_a_pickle_is_refused_and_never_loaded(tmp_path):
     path = saved(tmp_path, scores=np.array([Trap(), None], dtype=object))
-    with pytest.raises(FileError, match="pickled Python objects, which are never loaded"):
+    with pytest.raises(
+        FileError, match=naming(r"members\.npz", "pickled", "never loaded", "plain arrays")
+    ):
         read_members(path)
     plain = tmp_path / "plain.npz"
     plain.write_bytes(pickle.dumps(Trap()))

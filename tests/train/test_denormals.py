@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch.nn import functional
 
 from dynsnap.train import TorchTrainer
-from dynsnap.train._denormals import LEAST, flushing_denormals, without_denormals
+from dynsnap.train._devices import LEAST, flushing_denormals, without_denormals
 from dynsnap.train.models import cnn
 from tests.train.made import pictures, spec, stream_of
 

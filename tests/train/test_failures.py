@@ -1,6 +1,7 @@
 """What fails in the middle of a training is one clear line, and what was finished is kept."""
 
 import logging
+import re
 
 import pytest
 import torch
@@ -11,6 +12,7 @@ from dynsnap.train import TorchTrainer
 from dynsnap.train._round_groups import RoundGroups
 from dynsnap.train.models import cnn, mlp
 from dynsnap.train.side_by_side import _choice as choice
+from tests.messages import naming
 from tests.train.made import blobs, pictures, spec, stream_of
 
 SPECS = [spec(index, epochs=2) for index in range(4)]
@@ -24,11 +26,11 @@ class Failing:
     def __init__(self, inner, error, after):
         self._inner, self._error, self._left = inner, error, after
 
-    def advance(self, lanes, steps, /):
+    def advance(self, rounds, steps, /):
         if self._left == 0:
             raise self._error
         self._left -= 1
-        self._inner.advance(lanes, steps)
+        self._inner.advance(rounds, steps)
 
     def __getattr__(self, name):
         return getattr(self._inner, name)
@@ -57,8 +59,9 @@ def failing(monkeypatch, error, *, after):
     [
         (
             RuntimeError("CUDA error: an illegal memory access was encountered\nCUDA kernel ..."),
-            r"failed with 1 rounds under way, the first of them round 2 .*: CUDA error: an illegal "
-            r"memory access was encountered\.$",
+            naming(
+                "1 rounds", "round 2", r": CUDA error: an illegal memory access was encountered\.$"
+            ),
         ),
         (torch.OutOfMemoryError("CUDA out of memory. Tried"), "CUDA out of memory.*`batch_size`"),
     ],
@@ -115,13 +118,15 @@ def test_too_little_memory_means_fewer_side_by_side_and_is_said_once(monkeypatch
         assert chosen(12).width == 3
         assert chosen(2).width == 2
     (said,) = caplog.messages
-    assert said.startswith("The GPU has no room for 12 rounds at once: 3 are trained side by side")
+    assert re.search(naming("GPU", "12 rounds", "3"), said)
 
 
 def test_too_little_memory_for_one_round_is_one_clear_line(monkeypatch):
     monkeypatch.setattr(choice, "SideBySideStepper", Narrow)
     monkeypatch.setattr(Narrow, "most", 0)
-    with pytest.raises(TrainingError, match=r"no room for a single round.*`batch_size`"):
+    with pytest.raises(
+        TrainingError, match=naming("single round", "`batch_size`", '`device = "cpu"`')
+    ):
         chosen(5)
 
 
@@ -133,4 +138,6 @@ def test_a_module_that_cannot_be_captured_is_trained_alone_and_that_is_said(monk
     with caplog.at_level(logging.WARNING, logger="dynsnap.train"):
         assert chosen(5) is None
     (said,) = caplog.messages
-    assert "cannot be captured (operation not permitted when stream is capturing)" in said
+    assert re.search(
+        naming("captured", r"\(operation not permitted.*\)", "one after another"), said
+    )

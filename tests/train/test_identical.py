@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import re
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from dynsnap.train import Adam, ShiftsAndFlips, Standardised, TorchTrainer
 from dynsnap.train import _stacked as stacked
 from dynsnap.train._round_groups import RoundGroups
 from dynsnap.train.models import cnn, fasttext, mlp
+from tests.messages import naming
 from tests.train.made import Memory, Watcher, blobs, pictures, same, sentences, spec, stream_of
 
 BLOBS, PICTURES, TEXTS = stream_of(blobs()), stream_of(pictures()), stream_of(sentences())
@@ -69,6 +71,7 @@ SPECS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS)
 def test_a_round_does_not_depend_on_the_rounds_beside_it(way):
     alone = {one: next(iter(WAYS[way]().train([one]))) for one in SPECS}
@@ -79,6 +82,7 @@ def test_a_round_does_not_depend_on_the_rounds_beside_it(way):
         assert all(same(one, alone[one.spec]) for one in done)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "epochs",
     [(1, 5, 8, 12), pytest.param(range(1, 13), marks=pytest.mark.slow)],
@@ -117,14 +121,14 @@ def test_a_round_that_has_to_go_on_in_another_way_is_started_over(monkeypatch, c
         list(WAYS["stacked"](monitor=Watcher(1), checkpoints=checkpoints).train(SPECS[:1]))
     stepping = RoundGroups.stepper
 
-    def alone(self, group, *, rounds):
-        return stepping(self, dataclasses.replace(group, layers=None), rounds=rounds)
+    def alone(self, group, specs):
+        return stepping(self, dataclasses.replace(group, layers=None), specs)
 
     monkeypatch.setattr(RoundGroups, "stepper", alone)
     (over,) = WAYS["stacked"](checkpoints=checkpoints).train(SPECS[:1])
     (fresh,) = WAYS["stacked"]().train(SPECS[:1])
     assert same(over, fresh)
-    assert "Starting that round over" in caplog.text
+    assert re.search(naming("round 0 of", "another training", "over"), caplog.text)
 
 
 @pytest.mark.parametrize("way", ["stacked", "stacked pictures"])

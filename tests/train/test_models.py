@@ -78,9 +78,13 @@ def test_fasttext_scores_a_text_without_known_words():
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_named_model_takes_classes_and_dropout(name):
-    module = by_name(name)(classes=7, dropout=0.25)
+    table = {"inputs": (64,)} if name == "tabular-mlp" else {}
+    module = by_name(name)(classes=7, dropout=0.25, **table)
     assert module.eval()
-    inputs = {"mlp": (2, 64), "cnn": (2, 1, 8, 8), "fasttext": (2, 5)}.get(name, (2, 3, 32, 32))
+    flat, image = (2, 64), (2, 3, 32, 32)
+    inputs = {"mlp": flat, "tabular-mlp": flat, "cnn": (2, 1, 8, 8), "fasttext": (2, 5)}.get(
+        name, image
+    )
     batch = torch.ones(inputs, dtype=torch.int64 if name == "fasttext" else torch.float32)
     assert module(batch).shape == (2, 7)
     assert [m.p for m in module.modules() if isinstance(m, nn.Dropout)] == [0.25]
@@ -88,7 +92,7 @@ def test_every_named_model_takes_classes_and_dropout(name):
 
 def test_there_is_a_model_for_every_depth():
     assert {f"resnet{depth}" for depth in DEPTHS} < set(NAMES)
-    assert len(NAMES) == 3 + len(DEPTHS)
+    assert len(NAMES) == 4 + len(DEPTHS)
 
 
 def test_an_unknown_model_gets_a_suggestion():
@@ -135,7 +139,7 @@ def test_the_penalty_has_the_gradient_of_its_formula():
     [
         ({"betas": (0.9, 1.0)}, "`betas`"),
         ({"eps": 0.0}, "`eps` must be positive"),
-        ({"kernel_penalty": -1.0}, "`kernel_penalty` must not be negative"),
+        ({"kernel_penalty": -1.0}, naming("`kernel_penalty`", "negative", r"-1\.0")),
     ],
 )
 def test_settings_of_adam_that_make_no_sense_are_refused(settings, message):

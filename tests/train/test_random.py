@@ -5,7 +5,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from dynsnap.train._random import OwnRandom
+from dynsnap.train._threads import OwnRandom
 
 DRAWS = {
     "dropout": lambda x: nn.Dropout(0.3)(x),

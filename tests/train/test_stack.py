@@ -6,7 +6,7 @@ from torch import nn
 from torch.nn import functional
 
 from dynsnap.train._chain import MOST_PARAMETERS, chain
-from dynsnap.train._stack import Stack, drop, flatten, size, softmax, unflatten
+from dynsnap.train._stacked import Stack, drop, flatten, size, softmax, unflatten
 from dynsnap.train.models import cnn, mlp
 
 

@@ -12,9 +12,10 @@ from dynsnap.errors import Interrupted, PlanError
 from dynsnap.train import TorchTrainer
 from dynsnap.train._alone import AloneStepper
 from dynsnap.train._bags import BagsStepper
-from dynsnap.train._distillation import DistillationLoss
+from dynsnap.train._distillation import RoundTargets
 from dynsnap.train._stacked import StackedStepper
 from dynsnap.train.models import fasttext, mlp
+from tests.messages import naming
 from tests.train.made import Memory, Watcher, blobs, same, sentences, spec, stream_of
 
 POOL = blobs()
@@ -42,7 +43,7 @@ def scores_of(done):
 
 
 def stepper_of(way, asked):
-    return way._round_groups.stepper(way._round_groups.of(asked), rounds=1)
+    return way._round_groups.stepper(way._round_groups.of(asked), [asked])
 
 
 def taught(targets, **settings):
@@ -83,13 +84,13 @@ def test_the_loss_is_the_paper_of_hinton_s():
     rng = np.random.default_rng(0)
     said = rng.dirichlet(np.ones(3), len(POOL))
     targets = SoftTargets(scores=said, weight=0.7, temperature=3.0)
-    distillation = DistillationLoss.of(targets, POOL, torch.device("cpu"))
+    lesson = RoundTargets.of(targets, POOL, torch.device("cpu"))
     logits = torch.from_numpy(rng.normal(size=(len(POOL), 3)).astype(np.float32))
     labels = torch.from_numpy(POOL.labels)
     soft = torch.from_numpy(said ** (1 / 3) / (said ** (1 / 3)).sum(1, keepdims=True)).float()
     hard = functional.cross_entropy(logits, labels)
     wanted = 0.7 * 9 * functional.cross_entropy(logits / 3, soft) + 0.3 * hard
-    found = distillation.mixed(distillation.losses(logits, distillation.targets).mean(), hard)
+    found = lesson.loss(logits, labels, torch.arange(len(POOL)), functional.cross_entropy)
     torch.testing.assert_close(found, wanted)
 
 
@@ -163,12 +164,12 @@ def test_rows_that_nobody_scored_are_not_needed_where_nobody_trains_on_them():
     scores[75:] = np.nan  # the second half arrives in generation 2
     student = trainer().taught(SoftTargets(scores=scores))
     assert len(list(student.train([spec(generation=1)]))) == 1
-    with pytest.raises(PlanError, match=r"trains on 75 rows that no teacher scored"):
+    with pytest.raises(PlanError, match=naming("round 0", "75 rows", "teacher")):
         student.train([spec(generation=2)])
 
 
 def test_a_lesson_for_other_rows_or_classes_is_refused():
-    with pytest.raises(PlanError, match=r"150 rows of blobs for its 3 classes.*\(10, 3\)"):
+    with pytest.raises(PlanError, match=naming("150 rows", "blobs", "3 classes", r"\(10, 3\)")):
         trainer().taught(SoftTargets(scores=contrary()[:10]))
 
 

@@ -12,6 +12,7 @@ from dynsnap.ensemble import Recipe, RoundSpec, Schedule
 from dynsnap.errors import FileError, InputError, Interrupted, PlanError, TrainingError
 from dynsnap.train import Adam, Predictor, ShiftsAndFlips, Standardised, TorchTrainer
 from dynsnap.train.models import cnn, fasttext, mlp
+from tests.messages import naming
 from tests.train.made import Memory, Watcher, blobs, pictures, recipe, sentences, spec, stream_of
 
 BLOBS = stream_of(blobs())
@@ -98,21 +99,21 @@ def test_validation_uses_eval_mode_only_and_changes_no_statistics():
 
 def test_every_round_draws_its_own_validation_rows_with_the_streams_counts():
     way = trainer()
-    lanes = [way._open(spec(i)) for i in range(2)]
-    for lane in lanes:
-        labels = BLOBS.pool.labels[lane.validation]
+    rounds = [way._open(spec(i)) for i in range(2)]
+    for round_ in rounds:
+        labels = BLOBS.pool.labels[round_.validation]
         assert np.bincount(labels).tolist() == BLOBS.validation[0].tolist()
-        both = np.concatenate([lane.train, lane.validation])
+        both = np.concatenate([round_.train, round_.validation])
         assert sorted(both.tolist()) == BLOBS.generations[0].tolist()
-    assert lanes[0].validation.tolist() != lanes[1].validation.tolist()
+    assert rounds[0].validation.tolist() != rounds[1].validation.tolist()
 
 
 def test_the_preparation_is_fitted_on_training_rows_only():
     pool = pictures()
     way = trainer(stream_of(pool), cnn)
-    lane = way._open(spec())
-    expected = pool.inputs[lane.train].mean(axis=0).transpose(2, 0, 1) / 255
-    assert np.allclose(lane.prepared["mean"].numpy(), expected, atol=1e-6)
+    round_ = way._open(spec())
+    expected = pool.inputs[round_.train].mean(axis=0).transpose(2, 0, 1) / 255
+    assert np.allclose(round_.prepared["mean"].numpy(), expected, atol=1e-6)
 
 
 def test_the_schedule_sets_the_rate_of_every_epoch():
@@ -207,33 +208,35 @@ def test_mixed_precision_learns_too():
 
 
 def test_a_stop_says_what_becomes_of_unfinished_rounds():
-    with pytest.raises(Interrupted, match="not finished were saved"):
+    with pytest.raises(Interrupted, match=naming("finished", "saved")):
         list(trainer(monitor=Watcher(1), checkpoints=Memory()).train([spec()]))
-    with pytest.raises(Interrupted, match="not finished are lost"):
+    with pytest.raises(Interrupted, match=naming("finished", "lost")):
         list(trainer(monitor=Watcher(1)).train([spec()]))
 
 
 @pytest.mark.parametrize("loss", [None, nn.CrossEntropyLoss()], ids=["stacked", "alone"])
 def test_a_diverged_round_is_refused_by_name(loss):
     way = trainer(learning_rate=1e38, loss=loss)
-    with pytest.raises(TrainingError, match=r"round 3 of generation 1.*diverged.*Lower the lear"):
+    with pytest.raises(
+        TrainingError, match=naming("round 3", "generation 1", "diverged", "learning rate")
+    ):
         list(way.train([spec(3, epochs=5)]))
 
 
 def test_an_output_width_that_does_not_fit_is_refused_before_training():
-    with pytest.raises(PlanError, match="The model has 7 outputs, but there are 3 classes"):
+    with pytest.raises(PlanError, match=naming("7 outputs", "3 classes", "`classes`")):
         trainer(model=lambda: nn.Linear(6, 7))
 
 
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        (nn.Linear(6, 3), "`model` must be a function or class .* got Linear"),
-        (nn.Linear(6, 3).cpu, "must build a fresh module each time, but gave the same one twice"),
-        (lambda: 5, "`model` must build an nn.Module, but gave int"),
-        (lambda: nn.Linear(5, 3), r"cannot take inputs of the shape \(6,\)"),
-        (lambda: nn.Flatten(0), r"must give \(inputs, classes\) for 2 inputs, but gave \(12,\)"),
-        (lambda: nn.LSTM(6, 3), r"must give \(inputs, classes\) for 2 inputs, but gave tuple"),
+        (nn.Linear(6, 3), naming("`model`", "fresh module", "got Linear")),
+        (nn.Linear(6, 3).cpu, naming("`model`", "fresh module", "twice")),
+        (lambda: 5, naming("`model`", r"nn\.Module", r"int\.")),
+        (lambda: nn.Linear(5, 3), naming("model", r"\(6,\)", "`inputs`")),
+        (lambda: nn.Flatten(0), naming("model", r"\(inputs, classes\)", "2 inputs", r"\(12,\)")),
+        (lambda: nn.LSTM(6, 3), naming("model", r"\(inputs, classes\)", "2 inputs", "tuple")),
     ],
 )
 def test_a_model_that_cannot_be_used_is_refused_at_once(model, message):
@@ -243,31 +246,29 @@ def test_a_model_that_cannot_be_used_is_refused_at_once(model, message):
 
 def test_dropout_needs_a_factory_that_takes_it():
     way = trainer(model=lambda classes: nn.Linear(6, classes))
-    with pytest.raises(
-        PlanError, match=r"dropout 0\.1, but the model's factory takes no `dropout`"
-    ):
+    with pytest.raises(PlanError, match=naming(r"dropout 0\.1", "factory", "`dropout`")):
         way.train([spec(dropout=0.1)])
 
 
 def test_dropout_needs_a_layer_that_drops():
     way = trainer(model=lambda classes, dropout: nn.Linear(6, classes))
-    with pytest.raises(PlanError, match=r"dropout 0\.1, but the model has no dropout layer"):
+    with pytest.raises(PlanError, match=naming(r"dropout 0\.1", "dropout layer")):
         way.train([spec(dropout=0.1)])
 
 
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"batch_size": 0}, "`batch_size` must be at least 1, got 0"),
-        ({"learning_rate": 0.0}, "`learning_rate` must be positive, got 0"),
-        ({"learning_rate": float("nan")}, "`learning_rate` must be positive, got nan"),
-        ({"checkpoint_every": -1.0}, "`checkpoint_every` must not be negative"),
-        ({"optimizer": "adam"}, "`optimizer` must be callable, got str"),
-        ({"loss": "ce"}, "`loss` must be callable, got str"),
-        ({"augment": 3}, "`augment` must be callable, got int"),
+        ({"batch_size": 0}, naming("`batch_size`", "at least 1", "got 0")),
+        ({"learning_rate": 0.0}, naming("`learning_rate`", "positive", r"0\.0")),
+        ({"learning_rate": float("nan")}, naming("`learning_rate`", "positive", "nan")),
+        ({"checkpoint_every": -1.0}, naming("`checkpoint_every`", "negative", r"-1\.0")),
+        ({"optimizer": "adam"}, naming("`optimizer`", "callable", "str")),
+        ({"loss": "ce"}, naming("`loss`", "callable", "str")),
+        ({"augment": 3}, naming("`augment`", "callable", "int")),
         ({"device": "tpu9"}, "`device` must be .* got 'tpu9'"),
         ({"precision": "half"}, "`precision` must be .* got 'half'"),
-        ({"prepare": "pixel"}, "no preparation 'pixel'. Did you mean \"pixels\""),
+        ({"prepare": "pixel"}, naming("'pixel'", '"pixels"')),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(settings, message):
@@ -282,14 +283,14 @@ def test_a_device_that_is_not_there_is_named():
 
 
 def test_an_optimiser_that_is_none_is_refused():
-    with pytest.raises(PlanError, match=r"`optimizer` must build a torch optimiser .* gave str"):
+    with pytest.raises(PlanError, match=naming("`optimizer`", r"torch\.optim\.SGD", "gave str")):
         one(trainer(optimizer=lambda parameters, rate: "adam"))
 
 
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
-        (spec(generation=9), "a generation that the stream does not have: it has 2"),
+        (spec(generation=9), naming("generation 9", "has 2")),
         (spec(parent="k"), "hand in `parents`"),
         (
             RoundSpec(
@@ -309,7 +310,9 @@ def test_a_spec_that_cannot_be_trained_is_refused_before_any_is(asked, message):
 
 def test_what_fails_inside_a_step_is_told_with_the_round():
     way = trainer(loss=lambda logits, labels: (logits[:, :2] - labels).mean())
-    with pytest.raises(TrainingError, match=r"round 0 .* failed in epoch 0, in the model, the lo"):
+    with pytest.raises(
+        TrainingError, match=naming("round 0", "epoch 0", "optimiser", "size of tensor")
+    ):
         one(way)
 
 
@@ -326,7 +329,9 @@ def test_features_that_are_not_finite_are_refused():
 
 def test_stored_learners_that_do_not_fit_are_refused():
     done = one(trainer())
-    with pytest.raises(FileError, match="does not fit the model"):
+    with pytest.raises(
+        FileError, match=naming(r"'1\.bias'", r"\(128,\)", r"\(5,\)", "the factory")
+    ):
         Predictor(done.weights, model=functools.partial(mlp, hidden=(5,)), device="cpu")
     with pytest.raises(FileError, match="damaged"):
         Predictor([done.weights[0][:100]], model=mlp, device="cpu")
@@ -336,13 +341,13 @@ def test_stored_learners_that_do_not_fit_are_refused():
 
 def test_inputs_of_another_shape_are_refused():
     done = one(trainer())
-    with pytest.raises(InputError, match=r"trained on inputs \(6,\), but .* inputs \(5,\)"):
+    with pytest.raises(InputError, match=naming(r"inputs \(6,\),", r"inputs \(5,\)")):
         Predictor(done.weights, model=mlp, device="cpu")(np.zeros((2, 5)))
 
 
 def test_learners_of_different_tasks_do_not_mix():
     a, b = one(trainer()), one(trainer(stream_of(blobs(width=5))))
-    with pytest.raises(FileError, match="do not belong together"):
+    with pytest.raises(FileError, match=naming("learners", "together", "one study")):
         Predictor([a.weights[0], b.weights[0]], model=mlp, device="cpu")
 
 

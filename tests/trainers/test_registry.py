@@ -12,6 +12,7 @@ from dynsnap.testing import CentroidTrainer
 from tests.cli.forging import forged, unpacked
 from tests.cli.studies import dynsnap
 from tests.extending import files, registries
+from tests.messages import naming
 from tests.trainers.installed import install
 
 WRITTEN = files("A trainer")
@@ -157,6 +158,7 @@ def test_looking_at_a_plan_imports_no_trainer(toy, uninstalled):
     assert "no trainer 'toy'" in ended.stderr
 
 
+@pytest.mark.slow
 def test_only_commands_that_train_import_the_trainer_of_a_study(toy):
     ended = dynsnap("run", "study.toml", "--out", "run", "-q")
     assert ended.exit_code == 0, ended.stderr
@@ -213,7 +215,7 @@ def broken(toy, name, value, text="from dynsnap.trainers import Backend\n"):
         ("broken_bad:Missing", "", "cannot be imported"),
         ("broken_nowhere:Backend", "", "cannot be imported"),
         ("broken_bad:x", "x = 3\n", "must be a `dynsnap.trainers.Backend`"),
-        ("dynsnap_toy:ToyBackend", "", "'bad' leads to the trainer 'toy'"),
+        ("dynsnap_toy:ToyBackend", "", naming("'bad'", "'toy'", "dynsnap_toy:ToyBackend")),
     ],
 )
 def test_a_broken_package_is_named_by_its_entry_point(toy, value, text, said):
@@ -250,8 +252,19 @@ def test_a_registered_backend_needs_no_package():
         assert "own" in trainers.names()
         assert trainers.named("own").name == "own"
         Own.name = "torch"
-        with pytest.raises(PlanError, match="'torch' is part of dynsnap"):
+        with pytest.raises(PlanError, match=naming("'torch'", "part of dynsnap")):
             trainers.register(Own())
         with pytest.raises(PlanError, match="Backend"):
             trainers.register(Own)
     assert "own" not in trainers.names()
+
+
+def test_weights_that_a_trainer_would_ignore_are_refused_by_name(toy):
+    inputs, labels = data()
+    estimator = DynSnapClassifier({}, **SMALL)
+    with pytest.raises(PlanError, match=naming("'toy'", "`sample_weight`")):
+        estimator.fit(inputs, labels, sample_weight=1.0 + np.arange(len(labels)))
+    for setting in ({"class_weight": "balanced"}, {"selection_metric": "f1"}, {"warmup": 1}):
+        (name,) = setting
+        with pytest.raises(PlanError, match=naming(f"`{name}=", "'toy'")):
+            DynSnapClassifier({}, **SMALL, **setting).fit(inputs, labels)

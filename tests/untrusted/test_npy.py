@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays_of
 
 from dynsnap._untrusted import ArrayArchive, array_header
-from dynsnap._untrusted._literal import parse_literal
-from dynsnap._untrusted._npy import read_values
+from dynsnap._untrusted._arrays import parse_literal, read_values
 from dynsnap.errors import FileError
 from tests.threads import changing_often, together
 

@@ -7,7 +7,7 @@ import pytest
 
 import dynsnap
 from dynsnap.errors import FileError, InputError
-from dynsnap.predictions._pages import _Header, check_pages
+from dynsnap.predictions._declared import _Header, check_pages
 from tests.untrusted.bombs import memory_below
 
 

@@ -4,17 +4,26 @@ A file may come from a stranger. It never chooses what is imported, a document i
 against an explicit schema, and a size that it declares is bounded before memory is taken for it.
 """
 
-from dynsnap._untrusted._archive import Archive
 from dynsnap._untrusted._arrays import (
+    HEADER,
     POSITIONS,
     ArrayArchive,
+    ArrayHeader,
+    array_header,
+    in_shape,
     read_arrays,
 )
-from dynsnap._untrusted._digest import DIGEST, check_digest, read_pinned
-from dynsnap._untrusted._json import MOST_JSON, parse_json
-from dynsnap._untrusted._limits import Bounded, allowance, megabytes
-from dynsnap._untrusted._npy import HEADER, ArrayHeader, array_header, in_shape
-from dynsnap._untrusted._regular import regular
+from dynsnap._untrusted._documents import MOST_JSON, parse_json, read_toml
+from dynsnap._untrusted._limits import (
+    DIGEST,
+    Archive,
+    Bounded,
+    allowance,
+    check_digest,
+    megabytes,
+    read_pinned,
+    regular,
+)
 from dynsnap._untrusted._schema import (
     AnyOf,
     Flag,
@@ -30,7 +39,6 @@ from dynsnap._untrusted._schema import (
     Whole,
     mismatch,
 )
-from dynsnap._untrusted._toml import read_toml
 
 __all__ = [
     "DIGEST",

@@ -1,27 +1,261 @@
-"""Plain arrays in NPZ archives: their headers first, and of the arrays only those that are needed.
-
-A pickle in one is never loaded.
-"""
+"""Arrays in NPY files and NPZ archives: headers are checked first, by a parser of our own."""
 
 import contextlib
+import math
+import re
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Self
+from typing import IO, Any, Self
+
+import numpy as np
 
 from dynsnap._types import AnyArray
-from dynsnap._untrusted._archive import Archive
-from dynsnap._untrusted._limits import allowance, megabytes
-from dynsnap._untrusted._npy import (
-    HEADER,
-    MAGIC,
-    ArrayHeader,
-    PickledError,
-    array_header,
-    read_values,
-)
-from dynsnap._untrusted._regular import regular
+from dynsnap._untrusted._limits import Archive, allowance, megabytes, regular
 from dynsnap.errors import FileError, InputError, one_line
+
+_DEEPEST = 64  # levels; a type of values may have fields, which have fields
+# Text with the escapes that `repr` writes, words, numbers (Python 2 ended long ones in L), signs.
+_TEXT = r"(?:\\(?:[\\'\"nrt]|x[0-9a-fA-F]{{2}}|u[0-9a-fA-F]{{4}}|U[0-9a-fA-F]{{8}})|[^\\{0}\n\r])*+"
+_TOKEN = re.compile(
+    rf"""[ \t\n\r\f]*+(?:
+        '(?P<single>{_TEXT.format("'")})'
+      | "(?P<double>{_TEXT.format('"')})"
+      | (?P<number>(?:0|[1-9][0-9]{{0,18}})L?(?![\w.]))
+      | (?P<word>(?:True|False|None)(?!\w))
+      | (?P<sign>[()\[\]{{}},:])
+      | (?P<end>\Z)
+    )""",
+    re.VERBOSE,
+)
+_ESCAPE = re.compile(r"\\([\\'\"nrt]|x..|u....|U........)")
+_PLAIN = {"n": "\n", "r": "\r", "t": "\t"}
+_WORDS = {"True": True, "False": False, "None": None}
+_CLOSED_BY = {"(": ")", "[": "]", "{": "}"}
+
+
+def parse_literal(text: str) -> Any:
+    """The value of a literal.
+
+    Raises:
+        ValueError: It is no literal that numpy writes.
+
+    Example:
+        >>> parse_literal("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }")
+        {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3)}
+    """
+    reader = _Reader(text)
+    value = reader.value(0)
+    if reader.kind != "end":
+        raise ValueError("it goes on behind its end")
+    return value
+
+
+class _Reader:
+    """Stands at one token of a text."""
+
+    def __init__(self, text: str) -> None:
+        self._text, self._at = text, 0
+        self._next()
+
+    def value(self, depth: int) -> Any:
+        """The value that begins here; the reader goes on behind it."""
+        kind, found = self.kind, self._found
+        if kind in ("single", "double"):
+            self._next()
+            return _ESCAPE.sub(_unescaped, found)
+        if kind == "number":
+            self._next()
+            return int(found.removesuffix("L"))
+        if kind == "word":
+            self._next()
+            return _WORDS[found]
+        if kind != "sign" or found not in _CLOSED_BY or depth == _DEEPEST:
+            raise ValueError("it is not what numpy writes")
+        self._next()
+        return self._dictionary(depth) if found == "{" else self._sequence(found, depth)
+
+    def _sequence(self, opened: str, depth: int) -> Any:
+        items: list[Any] = []
+        commas = 0
+        while not self._takes(_CLOSED_BY[opened]):
+            if len(items) > commas:
+                raise ValueError("two values lie side by side")
+            items.append(self.value(depth + 1))
+            commas += self._takes(",")
+        if opened == "[":
+            return items
+        # Parentheses around one value, without a comma, are no tuple.
+        return items[0] if len(items) == 1 and not commas else tuple(items)
+
+    def _dictionary(self, depth: int) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        ended = True
+        while not self._takes("}"):
+            key = self.value(depth + 1) if ended else None
+            if not isinstance(key, str) or key in found or not self._takes(":"):
+                raise ValueError("a name is missing, or is there twice")
+            found[key] = self.value(depth + 1)
+            ended = self._takes(",")
+        return found
+
+    def _takes(self, sign: str) -> bool:
+        if self.kind != "sign" or self._found != sign:
+            return False
+        self._next()
+        return True
+
+    def _next(self) -> None:
+        match = _TOKEN.match(self._text, self._at)
+        if match is None or match.lastgroup is None:
+            raise ValueError("it is not what numpy writes")
+        self.kind, self._found, self._at = match.lastgroup, match[match.lastgroup], match.end()
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    code = match[1]
+    return chr(int(code[1:], 16)) if len(code) > 1 else _PLAIN.get(code, code)
+
+
+MAGIC = b"\x93NUMPY"
+HEADER = 12_000  # bytes that are enough for any header
+_LONGEST = 10_000  # characters of one, as in numpy itself
+_SIZES = {(1, 0): 2, (2, 0): 4, (3, 0): 4}  # bytes that hold its length, by version
+_DIMENSIONS, _MOST = 32, 2**59  # of any array; zeros among its sizes do not make the others small
+_AT_ONCE = 1 << 20
+
+# How numpy names a type without fields. It would parse others, "2f4" or "f4,f4", as Python.
+_TYPE = re.compile(r"[<>|=]?[a-zA-Z?][0-9]{0,18}(\[[0-9]{0,9}[a-zA-Zμ]{1,9}\])?")
+
+
+class PickledError(ValueError):
+    """An array holds Python objects, which only a pickle can bring back."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayHeader:
+    """What an array's first bytes say.
+
+    Attributes:
+        start: Where its values begin.
+    """
+
+    shape: tuple[int, ...]
+    dtype: "np.dtype[Any]"
+    fortran: bool
+    start: int
+
+    @property
+    def count(self) -> int:
+        """How many values it has."""
+        return math.prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """What its values take in memory."""
+        return self.count * self.dtype.itemsize
+
+
+def array_header(start: bytes, size: int) -> ArrayHeader:
+    """The header of an array in numpy's format, if its values fit into what is there.
+
+    Args:
+        start: The first bytes; `HEADER` of them are enough for any header.
+        size: Bytes of the header and the values together.
+
+    Raises:
+        ValueError: It is damaged, claims more values than there are, or holds objects.
+
+    Example:
+        >>> import io
+        >>> file = io.BytesIO()
+        >>> np.save(file, np.zeros((2, 3), np.float32))
+        >>> array_header(file.getvalue(), len(file.getvalue()))
+        ArrayHeader(shape=(2, 3), dtype=dtype('float32'), fortran=False, start=128)
+    """
+    try:
+        header = _parsed(start)
+    except Exception as error:  # a literal, and a description of a type, can be wrong in many ways
+        raise ValueError(f"its header cannot be read: {error}") from error
+    if header.dtype.hasobject:
+        raise PickledError("it holds objects, not numbers or text")
+    if min(header.shape, default=0) < 0 or header.start + header.nbytes > size:
+        raise ValueError(
+            f"it claims to hold {header.dtype.str} of the shape {header.shape}, which is not in it"
+        )
+    return header
+
+
+def _parsed(start: bytes) -> ArrayHeader:
+    if not start.startswith(MAGIC) or len(start) < len(MAGIC) + 2:
+        raise ValueError("it does not begin as an array does")
+    at = len(MAGIC) + 2
+    version = (start[at - 2], start[at - 1])
+    if version not in _SIZES:
+        raise ValueError(f"it is of the version {version}")
+    begin = at + _SIZES[version]
+    length = int.from_bytes(start[at:begin], "little")
+    content = start[begin : begin + length]
+    if length > _LONGEST or len(content) < length:
+        raise ValueError(f"it has {len(content)} of {length} characters")
+    text = content.decode("utf-8" if version == (3, 0) else "latin-1")
+    found = parse_literal(text)
+    if not isinstance(found, dict) or found.keys() != {"descr", "fortran_order", "shape"}:
+        raise ValueError("it does not name a type, a shape and an order")
+    shape, fortran = found["shape"], found["fortran_order"]
+    if not isinstance(shape, tuple) or not all(type(one) is int for one in shape):
+        raise ValueError(f"its shape is {shape!r}")
+    if len(shape) > _DIMENSIONS or math.prod(max(1, abs(one)) for one in shape) > _MOST:
+        raise ValueError("its shape is larger than numpy's can be")
+    if type(fortran) is not bool:
+        raise ValueError(f"its order is {fortran!r}")
+    _check_type(found["descr"])
+    dtype = np.lib.format.descr_to_dtype(found["descr"])
+    if dtype.subdtype is not None:
+        raise ValueError("its values are arrays themselves")
+    return ArrayHeader(shape, dtype, fortran, begin + length)
+
+
+def _check_type(descr: Any) -> None:
+    """Raise unless a type is named as numpy names it, with fields or without."""
+    if isinstance(descr, str):
+        if _TYPE.fullmatch(descr) is None:
+            raise ValueError(f"its type is {descr[:100]!r}")
+    elif isinstance(descr, list):
+        for field in descr:
+            if not isinstance(field, tuple) or len(field) not in (2, 3):
+                raise ValueError("its type has a field without a name or a type")
+            _check_type(field[1])
+    elif isinstance(descr, tuple) and len(descr) == 2:  # a type, and the shape of each value
+        _check_type(descr[0])
+    else:
+        raise ValueError("its type is not named as numpy names types")
+
+
+def read_values(file: IO[bytes], header: ArrayHeader) -> AnyArray:
+    """The values of an array, from a file that stands at its first byte."""
+    if len(file.read(header.start)) < header.start:
+        raise ValueError("it is cut short")
+    values = np.empty(header.count, header.dtype)
+    if values.nbytes:
+        rest = values.view(np.uint8).data
+        while len(rest):
+            content = file.read(min(len(rest), _AT_ONCE))
+            if not content:
+                raise ValueError("it is cut short")
+            rest[: len(content)] = content
+            rest = rest[len(content) :]
+    return in_shape(values, header)
+
+
+def in_shape(values: AnyArray, header: ArrayHeader) -> AnyArray:
+    """Values, one behind the other, in the shape that their header states."""
+    # Fortran's order is the other way round.
+    if header.fortran:
+        return values.reshape(header.shape[::-1]).T
+    return values.reshape(header.shape)
+
 
 POSITIONS = "positions"  # see `ArrayArchive.positions`
 
@@ -88,9 +322,9 @@ class ArrayArchive:
             return read_values(entry, self.headers[name])
 
     def positions(self) -> bool | None:
-        """Whether the archive says that whole numbers are positions in `classes`, or names.
+        """Whether the archive states that whole numbers are positions in `classes`, or names.
 
-        It says so with the array `positions`, a single truth value. An array of that name with a
+        It does so with the array `positions`, a single truth value. An array of that name with a
         value for each row is a column like any other.
         """
         header = self.headers.get(POSITIONS)

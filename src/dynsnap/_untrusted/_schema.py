@@ -1,6 +1,6 @@
 """What a document of a file may hold, stated as a value: kinds, ranges, lengths, and all keys.
 
-`mismatch(schema, value)` tells where a document first departs from its schema. A key that a schema
+`mismatch(schema, value)` shows where a document first departs from its schema. A key that a schema
 does not name is such a place.
 """
 

@@ -81,7 +81,7 @@ def check(payload: bytes, columns: int, *, whole: bool = False) -> tuple[bytes, 
     sizes = _integers([header["sizes"]])
     if len(sizes) % each:
         raise invalid(f"{len(sizes)} trees are not so many for each of {each} classes")
-    trees = _Trees(payload[header.end() : end + 1], sizes)
+    trees = _LightGBMTrees(payload[header.end() : end + 1], sizes)
     _check_trees(trees, features)
     if whole:
         for name in _FOR_TRAINING:
@@ -93,7 +93,7 @@ def check(payload: bytes, columns: int, *, whole: bool = False) -> tuple[bytes, 
     return b"".join([payload[:start], text, b"\n\n", *parts, _END[1:], _CLOSING]), features
 
 
-class _Trees:
+class _LightGBMTrees:
     """The lines of all trees, by name.
 
     Attributes:
@@ -142,7 +142,7 @@ class _Trees:
         begins = np.flatnonzero(self._bytes[self._starts] == ord("T"))
         ends = np.cumsum(sizes)
         if len(begins) != len(sizes) or ends[-1] != len(self._content):
-            raise invalid(f"it has {len(begins)} trees, but says that there are {len(sizes)}")
+            raise invalid(f"it has {len(begins)} trees, but states that there are {len(sizes)}")
         if (self._starts[begins] != ends - sizes).any():
             raise invalid("a tree does not have the size that is said")
         return begins
@@ -244,7 +244,7 @@ class _Trees:
         return found
 
 
-def _check_trees(trees: _Trees, features: int) -> None:
+def _check_trees(trees: _LightGBMTrees, features: int) -> None:
     trees.check_counts()
     for name in _NUMBERS:
         trees.check_numbers(name)
@@ -286,12 +286,12 @@ def _check_trees(trees: _Trees, features: int) -> None:
 def _check_categories(lines: dict[str, bytes], count: int) -> None:
     bounds, sets = _integers([lines["cat_boundaries"]]), _integers([lines["cat_threshold"]])
     if len(bounds) != count + 1 or bounds[0] != 0 or bounds[-1] != len(sets):
-        raise invalid("the categories are not as many as it says")
+        raise invalid("the categories are not as many as it states")
     # One by one before they are subtracted: large ones could overflow to a step upwards.
     if ((bounds < 0) | (bounds > len(sets))).any() or (np.diff(bounds) < 1).any():
-        raise invalid("the categories of a node are not where it says")
+        raise invalid("the categories of a node are not where it states")
     if ((sets < 0) | (sets >= 2**32)).any():
-        raise invalid("the categories of a node are not where it says")
+        raise invalid("the categories of a node are not where it states")
     decision = _integers([lines["decision_type"]])
     places = np.array(_floats([lines["threshold"]], "threshold"))
     if not np.isin(places[decision & _CATEGORICAL > 0], np.arange(count)).all():
@@ -308,7 +308,7 @@ def _check_linear(lines: dict[str, bytes], leaves: int, features: int) -> None:
         raise invalid("a leaf has no number of features, or no constant")
     # One by one before they are added up: large ones could overflow to the right sum.
     if (counts > len(chosen)).any() or not counts.sum() == len(chosen) == len(weights):
-        raise invalid("the features of leaves are not as many as it says")
+        raise invalid("the features of leaves are not as many as it states")
     if ((chosen < 0) | (chosen >= features)).any():
         raise invalid(f"a leaf takes a feature that is not one of {features}")
 

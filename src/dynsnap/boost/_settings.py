@@ -5,6 +5,9 @@ import inspect
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
+from dynsnap.data import Frame, columns_in_words
 from dynsnap.errors import PlanError, did_you_mean
 
 
@@ -50,7 +53,7 @@ def refuse_warm_start(model: Any) -> None:
             )
 
 
-def refuse_strangers(model: Any, given: Iterable[str], known: Iterable[str]) -> None:
+def refuse_unknown_parameters(model: Any, given: Iterable[str], known: Iterable[str]) -> None:
     """Raise PlanError for a parameter that the library does not know, and would pass over."""
     names = {*known, *defaults(type(model))}
     for name in given:
@@ -93,6 +96,100 @@ def _defaults(parents: tuple[type, ...]) -> Mapping[str, Any]:
     }
 
 
+# --- categorical columns --------------------------------------------------------------------
+
+_CATEGORICAL = (
+    "categorical_features",  # of scikit-learn's histogram boosting
+    "categorical_feature",  # of LightGBM, with its other names
+    "cat_feature",
+    "categorical_column",
+    "cat_column",
+)
+
+
+def categorical_columns(model: Any, names: Sequence[str]) -> tuple[int, ...] | None:
+    """The columns that a model's own parameters call categories, by position.
+
+    Args:
+        model: The classifier.
+        names: What the columns are called.
+
+    Returns:
+        None where the parameters leave it to the types of the columns.
+    """
+    params = model.get_params(deep=False)
+    key = next((name for name in _CATEGORICAL if params.get(name) is not None), None)
+    given = params.get(key)
+    if key is None or given in ("auto", "from_dtype", ""):
+        return None
+    if isinstance(given, str):  # as LightGBM's command line has them
+        given = given.removeprefix("name:").split(",")
+        given = [int(one) if one.isdecimal() else one for one in given]
+    found = np.asarray(given)
+    if found.dtype == bool and found.shape == (len(names),):
+        return tuple(np.flatnonzero(found).tolist())
+    places = []
+    for one in found.ravel().tolist():
+        if isinstance(one, str) and one in names:
+            places.append(list(names).index(one))
+        elif isinstance(one, int) and not isinstance(one, bool) and 0 <= one < len(names):
+            places.append(one)
+        else:
+            hint = did_you_mean(str(one), names)
+            raise PlanError(
+                f"The model's `{key}` names {one!r}, which is none of the {len(names)} columns. "
+                f"{hint}"
+            )
+    return tuple(sorted(set(places)))
+
+
+def looks_at_names(model: Any) -> bool:
+    """Whether a model chooses columns by their names, or turns them into numbers itself."""
+    params = model.get_params(deep=True)
+    parts = [model, *(value for value in params.values() if hasattr(value, "get_params"))]
+    if any(type(part).__name__ == "ColumnTransformer" for part in parts):
+        return True
+    given = [params.get(name) for name in _CATEGORICAL]
+    return any(
+        isinstance(one, str) and one.startswith("name:")
+        if isinstance(one, str)
+        else any(isinstance(name, str) for name in one)
+        for one in given
+        if isinstance(one, str | list | tuple | np.ndarray)
+    )
+
+
+def encodes(model: Any) -> bool:
+    """Whether a model has a step that can turn texts and categories into numbers."""
+    params = model.get_params(deep=True).values()
+    return any(hasattr(part, "transform") for part in params if hasattr(part, "get_params"))
+
+
+def check_categories(model: Any, frame: Frame, *, every: bool) -> None:
+    """Raise PlanError where a model's parameters and the types of columns contradict each other.
+
+    Args:
+        model: The classifier.
+        frame: The inputs.
+        every: Whether all categories must be named, if any is.
+    """
+    names = list(frame.columns)
+    given = categorical_columns(model, names)
+    if given is None:
+        return
+    found = frame.categorical
+    if plain := [names[place] for place in given if place not in found]:
+        raise PlanError(
+            f"The model names {columns_in_words(plain)} as categorical, but the data has numbers "
+            "there. In a study, name them in [data] `categorical`."
+        )
+    if every and (other := [names[place] for place in found if place not in given]):
+        raise PlanError(
+            f"The model names its categorical columns, and {columns_in_words(other)} with "
+            "categories is not among them. Name it, too, or leave it out of the data."
+        )
+
+
 # --- weights of classes ---------------------------------------------------------------------
 
 
@@ -127,6 +224,18 @@ def check_class_weights(model: Any, classes: Sequence[str]) -> None:
                 f"The model's `{key}` names {strange[0]!r}, which is no class, and has no weight "
                 f"for {lacking!r}. {did_you_mean(str(strange[0]), classes)}"
             )
+
+
+def refuse_twofold_class_weight(model: Any) -> None:
+    """Raise PlanError if a model has weights of classes beside those of its trainer."""
+    for key in ("class_weight", "scale_pos_weight", "is_unbalance"):
+        for name, value in model.get_params(deep=True).items():
+            default = defaults(type(model)).get(name)
+            if name.rpartition("__")[2] == key and value is not None and value != default:
+                raise PlanError(
+                    f"The model's `{name}={value!r}` and `class_weight` would both count. Use one "
+                    "of them."
+                )
 
 
 def numbered_class_weights(model: Any, classes: Sequence[str]) -> dict[str, dict[int, float]]:

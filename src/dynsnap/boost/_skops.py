@@ -1,11 +1,12 @@
 """Scikit-learn classifiers as bytes, in the format of skops: nothing in them is executed."""
 
+import contextlib
 import io
 import json
 import sys
 import threading
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 import numpy as np
@@ -27,6 +28,7 @@ _TRIES = 20
 # they call.
 _PARTS = frozenset(
     {
+        "numpy.dtype",  # of the values that an imputer fills in
         "sklearn.calibration._CalibratedClassifier",
         "sklearn.calibration._SigmoidCalibration",
         "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
@@ -46,7 +48,8 @@ def dump(model: Any) -> bytes:
     """A fitted classifier as bytes, the same for the same classifier."""
     import skops.io
 
-    content = _canonical(skops.io.dumps(model))
+    with _chosen_columns(model):
+        content = _canonical(skops.io.dumps(model))
     parts = skops.io.get_untrusted_types(data=content)
     if strangers := [name for name in parts if not _trusted(name)]:
         raise PlanError(
@@ -55,6 +58,29 @@ def dump(model: Any) -> bytes:
             "pipeline around the ensemble, not into it."
         )
     return content
+
+
+@contextlib.contextmanager
+def _chosen_columns(model: Any) -> Iterator[None]:
+    """Have each ColumnTransformer name the columns that it chose, not the rule that chose them.
+
+    `make_column_selector` is code to scikit-learn, and after fitting nothing asks it again.
+    """
+    parts = [model, *model.get_params(deep=True).values()] if hasattr(model, "get_params") else []
+    found = {
+        id(part): part
+        for part in parts
+        if type(part).__name__ == "ColumnTransformer" and hasattr(part, "_columns")
+    }
+    before = {place: part.transformers for place, part in found.items()}
+    for part in found.values():
+        given = zip(part.transformers, part._columns, strict=True)
+        part.transformers = [(name, step, columns) for (name, step, _), columns in given]
+    try:
+        yield
+    finally:
+        for place, part in found.items():
+            part.transformers = before[place]
 
 
 def load(content: bytes) -> Any:
@@ -125,7 +151,7 @@ def _trusted(name: str) -> bool:
     from sklearn.gaussian_process.kernels import Kernel
     from sklearn.metrics import DistanceMetric
 
-    # A file may not choose what is imported, so a module that nobody else has asked for is none.
+    # A file may not choose what is imported, so a module that is not imported yet is refused.
     found = getattr(sys.modules.get(module), attribute, None)
     return (
         isinstance(found, type)

@@ -4,7 +4,8 @@ import contextlib
 import hashlib
 import itertools
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -29,6 +30,7 @@ _LOADERS: Mapping[str, _Load] = {
     "lightgbm": _lightgbm.load,
     "sklearn": _scikit.load,
 }
+_READERS = {"xgboost": _xgboost.read, "lightgbm": _lightgbm.read, "sklearn": _scikit.read}
 
 
 def pack(payload: bytes, *, learner: Learner, seen: Labels) -> bytes:
@@ -81,22 +83,22 @@ def opened(
     """
     learners = [_unpack(content, classes, trust=trust) for content in weights]
 
-    def score_all(inputs: AnyArray) -> MemberScores:
+    def score_all(inputs: Any) -> MemberScores:
         flat = features(inputs)
         scores = np.zeros((len(learners), len(inputs), classes), dtype=np.float32)
         for member, (predict, seen) in zip(scores, learners, strict=True):
-            member[:, seen] = _predicted(predict, flat, len(seen))
+            member[:, seen] = predicted(predict, flat, len(seen))
         return scores
 
     return score_all
 
 
-def features(inputs: AnyArray) -> AnyArray:
-    """Inputs as these libraries take them: a row each, images laid out flat, texts as they are."""
+def features(inputs: Any) -> Any:
+    """Inputs as these libraries take them: a row each, images laid out flat, others as they are."""
     return inputs.reshape(len(inputs), -1) if inputs.ndim > 2 else inputs
 
 
-def _predicted(predict: Predict, inputs: AnyArray, columns: int) -> Scores:
+def predicted(predict: Predict, inputs: Any, columns: int) -> Scores:
     try:
         found = predict(inputs)
     except DynSnapError:
@@ -119,7 +121,36 @@ def _predicted(predict: Predict, inputs: AnyArray, columns: int) -> Scores:
     return found
 
 
-def _unpack(content: bytes, classes: int, *, trust: bool) -> tuple[Predict, Positions]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredLearner:
+    """A learner as it is stored; only its header was looked at.
+
+    Attributes:
+        kind: The library that reads it.
+        seen: The classes that its columns stand for, as places among all classes.
+        payload: The learner in the library's own format.
+    """
+
+    kind: str
+    seen: Positions
+    payload: bytes
+
+
+def widened(learner: bytes, *, places: Sequence[int]) -> bytes:
+    """A stored learner whose classes have other places, because there are more of them.
+
+    Args:
+        learner: A learner as a `BoostTrainer` stored it.
+        places: Where each class that there was is among those that there are.
+    """
+    stored = header(learner, len(places))
+    head = json.loads(learner.partition(b"\n")[0])
+    head["classes"] = [int(places[place]) for place in stored.seen]
+    return json.dumps(head, separators=(",", ":")).encode() + b"\n" + stored.payload
+
+
+def header(content: bytes, classes: int) -> StoredLearner:
+    """A stored learner, whose library has not read it yet; raise if it is damaged."""
     line, _, payload = content.partition(b"\n")
     try:
         head = json.loads(line)
@@ -139,11 +170,17 @@ def _unpack(content: bytes, classes: int, *, trust: bool) -> tuple[Predict, Posi
             f"A stored learner is of format {shown(version)}, kind {shown(kind)}; this dynsnap "
             f"reads format {FORMAT}, {', '.join(_LOADERS)}. Update dynsnap to read it."
         )
-    # It tells damage; whoever forges a file writes the right one.
+    # It detects damage; a forged file has the right one.
     if hashlib.sha256(payload).hexdigest() != expected:
         raise FileError(f"A stored {kind} learner fails its checksum: it is damaged.")
+    return StoredLearner(kind=kind, seen=seen, payload=payload)
+
+
+@contextlib.contextmanager
+def reading(kind: str) -> Iterator[None]:
+    """Say of what a library cannot read that it is no learner of its own."""
     try:
-        predict, width = _LOADERS[kind](payload, len(seen), trust=trust)
+        yield
     except ImportError as error:
         raise FileError(
             f"A stored learner needs {kind}, which is not installed. Install dynsnap[boost]."
@@ -155,12 +192,68 @@ def _unpack(content: bytes, classes: int, *, trust: bool) -> tuple[Predict, Posi
             f"A stored {kind} learner cannot be read ({shown(str(error))}). The file may be "
             "damaged."
         ) from error
+
+
+def load(stored: StoredLearner, *, trust: bool) -> Loaded:
+    """A stored learner, read by its library and ready to score."""
+    with reading(stored.kind):
+        return _LOADERS[stored.kind](stored.payload, len(stored.seen), trust=trust)
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class LibraryModel:
+    """A stored learner as its library has it, for those who convert it.
+
+    Attributes:
+        kind: "xgboost", "lightgbm" (boosters) or "sklearn" (a fitted classifier).
+        model: The booster or classifier.
+        seen: The classes that its columns stand for, as places among all classes.
+        features: How many features it takes, where that is known.
+        missing: The number that stands for no value.
+    """
+
+    kind: str
+    model: Any
+    seen: Positions
+    features: int | None
+    missing: float = float("nan")
+
+
+def library_model(content: bytes, *, classes: int, trust: bool = False) -> LibraryModel:
+    """A stored learner, checked as `opened` checks it, as its library has it.
+
+    Args:
+        content: A learner as a `BoostTrainer` stored it.
+        classes: How many classes there are.
+        trust: Whether to load a learner that cannot be checked.
+    """
+    stored = header(content, classes)
+    with reading(stored.kind):
+        model, width = _READERS[stored.kind](stored.payload, len(stored.seen), trust=trust)
+        known = width if width is not None else _features(stored.kind, model)
+        missing = _xgboost.missing_value(model) if stored.kind == "xgboost" else float("nan")
+    return LibraryModel(
+        kind=stored.kind, model=model, seen=stored.seen, features=known, missing=missing
+    )
+
+
+def _features(kind: str, model: Any) -> int | None:
+    if kind == "xgboost":
+        return int(model.num_features())
+    if kind == "lightgbm":
+        return int(model.num_feature())
+    return getattr(model, "n_features_in_", None)
+
+
+def _unpack(content: bytes, classes: int, *, trust: bool) -> tuple[Predict, Positions]:
+    stored = header(content, classes)
+    predict, width = load(stored, trust=trust)
     if not trust and width is not None and width <= _WIDEST:
         # To learn of most of what is wrong now, not when it is asked. Zeros need not be an input
         # that a learner takes: only scores that no learner gives count.
         with contextlib.suppress(InputError):
-            _predicted(predict, np.zeros((1, width)), len(seen))
-    return predict, seen
+            predicted(predict, np.zeros((1, width)), len(stored.seen))
+    return predict, stored.seen
 
 
 def _positions(found: Any) -> Positions:

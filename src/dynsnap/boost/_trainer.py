@@ -1,27 +1,73 @@
 """A trainer for boosted trees and scikit-learn classifiers."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from dynsnap import seeds
-from dynsnap._types import AnyArray, MemberScores
-from dynsnap.boost._learner import FitTask, Learner, describe
+from dynsnap._types import AnyArray, Labels, MemberScores, Positions
+from dynsnap.boost._learner import (
+    EpochRecorder,
+    FitTask,
+    Learner,
+    RoundCheckpointSaver,
+    as_numbers,
+    describe,
+    one_thread,
+)
 from dynsnap.boost._lightgbm import LightGBMLearner
-from dynsnap.boost._one_thread import one_thread
-from dynsnap.boost._saver import RoundCheckpointSaver
-from dynsnap.boost._scikit import ScikitLearner, SteppedLearner
-from dynsnap.boost._settings import check_class_weights, check_objective, has_class_weights
-from dynsnap.boost._snapshots import features, opened, pack, score
-from dynsnap.boost._staged import GradientLearner, HistogramLearner
-from dynsnap.boost._watch import EpochWatch
+from dynsnap.boost._scikit import GradientLearner, HistogramLearner, ScikitLearner, SteppedLearner
+from dynsnap.boost._settings import (
+    check_class_weights,
+    check_objective,
+    has_class_weights,
+    refuse_twofold_class_weight,
+)
+from dynsnap.boost._snapshots import (
+    StoredLearner,
+    features,
+    header,
+    opened,
+    pack,
+    reading,
+    score,
+)
+from dynsnap.boost._soft_labels import check_distillation, taught, taught_by_scores
 from dynsnap.boost._xgboost import XGBoostLearner
-from dynsnap.data import Stream, split
-from dynsnap.ensemble import Checkpoints, Monitor, Recipe, Round, RoundSpec, snapshot_epochs
-from dynsnap.errors import DynSnapError, Interrupted, PlanError, TrainingError, one_line
+from dynsnap.data import (
+    ClassWeight,
+    Frame,
+    Stream,
+    check_class_weight,
+    columns_in_words,
+    described_class_weight,
+    split,
+    training_weights,
+)
+from dynsnap.ensemble import (
+    Checkpoints,
+    Distillation,
+    Judge,
+    Monitor,
+    Recipe,
+    Retraining,
+    Round,
+    RoundSpec,
+    SelectionMetric,
+    TeacherScores,
+    snapshot_epochs,
+)
+from dynsnap.errors import (
+    DynSnapError,
+    FileError,
+    Interrupted,
+    PlanError,
+    TrainingError,
+    one_line,
+)
 
 _WAY = 2  # of training: it goes up when the same spec gives other bits than before
 
@@ -39,7 +85,7 @@ class BoostTrainer:
         model: An instance, not fitted. Its parameters hold, except the random state and threads,
             which the round decides. Those that would have no effect are refused: another number of
             iterations than the recipe's, early stopping, callbacks.
-        monitor: Is told about every epoch, and may stop the training.
+        monitor: Receives every epoch, and may stop the training.
         checkpoints: Keeps unfinished rounds. One that is taken up again ends in the same bits as
             one that was never stopped. Classifiers that give one learner per round cannot stop
             before they are fitted.
@@ -47,6 +93,11 @@ class BoostTrainer:
         keep_weights: Whether rounds carry their learners, or scores only.
         trust: Whether stored learners and checkpoints are loaded even where they cannot be
             checked. Say so only of files of your own.
+        parents: Finds the stored learner that a round goes on from or learns from, by its key.
+        class_weight: How much the rows of each class count: "balanced", or weights by class name.
+            The weights of the pool's rows are multiplied by it.
+        selection_metric: What snapshots are chosen and pruned by: see `dynsnap.ensemble.Judge`.
+            Weights of rows count in it.
 
     Example:
         >>> from sklearn.linear_model import LogisticRegression
@@ -73,19 +124,32 @@ class BoostTrainer:
         checkpoint_every: float = 60.0,
         keep_weights: bool = True,
         trust: bool = False,
+        parents: Callable[[str], bytes] | None = None,
+        class_weight: ClassWeight = None,
+        selection_metric: str | SelectionMetric = "accuracy",
     ) -> None:
         if checkpoint_every < 0:
             raise PlanError(f"`checkpoint_every` must not be negative, got {checkpoint_every}.")
         self._stream = stream
         self._model = model
         self._learner = _adapt(model)
+        frame = stream.pool.inputs if isinstance(stream.pool.inputs, Frame) else None
+        self._learner.check_frame(frame)
         check_objective(model, stream.pool.classes)
         check_class_weights(model, stream.pool.classes)
+        check_class_weight(class_weight, stream.pool.classes)
+        if class_weight:
+            refuse_twofold_class_weight(model)
+        if class_weight or stream.pool.weights is not None:
+            self._learner.check_weights()
+        self._class_weight = class_weight
+        self._judge = Judge(selection_metric, weighted=stream.pool.weights is not None)
         self._monitor = monitor
         self._checkpoints = checkpoints
         self._checkpoint_every = checkpoint_every
         self._keep_weights = keep_weights
         self._trust = trust
+        self._parents = parents
 
     @cached_property
     def fingerprint(self) -> str:
@@ -99,33 +163,108 @@ class BoostTrainer:
             self._stream.fingerprint,
             # Once, LightGBM took the names of classes for their places.
             *(["weights by name"] if has_class_weights(self._model) else []),
+            *(
+                [f"class weight {described_class_weight(self._class_weight)}"]
+                if self._class_weight
+                else []
+            ),
+            *([f"selected by {judged}"] if (judged := self._judge.fingerprint) else []),
         ]
         return json.dumps(parts)
 
-    def check(self, recipe: Recipe) -> None:
-        """Raise PlanError unless the model can follow the recipe."""
+    def check(self, recipe: Recipe, *, shortened: bool = False) -> None:
+        """Raise PlanError unless the model can follow the recipe.
+
+        Args:
+            recipe: How a round trains.
+            shortened: Whether it may have other iterations than a training from scratch.
+        """
         if recipe.dropout or recipe.passes > 1:
             raise PlanError(
                 f"{type(self._model).__name__} has no dropout to leave on at prediction: "
                 "MCDropout is for torch modules. Leave it out, in a study by naming the others in "
                 "[methods] `names`."
             )
-        self._learner.check(recipe)
+        if not recipe.plain:
+            raise PlanError(
+                f"{type(self._model).__name__} has no weights to average, no smoothed labels and "
+                "no second network beside it: `average`, `smoothing` and `codistill` are for torch "
+                "modules. Leave them out."
+            )
+        self._learner.check(recipe, shortened=shortened)
 
     def train(self, specs: Sequence[RoundSpec], /) -> Iterator[Round]:
         """The rounds, one after another."""
         for spec in specs:
-            self.check(spec.recipe)
-            if spec.parent is not None:
-                raise PlanError(
-                    f"{type(self._model).__name__} always starts afresh, but {spec} has a parent."
-                )
+            self._check(spec)
         return self._train(specs)
 
     def score(self, weights: Sequence[bytes], inputs: AnyArray, /) -> MemberScores:
         """Scores of stored learners, with a column for every class of the stream."""
         classes = len(self._stream.pool.classes)
         return score(weights, inputs, classes=classes, trust=self._trust)
+
+    def _check(self, spec: RoundSpec) -> None:
+        """Raise PlanError for a round that cannot be trained here."""
+        how = spec.distillation
+        stored = spec.parent is not None or how is not None
+        self.check(spec.recipe, shortened=stored)
+        try:
+            _check_stored(
+                self._learner,
+                self._model,
+                continues=spec.parent is not None,
+                distillation=how,
+                interpolate=spec.interpolate,
+            )
+        except PlanError as error:
+            raise PlanError(f"{spec} cannot be trained: {error}") from error
+        if stored and self._parents is None:
+            raise PlanError(f"{spec} needs a stored learner: hand in `parents` to find it.")
+        if how is not None and spec.generation == 1:
+            raise PlanError(f"{spec} has a teacher, but no generation comes before the first.")
+
+    def _stored(self, key: str) -> StoredLearner:
+        assert self._parents is not None
+        return header(self._parents(key), len(self._stream.pool.classes))
+
+    def _taught(self, task: FitTask, how: Distillation, seen: Labels, train: Positions) -> FitTask:
+        """The task of a round that learns from a teacher."""
+        if how.given:
+            assert self._parents is not None
+            given = TeacherScores.from_bytes(self._parents(how.teacher))
+            given.check(train, self._stream.pool.labels)
+            return taught_by_scores(task, how, given.scores[train][:, seen], given.known[seen])
+        teacher = self._stored(how.teacher)
+        there = np.isin(teacher.seen, seen)
+        places = np.where(there, np.searchsorted(seen, teacher.seen), -1)
+        with one_thread():
+            return taught(task, how, teacher, places, trust=self._trust)
+
+    def _begin(self, spec: RoundSpec, task: FitTask, seen: Labels) -> Any:
+        """What a round goes on from that starts with the trees of a stored learner."""
+        assert spec.parent is not None
+        stored, learner, names = self._stored(spec.parent), self._learner, self._stream.pool.classes
+        if stored.kind != learner.kind:
+            raise FileError(
+                f"The deployed model is one of {stored.kind}, from which no "
+                f"{type(self._model).__name__} can go on. Use that library, or the method "
+                "single-distill, which learns from the deployed model's scores."
+            )
+        gone = np.setdiff1d(stored.seen, seen)
+        if len(gone):
+            raise TrainingError(
+                f"{spec} goes on from a model that knows {len(gone)} classes of which there are no "
+                f"rows to train on, such as {names[gone[0]]!r}. Add rows of them, or start afresh."
+            )
+        with reading(stored.kind):
+            return learner.begin(
+                stored.payload, np.searchsorted(seen, stored.seen), task, trust=self._trust
+            )
+
+    def _taken(self, inputs: Any) -> Any:
+        """Inputs as the learner takes them: columns by name, or all as numbers."""
+        return features(inputs) if self._learner.by_name else as_numbers(features(inputs))
 
     def _train(self, specs: Sequence[RoundSpec]) -> Iterator[Round]:
         stopping = False
@@ -145,7 +284,7 @@ class BoostTrainer:
 
     def _train_one(self, spec: RoundSpec, saver: RoundCheckpointSaver) -> tuple[Round, bool]:
         """A round, and whether the monitor asked to stop while it was in its last epoch."""
-        pool, name = self._stream.pool, spec.canonical()
+        pool, name = self._stream.pool, spec.seed_name()
         rng = seeds.generator(spec.seed, name, "split")
         train, validation = split(self._stream, spec.generation, rng)
         seen, labels = np.unique(pool.labels[train], return_inverse=True)
@@ -153,33 +292,48 @@ class BoostTrainer:
             raise TrainingError(
                 f"{spec} has rows of {len(seen)} class to train on: at least two are needed."
             )
+        framed = isinstance(pool.inputs, Frame) and not self._learner.by_name
         task = FitTask(
             recipe=spec.recipe,
-            inputs=features(pool.inputs[train]),
+            inputs=self._taken(pool.inputs[train]),
             labels=labels,
             classes=tuple(pool.classes[place] for place in seen.tolist()),
-            validation=features(pool.inputs[validation]),
+            validation=self._taken(pool.inputs[validation]),
+            weights=training_weights(pool, train, self._class_weight),
             seed=seeds.number(spec.seed, name, "model") % 2**31,
+            categorical=pool.inputs.categorical if framed else None,
         )
+        if spec.distillation is not None:
+            task = self._taught(task, spec.distillation, seen, train)
         begun = saver.restore(lambda state: self._learner.open(state, task, trust=self._trust))
-        watch = EpochWatch(
+        start = begun.state
+        if start is None and spec.parent is not None:
+            with one_thread():
+                start = self._begin(spec, task, seen)
+        watch = EpochRecorder(
             spec,
             truth=pool.labels[validation],
             seen=seen,
             monitor=self._monitor,
             saver=saver,
             curve=begun.curve,
+            judge=self._judge,
+            judged=begun.judged,
+            weights=None if pool.weights is None else pool.weights[validation],
+            inputs=pool.inputs[validation],
+            classes=len(pool.classes),
         )
         with one_thread():
             try:
-                cut = self._learner.fit(task, watch, begun.state)
+                cut = self._learner.fit(task, watch, start)
             except DynSnapError:
                 raise
             except Exception as error:  # whatever the library has to say about model or data
                 raise TrainingError(
                     f"{type(self._model).__name__} could not be trained in {spec}: {_reason(error)}"
+                    f"{_gaps(pool.inputs, error)}"
                 ) from error
-            epochs = snapshot_epochs(spec.recipe, watch.curve)
+            epochs = snapshot_epochs(spec.recipe, watch.deciding)
             weights = tuple(
                 pack(cut(epoch), learner=self._learner, seen=seen) for epoch in epochs.tolist()
             )
@@ -198,13 +352,63 @@ class BoostTrainer:
             curve=curve,
             weights=weights if self._keep_weights else (),
             seconds=seconds,
+            selection=None if self._judge.plain else np.array(watch.judged)[epochs],
+            selection_curve=None if self._judge.plain else np.array(watch.judged),
         )
         return done, watch.stopping
 
 
+def check_retraining(model: Any, how: Retraining) -> None:
+    """Raise PlanError unless a model can be retrained from a deployed one in this way.
+
+    Args:
+        model: A classifier, set up but not fitted.
+        how: How it is retrained.
+    """
+    _check_stored(
+        _adapt(model),
+        model,
+        continues=how.warm_start,
+        distillation=how.distillation(""),
+        interpolate=how.interpolate,
+    )
+
+
+def _check_stored(
+    learner: Learner,
+    model: Any,
+    *,
+    continues: bool,
+    distillation: Distillation | None,
+    interpolate: bool,
+) -> None:
+    name = type(model).__name__
+    if interpolate:
+        raise PlanError(
+            f"{name} has no weights to move toward the deployed ones: `interpolate` is for torch "
+            "modules. Leave it out."
+        )
+    if continues:
+        learner.check_continues()
+    if distillation is not None:
+        check_distillation(distillation, model=name)
+        learner.check_copies()
+
+
+def _gaps(inputs: Any, error: Exception) -> str:
+    """The columns that a model may have stumbled over, which sees them without their names."""
+    if not isinstance(inputs, Frame) or "NaN" not in str(error) or not inputs.missing:
+        return ""
+    found = columns_in_words(inputs.missing, starts=True)
+    return f". {found} lack values in some rows: fill them (SimpleImputer), or drop these rows."
+
+
 def _reason(error: Exception) -> str:
     """What a library has to say, without the trace that XGBoost adds to it."""
-    return one_line(str(error).partition("\nStack trace:")[0]).strip() or type(error).__name__
+    said = str(error).partition("\nStack trace:")[0]
+    if "contains NaN" in said:  # scikit-learn goes on to advertise others
+        said = said.partition(". For supervised learning")[0]
+    return one_line(said).strip() or type(error).__name__
 
 
 def _adapt(model: Any) -> Learner:

@@ -8,8 +8,8 @@ import click
 
 from dynsnap import report, theory
 from dynsnap.cli import _options as options
-from dynsnap.cli._generations import generation_names
-from dynsnap.cli._outputs import STDOUT, as_json, claim_outputs, delivering, show
+from dynsnap.cli._inputs import generation_names
+from dynsnap.cli._outputs import STDOUT, as_json, claim_outputs, show, writing_outputs
 
 
 @click.command()
@@ -25,6 +25,7 @@ from dynsnap.cli._outputs import STDOUT, as_json, claim_outputs, delivering, sho
 @options.seed_option
 @options.json_option
 @options.markdown_option
+@options.html_option
 @options.quiet_option
 @click.pass_context
 def audit(
@@ -35,20 +36,22 @@ def audit(
     seed: int,
     json_to: Path | None,
     markdown_to: Path | None,
+    html_to: Path | None,
     quiet: bool,
 ) -> None:
     """Compute both sides of the paper's theorems on the members of two ensembles.
 
     OLD and NEW are NPZ files with the arrays scores (members, inputs, classes) and, where known,
     truth (class positions or names), ids and classes. The exit code is 1 if a theorem does not
-    hold, which would be news.
+    hold.
 
     For example:
 
     \b
         dynsnap audit old-members.npz new-members.npz
     """
-    claim_outputs([old, new], {"--json": json_to, "--markdown": markdown_to})
+    outputs = {"--json": json_to, "--markdown": markdown_to, "--html": html_to}
+    claim_outputs([old, new], outputs)
     before, after = theory.line_up(theory.read_members(old), theory.read_members(new))
     found = theory.audit(before.scores, after.scores, truth=before.truth, order=order, seed=seed)
     first, second = generation_names([old, new])
@@ -58,9 +61,10 @@ def audit(
     def document() -> report.Document:
         return report.audit_document(found, **about)
 
-    with delivering() as out:
+    with writing_outputs() as out:
         out.text(json_to, lambda: as_json(report.audit_json(found, **about)))
         out.text(markdown_to, lambda: report.to_markdown(document()))
-    if not quiet and STDOUT not in (json_to, markdown_to):
+        out.text(html_to, lambda: report.to_html(document()))
+    if not quiet and STDOUT not in outputs.values():
         show(document())
     ctx.exit(0 if found.holds else 1)

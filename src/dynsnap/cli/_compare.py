@@ -7,24 +7,31 @@ import click
 
 from dynsnap import comparison, predictions, report
 from dynsnap.cli import _options as options
-from dynsnap.cli._engines import EngineChoice, counting_option
-from dynsnap.cli._generations import files_behind, generation_names, lined_up
-from dynsnap.cli._named import NamedFiles, named_files_options
+from dynsnap.cli._execute import EngineChoice, counting_option
+from dynsnap.cli._inputs import (
+    NamedFiles,
+    files_behind,
+    generation_names,
+    generations_in,
+    lined_up,
+    named_files_options,
+)
 from dynsnap.cli._outputs import (
     STDOUT,
     as_json,
     claim_figures,
     claim_outputs,
-    delivering,
     show,
+    writing_outputs,
 )
-from dynsnap.errors import PlanError
+from dynsnap.errors import FileError, PlanError
 
 
 @click.command()
 @click.argument("files", nargs=-1, type=options.PLACE, metavar="OLD NEW [NEWER]...")
 @click.option("--names", metavar="A,B,...", help="What to call the generations, with commas.")
 @options.rename_option
+@options.slice_option
 @options.noise_floor_option
 @click.option(
     "--confidence",
@@ -35,6 +42,7 @@ from dynsnap.errors import PlanError
 )
 @options.resamples_option
 @options.seed_option
+@options.metrics_option
 @click.option(
     "--top-k",
     type=click.IntRange(min=1),
@@ -66,19 +74,23 @@ from dynsnap.errors import PlanError
     "flips_to",
     type=options.FILE,
     metavar="PATH",
-    help="Write every input that was lost or gained, with both labels and scores, as Parquet.",
+    help="Write every input that was lost or gained, with both labels and scores: .parquet, "
+    ".arrow, .csv, .tsv or .jsonl.",
 )
 @counting_option
 @options.quiet_option
+@options.task_options
 @options.column_options
 def compare(
     files: tuple[Path | str, ...],
     names: str | None,
     renames: tuple[str, ...],
+    slices: tuple[str, ...],
     noise_floor: Path | str | None,
     confidence: float,
     resamples: int,
     seed: int,
+    groups: tuple[str, ...],
     top_k: tuple[int, ...],
     by: tuple[str, ...],
     limit: int,
@@ -91,18 +103,26 @@ def compare(
     engine: EngineChoice,
     quiet: bool,
     named: NamedFiles,
+    task: options.TaskChoice,
     columns: predictions.ColumnNames,
 ) -> None:
     """Compare the predictions of two or more generations of a classifier, oldest first.
 
-    Files are Parquet, Arrow or Feather, CSV or NPZ, with the columns id, truth, label or
-    score:<class>, and weight; other columns with few values are slices. Inputs are matched by id.
+    Files are Parquet, Arrow or Feather, CSV, TSV, JSON Lines or NPZ, with the columns id, truth,
+    label or score:<class>, and weight; other columns with few values are slices. Inputs are matched
+    by id; those without truth count for metrics of labels and scores alone.
     A directory, a quoted pattern or a URI (s3://, gs://, file://) stands for all Parquet files
     there, which hold one generation together. An address, FOLDER::METHOD/COMBINATION/gN/rN, names
-    generation N of a study, in a run folder or in published results.
+    generation N of a study, in a run folder or in published results; baseline:NAME names what
+    `dynsnap baseline set` has kept.
+
+    With --task, answers are no classes but numbers (regression), sets (multilabel, ranking), one
+    score and a threshold (binary), or grades (graded, with several answers to an input if you
+    like).
 
     No other file is read, except those that --study and --inputs name, or `study` and `inputs` in
-    the table [tool.dynsnap] of ./pyproject.toml. The report lists what was used.
+    the table [tool.dynsnap] of ./pyproject.toml. The report lists what was used. The table
+    [tool.dynsnap.columns] names columns, as the options do.
 
     For example:
 
@@ -110,25 +130,37 @@ def compare(
         dynsnap compare monday.parquet tuesday.parquet
         dynsnap compare g1.csv g2.csv g3.csv --json result.json
         dynsnap compare old.parquet new.parquet --noise-floor twin.parquet --flips flips.parquet
+        dynsnap compare all.csv --label-columns v1,v2
         dynsnap compare s3://models/old 'new/part-*.parquet' --engine processes
+        dynsnap compare old.csv new.csv --task regression --tolerance 0.5
+        dynsnap compare old.parquet new.parquet --metrics classification --metrics ranking
         dynsnap compare results/mine::dynsnap-cyc/average/g1/r0 new.parquet
     """
-    if len(files) < 2:
+    if not files:
         raise PlanError("Name at least two files of predictions, old before new.")
-    titles = generation_names(files, names)
-    outputs = {"--json": json_to, "--markdown": markdown_to, "--html": html_to, "--flips": flips_to}
-    claim_outputs(files_behind([*files, noise_floor]), outputs)
-    if flips_to is not None and flips_to.suffix.lower() not in (".parquet", ".pq"):
+    places = tuple(map(named.located, files))
+    noise_floor = None if noise_floor is None else named.located(noise_floor)
+    generations = generations_in(places, columns)
+    if len(generations) < 2:
         raise PlanError(
-            f"--flips writes Parquet, so it needs a file such as flips.parquet, got {flips_to}."
+            "Name at least two files of predictions, old before new; or one table of several "
+            "models with --model-column or --label-columns."
         )
+    titles = generation_names(generations if columns.many_models else files, names)
+    outputs = {"--json": json_to, "--markdown": markdown_to, "--html": html_to, "--flips": flips_to}
+    claim_outputs(files_behind([*places, noise_floor]), outputs)
+    if flips_to is not None:
+        try:
+            comparison.flips_format(flips_to)
+        except FileError as error:
+            raise PlanError(f"--flips: {error}") from error
     claim_figures(svg_to, png_to)
     named.check(html_to)
     rename = options.parse_renames(renames)
-    with delivering() as out:
+    with writing_outputs() as out:
         with (
-            lined_up(files, titles, noise_floor, columns, rename) as blocks,
-            engine.for_counting() as spread,
+            lined_up(generations, titles, noise_floor, columns, rename, slices, task) as blocks,
+            engine.for_counting() as parallel,
         ):
             settings = comparison.Settings(
                 confidences=(confidence,),
@@ -137,12 +169,13 @@ def compare(
                 top_k=(*comparison.default_top_k(len(blocks.classes)), *top_k),
                 families=named.families(),
                 twin=noise_floor is not None,
+                metrics=groups or None,
             )
-            (found,) = comparison.compare_blocks(blocks, settings, spread=spread)
+            (found,) = comparison.compare_blocks(blocks, settings, parallel=parallel)
             if flips_to is not None:
                 comparison.write_flips(blocks, flips_to, twin=noise_floor is not None)
         drawn = html_to or svg_to or png_to
-        looks = named.looks(found, id_column=columns.id) if drawn else {}
+        excerpts = named.excerpts(found, id_column=columns.id) if drawn else {}
         learned_from = named.learned_from() if drawn else {}
         noted = named.noted(found)
 
@@ -152,7 +185,7 @@ def compare(
                 noted,
                 by=by or report.BREAKDOWNS,
                 limit=limit,
-                looks=looks,
+                excerpts=excerpts,
                 learned_from=learned_from,
             )
 

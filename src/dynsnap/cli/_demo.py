@@ -11,13 +11,15 @@ import click
 
 from dynsnap import report, study
 from dynsnap.cli import _execute, _options
-from dynsnap.cli._engines import EngineChoice
-from dynsnap.cli._outputs import STDOUT, claim_outputs, delivering, show
-from dynsnap.cli._progress import Watch
+from dynsnap.cli._execute import EngineChoice
+from dynsnap.cli._outputs import STDOUT, claim_outputs, show, writing_outputs
+from dynsnap.cli._progress import ProgressMonitor
 from dynsnap.cli._report import findings
+from dynsnap.cli._weekly import weekly
+from dynsnap.errors import PlanError
 
 
-@click.command()
+@click.group(invoke_without_command=True)
 @click.option(
     "--out",
     type=_options.FOLDER,
@@ -34,8 +36,14 @@ from dynsnap.cli._report import findings
 @_execute.engine_option
 @_execute.budget_option
 @_execute.quiet_option
+@click.pass_context
 def demo(
-    out: Path | None, html_to: Path | None, engine: EngineChoice, budget: float | None, quiet: bool
+    ctx: click.Context,
+    out: Path | None,
+    html_to: Path | None,
+    engine: EngineChoice,
+    budget: float | None,
+    quiet: bool,
 ) -> None:
     """Train the paper's six methods on handwritten digits, and compare them.
 
@@ -45,7 +53,16 @@ def demo(
     \b
         dynsnap demo
         dynsnap demo --out demo && dynsnap compare demo::singlebase/average/g{1,2}/r0
+        dynsnap demo weekly --out weekly
     """
+    if ctx.invoked_subcommand is not None:
+        if given := [name for name in ctx.params if _given(ctx, name)]:
+            option = given[0].replace("html_to", "html").replace("_", "-")
+            raise PlanError(
+                f"--{option} belongs to `dynsnap demo` alone. Write it behind "
+                f"`{ctx.invoked_subcommand}`, if that has it."
+            )
+        return
     start = time.monotonic()
     file = _execute.find_study("digits")
     plan = study.read_study(file)
@@ -57,7 +74,7 @@ def demo(
         else:
             folder, again = out, _execute.same_command()
             kept = f"What was done is in {folder}."
-        watch = scope.enter_context(Watch(budget=budget, quiet=quiet))
+        watch = scope.enter_context(ProgressMonitor(budget=budget, quiet=quiet))
         scope.enter_context(watch.going_on(again, kept))
         result = _execute.execute(plan, file, folder, engine=engine, watch=watch)
         found = findings(folder)
@@ -74,8 +91,8 @@ def demo(
     )
     folder = out or Path(tempfile.mkdtemp(prefix="dynsnap-demo-")) if html_to is None else Path()
     page = html_to or folder / "report.html"
-    with delivering() as delivery:
-        delivery.text(page, lambda: report.to_html(document))
+    with writing_outputs() as outputs:
+        outputs.text(page, lambda: report.to_html(document))
     if page == STDOUT:
         return
     show(document)
@@ -85,3 +102,11 @@ def demo(
     click.echo(f"\nThe page with all of it: {page}\nTry next:")
     click.echo(f"  {first}dynsnap report {kept_in} --method singlebase")
     click.echo(f"  dynsnap size {kept_in}")
+
+
+def _given(ctx: click.Context, name: str) -> bool:
+    source = ctx.get_parameter_source(name)
+    return source is click.core.ParameterSource.COMMANDLINE
+
+
+demo.add_command(weekly)

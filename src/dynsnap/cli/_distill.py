@@ -1,5 +1,6 @@
-"""`dynsnap distill`: one network that says what an ensemble says."""
+"""`dynsnap distill`: one network that reproduces an ensemble."""
 
+import functools
 from pathlib import Path
 
 import click
@@ -7,8 +8,8 @@ import click
 from dynsnap import data, report, study
 from dynsnap.cli import _execute, _options
 from dynsnap.cli._models import make_trainer
-from dynsnap.cli._outputs import STDOUT, as_json, claim_outputs, delivering, kept_in, show
-from dynsnap.cli._progress import Watch
+from dynsnap.cli._outputs import STDOUT, as_json, claim_outputs, kept_in, show, writing_outputs
+from dynsnap.cli._progress import ProgressMonitor
 from dynsnap.ensemble import COMBINATIONS, Combination
 from dynsnap.errors import FileError, PlanError
 from dynsnap.study import SECOND_TEACHERS, DistillPlan
@@ -21,7 +22,7 @@ from dynsnap.study import SECOND_TEACHERS, DistillPlan
     "method_name",
     default="dynsnap-cyc",
     show_default=True,
-    help="Which of the study's methods teaches.",
+    help="The method to distill.",
 )
 @click.option(
     "--generation",
@@ -42,26 +43,26 @@ from dynsnap.study import SECOND_TEACHERS, DistillPlan
     type=_options.Number(0, 1, min_open=True),
     default=0.5,
     show_default=True,
-    help="What the teacher counts for; the labels have the rest.",
+    help="Weight of the teacher's scores in the loss; the labels have the rest.",
 )
 @click.option(
     "--temperature",
     type=_options.Number(0, min_open=True),
     default=4.0,
     show_default=True,
-    help="How soft scores are made before they are compared.",
+    help="Temperature that softens the scores.",
 )
 @click.option(
     "--second-teacher",
     "second",
     type=click.Choice(SECOND_TEACHERS),
-    help="Who teaches beside the ensemble: the ensemble of the generation before (previous), or "
+    help="A second teacher: the ensemble of the generation before (previous), or "
     "the network that was made of it (student).",
 )
 @click.option(
     "--share",
     type=_options.Number(0, 1),
-    help="What the second teacher counts for.  [default: 0.3]",
+    help="The second teacher's share of the teachers' weight.  [default: 0.3]",
 )
 @click.option(
     "--epochs",
@@ -84,6 +85,8 @@ from dynsnap.study import SECOND_TEACHERS, DistillPlan
 @_execute.data_option
 @_execute.budget_option
 @_options.json_option
+@_options.markdown_option
+@_options.html_option
 @_execute.quiet_option
 def distill(
     study_file: str,
@@ -101,14 +104,17 @@ def distill(
     data_path: Path | None,
     budget: float | None,
     json_to: Path | None,
+    markdown_to: Path | None,
+    html_to: Path | None,
     quiet: bool,
 ) -> None:
-    """Make one network of each ensemble of a STUDY that was run with weights kept, and measure
-    what is left of it.
+    """Distill each ensemble of a STUDY into one network, and measure how much of its gain remains.
 
-    A student is of the same architecture, and learns on its generation's rows to say what the
-    ensemble says. It is saved as DIR/ensembles/distilled-METHOD-gN.ensemble, which `dynsnap
-    predict` reads, and what it says on the test set as DIR/predictions/distilled-METHOD-....
+    The study must have been run with weights kept.
+
+    A student has the same architecture and learns the scores of the ensemble on the rows of its
+    generation. It is saved as DIR/ensembles/distilled-METHOD-gN.ensemble, which `dynsnap
+    predict` reads, and its predictions on the test set as DIR/predictions/distilled-METHOD-....
 
     \b
         dynsnap run digits
@@ -118,7 +124,8 @@ def distill(
     if share is not None and second is None:
         raise PlanError("--share is what a second teacher counts for: name it, --second-teacher.")
     file, plan, folder = _execute.read_plan(study_file, data_path=data_path, out=out)
-    claim_outputs([file, *kept_in(folder)], {"--json": json_to})
+    outputs = {"--json": json_to, "--markdown": markdown_to, "--html": html_to}
+    claim_outputs([file, *kept_in(folder)], outputs)
     how = DistillPlan(
         method=plan.method(method_name),
         combination=combination,
@@ -134,7 +141,7 @@ def distill(
             f"{folder} holds no run to distil: `dynsnap run {study_file} --out {folder}` makes one."
         )
     with (
-        Watch(budget=budget, quiet=quiet) as watch,
+        ProgressMonitor(budget=budget, quiet=quiet) as watch,
         watch.going_on(_execute.same_command(), f"What was done is in {folder}."),
     ):
         stream, notes = study.open_stream(plan.data)
@@ -156,7 +163,9 @@ def distill(
                 monitor=watch,
                 replicates=replicates,
             )
-            reading = data.reading_options(plan.data.source, plan.data.path, plan.data.options)
+            reading = data.reading_options(
+                plan.data.source, plan.data.path, plan.data.options, inputs=stream.pool.inputs
+            )
             saved = [
                 _execute.save_trained(
                     rounds,
@@ -169,10 +178,16 @@ def distill(
                 )
                 for made in found.students
             ]
-    with delivering() as delivery:
-        delivery.text(json_to, lambda: as_json(report.distill_json(found, study=plan.name)))
-    if json_to != STDOUT:
-        listed = ", ".join(f"{path} (sha256 {digest})" for path, digest in saved)
-        show(
-            report.distill_document(found, title=plan.name, notes=[f"Ready to predict: {listed}."])
-        )
+    listed = ", ".join(f"{path} (sha256 {digest})" for path, digest in saved)
+
+    @functools.cache
+    def document() -> report.Document:
+        notes = [f"Ready to predict: {listed}."]
+        return report.distill_document(found, title=plan.name, notes=notes)
+
+    with writing_outputs() as written:
+        written.text(json_to, lambda: as_json(report.distill_json(found, study=plan.name)))
+        written.text(markdown_to, lambda: report.to_markdown(document()))
+        written.text(html_to, lambda: report.to_html(document()))
+    if STDOUT not in outputs.values():
+        show(document())

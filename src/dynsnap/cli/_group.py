@@ -20,7 +20,7 @@ import click
 from dynsnap import __version__
 from dynsnap._renamed import RenamedWarning, now_called
 from dynsnap.cli import _signals
-from dynsnap.cli._streams import mute, tell
+from dynsnap.cli._signals import silence, write_line
 from dynsnap.errors import DynSnapError, FileError, Interrupted, PlanError, did_you_mean
 
 # Name -> (module:attribute, what it does in one line). Shown in this order.
@@ -29,7 +29,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "dynsnap.cli._demo:demo",
         "Train the paper's six methods on handwritten digits, and compare them.",
     ),
-    "run": ("dynsnap.cli._run:run", "Train and compare what a study file says."),
+    "run": ("dynsnap.cli._run:run", "Train and compare the methods of a study file."),
     "report": (
         "dynsnap.cli._report:report_command",
         "Show a finished study: tables here, and everything on one page.",
@@ -44,6 +44,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "train": ("dynsnap.cli._train:train", "Train an ensemble that is ready to predict."),
     "predict": ("dynsnap.cli._predict:predict", "Score new inputs with a saved ensemble."),
+    "export": (
+        "dynsnap.cli._export:export_command",
+        "Write an ensemble as one ONNX model, for servers.",
+    ),
     "distill": (
         "dynsnap.cli._distill:distill",
         "Make one network of an ensemble, and measure what is left of it.",
@@ -56,6 +60,22 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "gate": (
         "dynsnap.cli._gate:gate",
         "Let a retrained model through, or not: an exit code for CI.",
+    ),
+    "baseline": (
+        "dynsnap.cli._baseline:baseline",
+        "Keep predictions under a name, with a checksum, for later gates.",
+    ),
+    "retrain": (
+        "dynsnap.cli._project:retrain",
+        "Retrain a project: train, compare, gate, and deploy or keep.",
+    ),
+    "project": (
+        "dynsnap.cli._project:project_group",
+        "Set up a project, see what is deployed, promote, roll back.",
+    ),
+    "watch": (
+        "dynsnap.cli._watch:watch",
+        "Follow two models on live traffic, with alarms that may be looked at daily.",
     ),
     "stabilize": (
         "dynsnap.cli._stabilize:stabilize",
@@ -99,7 +119,7 @@ class CommandGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         known = self.list_commands(ctx)
         if (successor := OLD_NAMES.get(args[0])) is not None:
-            tell(f"dynsnap: {now_called(f'dynsnap {args[0]}', f'dynsnap {successor}')}.")
+            write_line(f"dynsnap: {now_called(f'dynsnap {args[0]}', f'dynsnap {successor}')}.")
             args = [successor, *args[1:]]
         if args[0] not in known and not args[0].startswith("-"):
             ctx.fail(f"There is no command {args[0]!r}. {did_you_mean(args[0], known)}")
@@ -149,7 +169,7 @@ class CommandGroup(click.Group):
         except OSError as error:
             place = error.filename or "the standard output"
             reason = error.strerror or str(error)
-            mute(sys.stdout)
+            silence(sys.stdout)
             _leave(f"Cannot use {place}: {reason}. Name a place that exists and has room.")
         # Commands return nothing, so a number is what `ctx.exit` was called with.
         sys.exit(outcome if isinstance(outcome, int) else 0)
@@ -183,7 +203,7 @@ def _old_names_said() -> Iterator[None]:
 
     def said(message: Any, category: Any, *place: Any, **more: Any) -> None:
         if issubclass(category, RenamedWarning):
-            tell(f"dynsnap: {message}")
+            write_line(f"dynsnap: {message}")
         else:
             show(message, category, *place, **more)
 
@@ -233,10 +253,10 @@ def _usage(error: click.ClickException) -> str:
 
 
 def _leave(message: str, code: int = UNUSABLE) -> NoReturn:
-    tell(f"dynsnap: {message}")
+    write_line(f"dynsnap: {message}")
     sys.exit(code)
 
 
 def _leave_pipe() -> NoReturn:
-    mute(sys.stdout)
+    silence(sys.stdout)
     sys.exit(PIPE_CLOSED)

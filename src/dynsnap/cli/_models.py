@@ -3,23 +3,43 @@
 What a word means is for the backend to say, which `dynsnap.trainers` finds.
 """
 
-from collections.abc import Iterator
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from dynsnap import trainers
-from dynsnap._types import AnyArray, MemberScores
+import numpy as np
+
+from dynsnap import predictions, trainers
+from dynsnap._types import AnyArray, MemberScores, Scores
 from dynsnap.data import Stream
-from dynsnap.ensemble import Monitor, Trainer, round_key
-from dynsnap.errors import PlanError, did_you_mean
-from dynsnap.store import RunFolder, SavedEnsemble
+from dynsnap.ensemble import (
+    GIVEN,
+    Combination,
+    Monitor,
+    TeacherScores,
+    Trainer,
+    combine,
+    round_key,
+)
+from dynsnap.errors import FileError, InputError, PlanError, did_you_mean
+from dynsnap.predictions import Predictions
+from dynsnap.store import RunFolder, SavedEnsemble, load_ensemble
 from dynsnap.study import StudyPlan
 from dynsnap.trainers import Backend, ScoreMembers
+
+_AT_ONCE = 8192  # inputs; all members' scores of so many are in memory together
+_SCORES_AT_ONCE = 1 << 25  # but no more scores than so many
+_UNIT = 512  # inputs that are scored together: other cuts could show in the last bits
 
 
 def make_trainer(plan: StudyPlan, stream: Stream, *, store: RunFolder, monitor: Monitor) -> Trainer:
     """The trainer that a study file asks for, with its checkpoints in the run folder."""
     backend = trainers.named(trainers.trainer_name(plan.model))
     model, settings = _configured(backend, plan)
+    stored = store.learners() if store.keeps_weights else None
+    given = {key: _teacher(key, path, stream) for key, path in plan.teachers.items()}
     trainer = backend.trainer(
         stream,
         model=model,
@@ -27,10 +47,83 @@ def make_trainer(plan: StudyPlan, stream: Stream, *, store: RunFolder, monitor: 
         monitor=monitor,
         checkpoints=store.checkpoints(lambda spec: round_key(trainer, spec)),
         keep_weights=store.keeps_weights,
-        parents=store.learners() if store.keeps_weights else None,
+        parents=_WithTeachers(stored, given) if given else stored,
     )
     store.device = getattr(trainer, "hardware", "CPU")
     return trainer
+
+
+@dataclass(frozen=True, slots=True)
+class _WithTeachers:
+    """Finds stored learners, and the scores of teachers that a study names by digests."""
+
+    stored: Callable[[str], bytes] | None
+    given: Mapping[str, bytes]
+
+    def __call__(self, key: str) -> bytes:
+        if (found := self.given.get(key)) is not None:
+            return found
+        if self.stored is None:
+            raise FileError(f"There is no stored learner {key}: this run keeps no weights.")
+        return self.stored(key)
+
+
+def _teacher(key: str, path: Path, stream: Stream) -> bytes:
+    """The scores of a teacher for the rows of a pool: of a saved ensemble, or from its predictions.
+
+    The file must have the digest that the study names it by, so it is the file that was meant.
+    """
+    pool = stream.pool
+    try:
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError as error:
+        raise FileError(f"The teacher {path} cannot be read: {error.strerror}.") from error
+    if key != GIVEN + digest:
+        raise FileError(
+            f"The teacher {path} has another digest than the study names. Found {digest}: if this "
+            "is the file that you mean, write it as `teacher_sha256`."
+        )
+    if path.suffix == ".ensemble":
+        ensemble = load_ensemble(path)
+        scorer = make_scorer(ensemble, trainer=None, factory=None, device="cpu")
+        try:
+            scores = combined_scores(ensemble, scorer, pool.inputs)
+        except InputError as error:
+            raise InputError(f"{path} was trained on other inputs than these: {error}") from error
+        said = Predictions(ids=pool.ids, classes=ensemble.classes, scores=scores)
+    else:
+        said = predictions.read(path)
+    given = TeacherScores.of(said, name=str(path), ids=pool.ids, classes=pool.classes)
+    for rows in stream.generations[1:]:
+        given.check(rows, pool.labels)
+    return given.to_bytes()
+
+
+def combined_scores(
+    ensemble: SavedEnsemble,
+    score: ScoreMembers,
+    inputs: AnyArray,
+    how: Combination | None = None,
+) -> Scores:
+    """Scores of a saved ensemble, combined as it stores unless `how` says otherwise."""
+    step = _inputs_at_once(len(ensemble.positions) * len(ensemble.classes))
+    return np.concatenate(
+        [
+            combine(
+                score(inputs[start : start + step]),
+                how=how or ensemble.combination,
+                weights=ensemble.accuracy,
+                known=ensemble.votes,
+            ).astype(np.float32)
+            for start in range(0, len(inputs), step)
+        ]
+    )
+
+
+def _inputs_at_once(scores: int) -> int:
+    """How many inputs are scored together, of which each takes so many scores."""
+    most = max(1, _SCORES_AT_ONCE // scores)
+    return min(_AT_ONCE, most - most % _UNIT or most)
 
 
 def check_model(plan: StudyPlan) -> Iterator[str]:
@@ -46,7 +139,10 @@ def check_model(plan: StudyPlan) -> Iterator[str]:
             hint = did_you_mean(name, trainers.names())
             yield f"The model cannot be made yet: there is no trainer {name!r}. {hint}"
         else:
-            yield f"The rounds are trained by {name!r}, which only the commands that train import."
+            yield (
+                f"The rounds are trained by {name!r}, which only the commands that train import: "
+                "[model] and [training] are not checked yet."
+            )
         return
     try:
         _configured(trainers.named(name), plan, importing=False)
@@ -60,12 +156,9 @@ def _configured(
     backend: Backend, plan: StudyPlan, *, importing: bool = True
 ) -> tuple[Any, dict[str, Any]]:
     found = backend.configure(_without_trainer(plan.model), plan.training, importing=importing)
-    if plan.starting_from_members and not backend.warm_start:
-        raise PlanError(
-            f"{plan.starting_from_members[0].name} trains on from stored members, which networks "
-            f"can; the models of the trainer {backend.name!r}, such as boosted trees, always start "
-            "afresh. Leave `warm_start` and `finetune_epochs` out."
-        )
+    points = [one for sweep in plan.sweeps for _, one in sweep.points]
+    for method in (*plan.methods, *points):
+        backend.check_method(found[0], method)
     return found
 
 
@@ -94,13 +187,20 @@ def make_scorer(
             f"The members were trained by {backend.name!r} and are scored on the CPU, but --device "
             f"is {device!r}. Leave it out."
         )
-    score = backend.scorer(
+    model = restored_model(ensemble, backend, factory)
+    passes = 1 if ensemble.learned else len(ensemble.positions) / len(ensemble.learners)
+    score = trainers.score_by_classes(
         ensemble.learners,
-        model=backend.restore(_without_trainer(ensemble.model), factory=factory),
-        classes=len(ensemble.classes),
-        members=len(ensemble.positions),
-        settings={"device": device},
-        trust=trust,
+        ensemble.learned,
+        len(ensemble.classes),
+        lambda learners, classes: backend.scorer(
+            learners,
+            model=model,
+            classes=classes,
+            members=round(passes * len(learners)),
+            settings={"device": device},
+            trust=trust,
+        ),
     )
 
     def scored(inputs: AnyArray) -> MemberScores:
@@ -108,6 +208,11 @@ def make_scorer(
         return scores
 
     return scored
+
+
+def restored_model(ensemble: SavedEnsemble, backend: Backend, factory: str | None) -> Any:
+    """The model of a saved ensemble: one that comes with dynsnap, or the caller's own."""
+    return backend.restore(_without_trainer(ensemble.model), factory=factory)
 
 
 def _without_trainer(model: Any) -> dict[str, Any]:

@@ -3,13 +3,18 @@
 import functools
 import math
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
+from dynsnap._untrusted import Plain, Table, Text, mismatch, read_toml
 from dynsnap.errors import PlanError
-from dynsnap.predictions import ColumnNames
+from dynsnap.gate import read_columns
+from dynsnap.metrics import GROUPS
+from dynsnap.metrics._ranking import CHEAP_SCORES
+from dynsnap.predictions import ColumnNames, check_columns_table, tasks
 from dynsnap.predictions._locate import is_uri
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -50,41 +55,154 @@ class Number(click.FloatRange):
 
 
 _COLUMNS = {
-    "id_column": ("id", "ids"),
-    "truth_column": ("truth", "true classes"),
-    "label_column": ("label", "predicted classes"),
-    "weight_column": ("weight", "weights"),
-    "scores_column": ("scores", "lists of scores"),
+    "id_column": ("id", "ids", "id"),
+    "truth_column": ("truth", "true classes", "truth"),
+    "label_column": ("label", "predicted classes", "label"),
+    "weight_column": ("weight", "weights", "weight"),
+    "scores_column": ("scores", "lists of scores", "scores"),
+    "model_column": ("model", "models, in a table with a row for each input and model", None),
+    "score_column": ("score", "scores of the positive class, with --task binary", "score"),
+    "correct_column": ("correct", "grades of answers, with --task graded", "correct"),
 }
+PROJECT = Path("pyproject.toml")
 
 
 def column_options(command: Command) -> Command:
-    """Options for files with other column names; the command gets them as `columns`."""
+    """Options for files with other column names; the command gets them as `columns`.
+
+    What no option names is named by the table `[columns]` of the rules, if the command has rules,
+    else by `[tool.dynsnap.columns]` of the project.
+    """
 
     @functools.wraps(command)
     def parsed(*args: Any, **options: Any) -> Any:
-        named = {role: options.pop(option) for option, (role, _) in _COLUMNS.items()}
-        columns = ColumnNames(**named, score_prefix=options.pop("score_prefix"))
-        return command(*args, columns=columns, **options)
+        given = {role: options.pop(option) for option, (role, *_) in _COLUMNS.items()}
+        given["score_prefix"] = options.pop("score_prefix")
+        labels = options.pop("label_columns")
+        if labels is not None:
+            given["labels"] = tuple(name.strip() for name in labels.split(","))
+        named = project_table().get("columns", {})
+        named = {**check_columns_table(named, f"[tool.dynsnap.columns] of {PROJECT}")}
+        if (rules := options.get("rules_file")) is not None:
+            named |= read_columns(rules)
+        named |= {role: name for role, name in given.items() if name is not None}
+        return command(*args, columns=ColumnNames(**named), **options)
 
     decorated: Any = click.option(
-        "--score-prefix",
-        default="score:",
-        show_default=True,
-        metavar="TEXT",
-        help="What the names of score columns start with.",
+        "--label-columns",
+        metavar="A,B,...",
+        help="In a table with a column of labels for each model: those columns, oldest first.",
     )(parsed)
-    for option, (default, holds) in reversed(_COLUMNS.items()):
+    decorated = click.option(
+        "--score-prefix",
+        metavar="TEXT",
+        help="What the names of score columns start with.  [default: score:]",
+    )(decorated)
+    for option, (_, holds, default) in reversed(_COLUMNS.items()):
+        shown = "" if default is None else f"  [default: {default}]"
         decorated = click.option(
             "--" + option.replace("_", "-"),
-            default=default,
-            show_default=True,
             metavar="NAME",
-            help=f"The column that holds {holds}.",
+            help=f"The column that holds {holds}.{shown}",
         )(decorated)
     return decorated  # type: ignore[no-any-return]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskChoice:
+    """The task that a command line names, and what it sets of it."""
+
+    name: str | None
+    settings: dict[str, Any]
+
+    def of(self, generations: int, *, twin: bool) -> tuple[tasks.Task | None, ...]:
+        """The task of each generation, and after them of the twin of the first."""
+        return tasks.tasks_of(self.name, self.settings, generations=generations, twin=twin)
+
+
+def task_options(command: Command) -> Command:
+    """Options for answers that are no classes; the command gets them as `task`."""
+
+    @functools.wraps(command)
+    def parsed(*args: Any, **options: Any) -> Any:
+        settings = {name: options.pop(f"task_{name}") for name in _TASK_SETTINGS}
+        settings["threshold"] = list(settings["threshold"])
+        choice = TaskChoice(name=options.pop("task_name"), settings=settings)
+        return command(*args, task=choice, **options)
+
+    decorated: Any = parsed
+    for name, (kind, metavar, about) in reversed(_TASK_SETTINGS.items()):
+        decorated = click.option(
+            "--" + name.replace("_", "-"),
+            f"task_{name}",
+            type=kind,
+            multiple=name == "threshold",
+            metavar=metavar,
+            help=about,
+        )(decorated)
+    option = click.option(
+        "--task",
+        "task_name",
+        type=click.Choice(tasks.NAMES),
+        help="What the answers are, if not classes: docs/tasks.md.",
+    )
+    made: Any = option(decorated)
+    return made  # type: ignore[no-any-return]
+
+
+_TASK_SETTINGS: dict[str, tuple[Any, str, str]] = {
+    "threshold": (
+        Number(),
+        "SCORE",
+        "--task binary, multilabel or graded: from which score a label is given, or an answer is "
+        "right; 0.5 for the first two. Repeat it to give each file its own.",
+    ),
+    "positive": (str, "CLASS", "--task binary: the class that the score is of."),
+    "tolerance": (
+        Number(),
+        "NUMBER",
+        "--task regression: by how much two predictions may differ that agree.",
+    ),
+    "truth_tolerance": (
+        Number(),
+        "NUMBER",
+        "--task regression: by how much a prediction may be off that is right; --tolerance if "
+        "left out.",
+    ),
+    "k": (int, "PLACES", "--task ranking: how many places of a ranking count; 10 if left out."),
+    "separator": (
+        str,
+        "TEXT",
+        "--task multilabel or ranking: what stands between labels in text; | if left out.",
+    ),
+}
+
+
+_KEYS = Table({}, {"study": Text(), "inputs": Text(), "baselines": Text(), "columns": Plain()})
+
+
+def project_table() -> dict[str, Any]:
+    """The table `[tool.dynsnap]` of the project in the current directory."""
+    if not PROJECT.is_file():
+        return {}
+    try:
+        tools = read_toml(PROJECT).get("tool", {})
+    except OSError as error:
+        raise PlanError(f"Cannot read {PROJECT}: {error.strerror}.") from error
+    except ValueError as error:
+        raise PlanError(f"{PROJECT} is not valid TOML: {error}.") from error
+    found = tools.get("dynsnap", {}) if isinstance(tools, dict) else {}
+    if (problem := mismatch(_KEYS, found, "tool.dynsnap")) is not None:
+        raise PlanError(f"{PROJECT}: {problem}.")
+    return dict(found)
+
+
+factory_option = click.option(
+    "--model",
+    "factory",
+    metavar="MODULE:FACTORY",
+    help="The function that builds the module, for ensembles of a model of your own.",
+)
 sha256_option = click.option(
     "--sha256",
     metavar="DIGEST",
@@ -93,7 +211,7 @@ sha256_option = click.option(
 trust_option = click.option(
     "--trust",
     is_flag=True,
-    help="Open members that cannot be checked first, for an ensemble whose maker you trust.",
+    help="Open members that cannot be checked first. Only for a file from a source that you trust.",
 )
 output_option = click.option(
     "-o",
@@ -101,7 +219,7 @@ output_option = click.option(
     type=FILE,
     required=True,
     metavar="OUT",
-    help="The predictions: .parquet, .arrow, .feather, .csv, .csv.gz or .npz.",
+    help="The predictions: .parquet, .arrow, .feather, .csv, .tsv, .jsonl or .npz.",
 )
 rename_option = click.option(
     "--rename",
@@ -147,12 +265,29 @@ resamples_option = click.option(
     show_default=True,
     help="Bootstrap resamples behind every interval.",
 )
+metrics_option = click.option(
+    "--metrics",
+    "groups",
+    type=click.Choice(list(GROUPS)),
+    multiple=True,
+    help="Measure this group of metrics beside consistency. May be repeated. If left out: "
+    f"classification and, up to {CHEAP_SCORES:,} inputs times classes, ranking.",
+)
 seed_option = click.option(
     "--seed",
     type=click.IntRange(min=0),
     default=0,
     show_default=True,
     help="Seed of the resamples.",
+)
+slice_option = click.option(
+    "--slice",
+    "slices",
+    multiple=True,
+    metavar="COLUMN[:BINS][*COLUMN]",
+    help="Break results down by this column only: region as it is, age:10 in ten quantile bins, "
+    "time:week by week (or day, month), region*age:4 crossed. May be repeated; by default, every "
+    "column with at most 50 values.",
 )
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print no report.")
 

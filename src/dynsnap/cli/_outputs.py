@@ -78,8 +78,8 @@ def _is_device(path: Path) -> bool:
     return path.absolute().parts[:2] in (("/", "dev"), ("/", "proc"))
 
 
-class Delivery:
-    """What a command writes. Made by `delivering`."""
+class Outputs:
+    """What a command writes. Made by `writing_outputs`."""
 
     def __init__(self) -> None:
         self.printed: list[str] = []
@@ -115,15 +115,15 @@ class Delivery:
 
 
 @contextlib.contextmanager
-def delivering() -> Iterator[Delivery]:
+def writing_outputs() -> Iterator[Outputs]:
     """Put all that is written in this block in place when it ends well, or nothing of it.
 
     What goes to standard output comes last: a reader that leaves does not take the files along.
     """
-    delivery = Delivery()
+    outputs = Outputs()
     with _files.together():
-        yield delivery
-    for text in delivery.printed:
+        yield outputs
+    for text in outputs.printed:
         click.echo(text, nl=False)
 
 

@@ -7,15 +7,78 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
 from typing import Any, Protocol, TextIO
 
 from dynsnap.cli import _signals
-from dynsnap.cli._headway import Headway
-from dynsnap.cli._streams import tell
+from dynsnap.cli._signals import write_line
 from dynsnap.ensemble import Round, RoundSpec
 from dynsnap.errors import Interrupted, TrainingError, one_line
+
+
+class TrainingProgress:
+    """How much of what is known to be needed has been done.
+
+    Args:
+        clock: A clock, in seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self.rounds = self.rounds_done = 0
+        self.epochs = self.epochs_done = 0
+        self.accuracy = 0.0
+        self._under_way: dict[RoundSpec, int] = {}
+        self._clock = clock
+        self._began: float | None = None  # when something was first wanted
+        self._told = 0.0  # when the last epoch was told of
+        self._settled = False  # whether all rounds under way have told of one
+        self._spent, self._counted = 0.0, 0  # seconds of epochs, and how many those were
+
+    def want(self, specs: Sequence[RoundSpec]) -> None:
+        """Rounds that are to be trained."""
+        if self._began is None:
+            self._began = self._clock()
+        self.rounds += len(specs)
+        self.epochs += sum(spec.recipe.epochs for spec in specs)
+
+    def epoch(self, spec: RoundSpec, epoch: int, accuracy: float) -> None:
+        """An epoch of a round has ended."""
+        now = self._clock()
+        if self._under_way:
+            # Rounds that are side by side end their first epochs together: those do not count.
+            self._settled |= spec in self._under_way
+            self._spent += now - self._told
+            self._counted += self._settled
+        else:  # what came before contains nothing about epochs: reading data, building a network
+            self._settled = False
+        self._told = now
+        # A round that goes on from a checkpoint begins with a later epoch.
+        gone = epoch + 1 - self._under_way.get(spec, 0)
+        self._under_way[spec] = epoch + 1
+        self.epochs_done += gone
+        self.accuracy = accuracy
+
+    def done(self, spec: RoundSpec) -> None:
+        """A round has ended."""
+        self.rounds_done += 1
+        self.epochs_done += spec.recipe.epochs - self._under_way.pop(spec, 0)
+
+    @property
+    def finished(self) -> bool:
+        """Whether nothing is left of what is known to be needed."""
+        return self.rounds_done >= self.rounds
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Until what is known to be needed is done, at the speed so far; None while unknown."""
+        left = self.epochs - self.epochs_done
+        if self._counted:
+            return self._spent / self._counted * left
+        if self.rounds_done and self._began is not None:  # rounds that tell of one epoch alone
+            return (self._clock() - self._began) / self.epochs_done * left
+        return None
+
 
 _EVERY = 10.0  # seconds between two lines in a log
 
@@ -23,7 +86,7 @@ _EVERY = 10.0  # seconds between two lines in a log
 class Display(Protocol):
     """Shows how far a study is."""
 
-    def show(self, headway: Headway, doing: str) -> None: ...
+    def show(self, progress: TrainingProgress, doing: str) -> None: ...
 
     def say(self, text: str) -> None: ...
 
@@ -37,22 +100,22 @@ class Lines:
         self._out = out
         self._last = time.monotonic()
 
-    def show(self, headway: Headway, doing: str) -> None:
+    def show(self, progress: TrainingProgress, doing: str) -> None:
         if time.monotonic() - self._last < _EVERY:
             return
         self._last = time.monotonic()
-        if headway.finished:
+        if progress.finished:
             self.say(doing)
             return
-        left = headway.seconds_left
+        left = progress.seconds_left
         self.say(
-            f"{doing}: round {headway.rounds_done} of {headway.rounds}, epoch "
-            f"{headway.epochs_done} of {headway.epochs}, accuracy {headway.accuracy:.3f}"
+            f"{doing}: round {progress.rounds_done} of {progress.rounds}, epoch "
+            f"{progress.epochs_done} of {progress.epochs}, accuracy {progress.accuracy:.3f}"
             + ("" if left is None else f", {left:.0f} s left")
         )
 
     def say(self, text: str) -> None:
-        tell(text, self._out)
+        write_line(text, self._out)
 
     def close(self) -> None:
         pass
@@ -76,20 +139,21 @@ class Bars:
         self._task = self._bar.add_task("starting", total=None, counts="")
         self._bar.start()
 
-    def show(self, headway: Headway, doing: str) -> None:
+    def show(self, progress: TrainingProgress, doing: str) -> None:
         counts = ""
-        if not headway.finished:
-            left = headway.seconds_left
+        if not progress.finished:
+            left = progress.seconds_left
             counts = (
-                f"{headway.rounds_done}/{headway.rounds} rounds · "
-                f"{headway.epochs_done}/{headway.epochs} epochs · accuracy {headway.accuracy:.3f}"
+                f"{progress.rounds_done}/{progress.rounds} rounds · "
+                f"{progress.epochs_done}/{progress.epochs} epochs · "
+                f"accuracy {progress.accuracy:.3f}"
                 + ("" if left is None else f" · {_clock(left)} left")
             )
         self._bar.update(
             self._task,
             description=doing,
-            total=headway.epochs or None,
-            completed=headway.epochs_done,
+            total=progress.epochs or None,
+            completed=progress.epochs_done,
             counts=counts,
         )
 
@@ -108,17 +172,17 @@ class Silent:
     def __init__(self, out: TextIO) -> None:
         self._out = out
 
-    def show(self, headway: Headway, doing: str) -> None:
+    def show(self, progress: TrainingProgress, doing: str) -> None:
         pass
 
     def say(self, text: str) -> None:
-        tell(text, self._out)
+        write_line(text, self._out)
 
     def close(self) -> None:
         pass
 
 
-class Watch:
+class ProgressMonitor:
     """Follows a study, and asks it to stop at Ctrl-C, SIGTERM, SIGHUP, or when its time is up.
 
     Args:
@@ -131,14 +195,14 @@ class Watch:
         kind = Silent if quiet else Bars if out.isatty() else Lines
         self._display: Display = kind(out)
         self._quiet = quiet
-        self._headway = Headway()
+        self._progress = TrainingProgress()
         self._doing = "training"
         self._budget = budget
         self._start = time.monotonic()
         self._signal: str | None = None
         self._undo = contextlib.ExitStack()
 
-    def __enter__(self) -> "Watch":
+    def __enter__(self) -> "ProgressMonitor":
         self._undo.callback(self._display.close)
         self._undo.enter_context(_warnings_said(self._display))
         level = logging.WARNING if self._quiet else logging.INFO
@@ -157,7 +221,7 @@ class Watch:
 
     @contextlib.contextmanager
     def going_on(self, command: str, kept: str) -> Iterator[None]:
-        """Tell whoever is interrupted how to go on."""
+        """Print how to resume."""
         try:
             yield
         except Interrupted as error:
@@ -173,32 +237,32 @@ class Watch:
     # What a study and its trainer tell, and ask.
 
     def wave_begins(self, specs: Sequence[RoundSpec], /, *, found: int) -> None:
-        self._headway.want(specs)
+        self._progress.want(specs)
         stored = f", {found} were found" if found else ""
         if specs:
             noun = "round" if len(specs) == 1 else "rounds"
             self.say(f"{len(specs)} {noun} to train{stored}.")
-        self._display.show(self._headway, self._doing)
+        self._display.show(self._progress, self._doing)
 
     def epoch_done(self, spec: RoundSpec, epoch: int, accuracy: float, /) -> None:
-        self._headway.epoch(spec, epoch, accuracy)
-        self._display.show(self._headway, self._doing)
+        self._progress.epoch(spec, epoch, accuracy)
+        self._display.show(self._progress, self._doing)
 
     def round_done(self, done: Round, /) -> None:
-        self._headway.done(done.spec)
-        self._display.show(self._headway, self._doing)
+        self._progress.done(done.spec)
+        self._display.show(self._progress, self._doing)
 
     def measured(self, method: str, combination: str, /) -> None:
-        if self._signal is not None:  # nobody asks here, and all that was trained is stored
+        if self._signal is not None:  # all that was trained is stored
             raise Interrupted("Stopped while measuring.")
         self._doing = f"measuring {method}, {combination}"
-        self._display.show(self._headway, self._doing)
+        self._display.show(self._progress, self._doing)
 
     def stopping(self) -> bool:
         return self._signal is not None or self._late()
 
     def say(self, text: str) -> None:
-        """Say a sentence beside the progress, unless nobody wants to hear it."""
+        """Print a sentence beside the progress, unless quiet."""
         if not self._quiet:
             self._display.say(text)
 

@@ -6,14 +6,14 @@ import click
 
 from dynsnap import _files, study
 from dynsnap.cli import _options
-from dynsnap.cli._training import FILE, Training
+from dynsnap.cli._report import FILE, Training
 
 
 @click.command()
 @click.argument("run", type=_options.FILE, metavar="RUN")
 @click.argument("target", type=_options.FOLDER, metavar="DIR")
 def publish(run: Path, target: Path) -> None:
-    """Copy what is worth keeping of the run folder RUN to DIR: tables and predictions, made small.
+    """Copy the tables and predictions of the run folder RUN to DIR, in small files.
 
     labels.parquet holds the labels of all ensembles. scores.parquet holds the scores of the average
     in replicate 0, in half precision: small scores may tie, so top-k may differ a little from the

@@ -1,17 +1,131 @@
-"""`dynsnap run`: a study from a file."""
+"""`dynsnap run`: a study from a file, or with `--plan` what it would train."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import click
 
-from dynsnap import report
+from dynsnap import report, study
 from dynsnap.cli import _execute
-from dynsnap.cli._engines import EngineChoice
+from dynsnap.cli._execute import EngineChoice
+from dynsnap.cli._models import check_model
+from dynsnap.cli._options import Number
 from dynsnap.cli._outputs import show
-from dynsnap.cli._planned import planned
-from dynsnap.cli._progress import Watch
-from dynsnap.study import StudyPlan, StudyResult, missing_rounds
+from dynsnap.cli._progress import ProgressMonitor
+from dynsnap.cli._report import held_in
+from dynsnap.errors import DataError
+from dynsnap.report.document import Bullets, Cell, Column, Document, Table
+from dynsnap.study import MethodWorkload, StudyPlan, StudyResult, Workload, missing_rounds
+
+
+def planned(plan: StudyPlan, *, speed: float | None = None) -> Document:
+    """The plan of a study as a report.
+
+    Args:
+        plan: The study.
+        speed: Inputs that the device trains on in a second, all rounds together.
+    """
+    notes = list(check_model(plan))
+    generations = study.growth_of(plan.data).generations
+    ahead = study.workload(plan, generations=generations)
+    try:
+        stream, found = study.open_stream(plan.data)
+    except DataError as error:
+        notes.append(f"The data cannot be read yet: {error}")
+        if speed is not None:
+            notes.append("How many minutes the training takes depends on the data.")
+    else:
+        pairs = zip(stream.generations, stream.validation, strict=True)
+        rows = [len(each) - int(held.sum()) for each, held in pairs]
+        sizes = ", ".join(f"{each:,}" for each in rows)
+        sets = ", ".join(f"{len(pool):,} ({name})" for name, pool in stream.evaluation.items())
+        notes.append(f"Generations to train on: {sizes} inputs. Held out: {sets}.")
+        generations = len(stream.generations)
+        notes += found
+        notes += _time(ahead, rows, speed)
+    numeric = ("m", "N", "epochs", "rounds", "κ")
+    table = Table(
+        name="plan",
+        title="Certain for each generation; + where pruning may ask for more",
+        columns=(
+            Column("method"),
+            *(Column(name, "number") for name in numeric),
+            Column("β"),
+            Column("schedule"),
+        ),
+        rows=tuple(_line(one) for one in ahead.methods),
+    )
+    together = Bullets.of(
+        "All together",
+        (
+            f"{len(ahead.rounds)} rounds of training ({report.kappa(ahead.cost)} κ of "
+            f"{plan.epochs} epochs) are certain: methods share rounds. "
+            f"{generations} generations, "
+            f"{report.said_replicates(plan.replicates, plan.repeated)}.",
+            *_spared(ahead),
+            *_rolling(plan),
+            *_not_counted(plan),
+            *notes,
+        ),
+    )
+    return Document.of(plan.name, table, together)
+
+
+def _time(ahead: Workload, rows: Sequence[int], speed: float | None) -> Iterator[str]:
+    """How many inputs are trained on, and how long that takes at a measured speed."""
+    inputs = sum(spec.recipe.epochs * rows[spec.generation - 1] for spec in ahead.rounds)
+    if speed is None:
+        yield (
+            f"{inputs:,} inputs are trained on, epoch by epoch. With a measured "
+            "--inputs-per-second this is minutes."
+        )
+    else:
+        yield (
+            f"{inputs:,} inputs at {speed:,.0f} a second: {inputs / speed / 60:,.1f} minutes of "
+            "training, without building networks, validation and scoring."
+        )
+
+
+def _spared(ahead: Workload) -> Iterator[str]:
+    if ahead.spared:
+        yield (
+            f"{ahead.spared} more ({report.kappa(ahead.spared_cost)} κ) need no training: they are "
+            "the first windows of longer rounds. The κ of a method above is what it costs on its "
+            "own."
+        )
+
+
+def _rolling(plan: StudyPlan) -> Iterator[str]:
+    names = ", ".join(one.name for one in plan.methods if one.rolling is not None)
+    if names:
+        yield (
+            f"Of {names} the table shows the first generation. Later ones carry members over, and "
+            "train for the rest alone."
+        )
+
+
+def _not_counted(plan: StudyPlan) -> Iterator[str]:
+    names = ", ".join(one.name for one in plan.starting_from_members)
+    if names:
+        yield f"Not counted: rounds that start from members of the generation before ({names})."
+
+
+def _line(one: MethodWorkload) -> tuple[Cell, ...]:
+    plan, recipe = one.method.plan, one.method.recipe
+    more = "+" if one.open_ended else ""
+    best = "best" if plan.top == 1 else f"best {plan.top}"
+    beta = best if plan.top else "mean" if plan.beta == "mean" else f"{plan.beta:g}"
+    return (
+        Cell(one.name, tone="strong"),
+        Cell(str(plan.size)),
+        Cell(str(recipe.snapshots)),
+        Cell(str(recipe.epochs)),
+        Cell(f"{one.rounds}{more}"),
+        Cell(f"{report.kappa(one.cost)}{more}"),
+        Cell(beta),
+        Cell(recipe.schedule.kind),
+    )
+
 
 _NAMED = 12  # missing rounds that are named
 
@@ -23,6 +137,13 @@ _NAMED = 12  # missing rounds that are named
 @_execute.engine_option
 @_execute.budget_option
 @click.option("--plan", "only_plan", is_flag=True, help="Show what would be trained, and stop.")
+@click.option(
+    "--inputs-per-second",
+    "speed",
+    type=Number(min=0, min_open=True, max=1e12),
+    metavar="NUMBER",
+    help="With --plan: what the device was measured to train on. Tells the minutes ahead.",
+)
 @click.option(
     "--no-training",
     is_flag=True,
@@ -41,15 +162,16 @@ def run(
     engine: EngineChoice,
     budget: float | None,
     only_plan: bool,
+    speed: float | None,
     no_training: bool,
     from_anywhere: bool,
     quiet: bool,
 ) -> None:
-    """Train and compare what a STUDY file says: methods, generations, sweeps, ablations.
+    """Train and compare the methods, generations, sweeps and ablations of a STUDY file.
 
-    STUDY is a TOML file, or the name of one that comes with dynsnap (digits). What was trained
-    before is not trained again, so a study that was stopped, killed or edited goes on with the
-    same command.
+    STUDY is a TOML file, or the name of one that comes with dynsnap (digits). Stored
+    rounds are not trained again, so the same command resumes a study that was stopped, killed or
+    edited.
 
     \b
         dynsnap run digits
@@ -57,12 +179,14 @@ def run(
         dynsnap run my-study.toml --out runs/mine --time-budget 540
         dynsnap run my-study.toml --out runs/from-the-cluster --no-training
     """
+    if speed is not None and not only_plan:
+        raise click.UsageError("--inputs-per-second belongs to --plan, which is missing.")
     file, plan, folder = _execute.read_plan(study_file, data_path=data_path, out=out)
     if only_plan:
-        show(planned(plan))
+        show(planned(plan, speed=speed))
         return
     with (
-        Watch(budget=budget, quiet=quiet) as watch,
+        ProgressMonitor(budget=budget, quiet=quiet) as watch,
         watch.going_on(_execute.same_command(), f"What was done is in {folder}."),
     ):
         result = _execute.execute(
@@ -81,7 +205,12 @@ def run(
         *_missing(plan, result),
     ]
     found = report.StudyFindings(
-        name=plan.name, rows=result.rows, sweeps=result.sweeps, plan=plan, notes=notes
+        name=plan.name,
+        rows=result.rows,
+        sweeps=result.sweeps,
+        plan=plan,
+        held=held_in(folder, result.rows, plan, notes),
+        notes=notes,
     )
     show(report.study_document(found))
 

@@ -1,14 +1,39 @@
-"""Signals that ask a program to end, as one exception that unwinds it."""
+"""Signals that ask a program to end, and standard streams that may be closed or full."""
 
 import contextlib
+import os
 import signal
 import sys
 import threading
 from collections.abc import Iterator
 from types import FrameType
-from typing import NoReturn
+from typing import NoReturn, TextIO
 
-from dynsnap.cli._streams import tell
+from dynsnap.errors import one_line
+
+
+def write_line(text: str, out: TextIO | None = None) -> None:
+    """Write one line to standard error, or nothing where that is no longer possible.
+
+    A terminal that was closed, or a log without a reader, is no reason to end hours of training,
+    and must not change an exit code.
+    """
+    stream = sys.stderr if out is None else out
+    if stream is None:  # closed before the program began
+        return
+    try:
+        print(one_line(text), file=stream, flush=True)
+    except (OSError, ValueError):
+        silence(stream)
+
+
+def silence(stream: TextIO) -> None:
+    """Point a stream nowhere, so that the interpreter's last flush cannot fail again."""
+    with contextlib.suppress(OSError, ValueError):  # in tests there is no file behind it
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
+
 
 # A terminal that is closed sends SIGHUP; Windows has none.
 ENDING = tuple(
@@ -54,11 +79,11 @@ def as_interrupts() -> Iterator[None]:
 def leave(stop: KeyboardInterrupt) -> NoReturn:
     """End the program because of a signal: say so, and exit as a shell reports it."""
     with _ignored():
-        if (aside := sys.modules.get("dynsnap._aside")) is not None:
-            aside.discard_all()  # a second signal may have cut the cleaning of the first one short
+        if (files := sys.modules.get("dynsnap._files")) is not None:
+            files.discard_staged()  # a second signal may have cut the first cleanup short
     number = stop.number if isinstance(stop, Signalled) else signal.SIGINT
     cause = "" if number == signal.SIGINT else f" by {signal.Signals(number).name}"
-    tell(f"dynsnap: Stopped{cause}.")
+    write_line(f"dynsnap: Stopped{cause}.")
     sys.exit(128 + number)
 
 

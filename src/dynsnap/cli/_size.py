@@ -1,4 +1,4 @@
-"""`dynsnap size`: how many members an ensemble should have, from a run that is there."""
+"""`dynsnap size`: how many members an ensemble should have, from an existing run."""
 
 import functools
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ import click
 
 from dynsnap import report, study
 from dynsnap.cli import _options as options
-from dynsnap.cli._outputs import STDOUT, as_json, claim_outputs, delivering, kept_in, show
+from dynsnap.cli._outputs import STDOUT, as_json, claim_outputs, kept_in, show, writing_outputs
 from dynsnap.cli._stored import StoredRounds, read_about, truth_of
 from dynsnap.ensemble import COMBINATIONS, Combination, Method
 from dynsnap.errors import FileError, PlanError
@@ -33,17 +33,17 @@ from dynsnap.study import FRESH, LAWS, Draw, LawName, StudyPlan
 @click.option(
     "--at",
     metavar="M,M,...",
-    help="Numbers of members to tell about.  [default: 1, 2, 5, ... and all that are stored]",
+    help="Numbers of members to report.  [default: 1, 2, 5, ... and all that are stored]",
 )
 @click.option(
-    "--extrapolate", is_flag=True, help="Tell about more members than are stored, by the law."
+    "--extrapolate", is_flag=True, help="Report more members than are stored, by the law."
 )
 @click.option(
     "--tolerance",
     type=options.Number(min=0, max=1, min_open=True, max_open=True),
     default=0.005,
     show_default=True,
-    help="How near to the limit is near enough, as a share of the inputs.",
+    help="Accepted distance from the limit, as a share of the inputs.",
 )
 @click.option(
     "--draw",
@@ -69,6 +69,7 @@ from dynsnap.study import FRESH, LAWS, Draw, LawName, StudyPlan
 @options.seed_option
 @options.json_option
 @options.markdown_option
+@options.html_option
 @options.quiet_option
 def size(
     folder: Path,
@@ -84,20 +85,22 @@ def size(
     seed: int,
     json_to: Path | None,
     markdown_to: Path | None,
+    html_to: Path | None,
     quiet: bool,
 ) -> None:
-    """Tell how many members are enough, from the rounds that the run folder RUN holds.
+    """Estimate how many members are enough, from the rounds in the run folder RUN.
 
-    RUN is what `dynsnap run` or `dynsnap demo --out` has made. Nothing is trained: ensembles of
-    every size are drawn from the stored members of every generation, a law is fitted to them, and
-    its error is tested on a half that it was not fitted to.
+    `dynsnap run` or `dynsnap demo --out` makes RUN. Nothing is trained: ensembles of every size are
+    drawn from the stored members of every generation, a law is fitted to them, and its error is
+    tested on the other half of the rounds.
 
     \b
         dynsnap size runs/mine
         dynsnap size runs/mine --method extbagging --at 5,10,20 --tolerance 0.002
         dynsnap size runs/mine --at 100 --extrapolate --json size.json
     """
-    claim_outputs(kept_in(folder), {"--json": json_to, "--markdown": markdown_to})
+    outputs = {"--json": json_to, "--markdown": markdown_to, "--html": html_to}
+    claim_outputs(kept_in(folder), outputs)
     sizes = _sizes(at)
     if not (folder / "study.toml").is_file():
         raise FileError(
@@ -133,7 +136,7 @@ def size(
         name = read_about(folder).get("study") or plan.name
     except FileError as error:
         name = plan.name
-        notes.append(f"What the run says about itself is left out: {error}")
+        notes.append(f"The description of the run is left out: {error}")
     title = f"{name}: {method.name}, {combination.replace('_', ' ')}"
 
     @functools.cache
@@ -141,10 +144,11 @@ def size(
         return report.size_document(found, title=title, notes=notes)
 
     plain = {"study": name, "method": method.name, **found.to_json(), "notes": notes}
-    with delivering() as out:
+    with writing_outputs() as out:
         out.text(json_to, lambda: as_json(plain))
         out.text(markdown_to, lambda: report.to_markdown(document()))
-    if not quiet and STDOUT not in (json_to, markdown_to):
+        out.text(html_to, lambda: report.to_html(document()))
+    if not quiet and STDOUT not in outputs.values():
         show(document())
 
 

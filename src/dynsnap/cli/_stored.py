@@ -1,6 +1,5 @@
-"""What lies in a run folder, for commands that look and do not train."""
+"""The files of a run folder and of published results, for commands that read them."""
 
-import dataclasses
 import json
 from collections import Counter
 from pathlib import Path
@@ -8,13 +7,104 @@ from typing import Any
 
 from dynsnap import predictions
 from dynsnap._types import Labels
-from dynsnap._untrusted import mismatch, parse_json, regular
-from dynsnap.cli._published import ABOUT
+from dynsnap._untrusted import (
+    AnyOf,
+    ListOf,
+    MapOf,
+    Null,
+    Number,
+    Schema,
+    Table,
+    Text,
+    Whole,
+    mismatch,
+    parse_json,
+    regular,
+)
 from dynsnap.data import Stream
 from dynsnap.ensemble import Round, RoundSpec, beginning
 from dynsnap.errors import FileError
 from dynsnap.store import RunFolder, environment
 from dynsnap.study import Ensemble, TrainedAs
+
+_NAME = Text(free=True)  # of a class
+_SHARE = Number(0, 1)
+
+# All keys may be missing: older versions wrote fewer of them.
+ABOUT: Schema = Table(
+    {},
+    {
+        "study": Text(),
+        "dynsnap": Text(),
+        "environment": MapOf(Text(), most=1000),
+        "hardware": MapOf(AnyOf(Null(), Whole(), Text()), most=1000),
+        "engine": Text(),
+        "generations": ListOf(Whole(), most=1_000_000),
+        "training_rows": MapOf(ListOf(Whole(), least=1, most=1_000_000), key=_NAME),
+        "test_inputs": Whole(),
+        "replicates": Whole(),
+        "rounds": Whole(),
+        "rounds_missing": Whole(),
+        "rounds_trained_last": Whole(),
+        "training_seconds": Number(0),
+        "wall_seconds_last": Number(0),
+    },
+)
+
+_CURVE = Table(
+    {
+        "method": Text(),
+        "name": Text(),
+        "accuracy": ListOf(_SHARE, least=1, most=1_000_000),
+        "epochs": ListOf(Whole(0, 1_000_000), most=1_000_000),
+        "snapshots": ListOf(_SHARE, most=1_000_000),
+        "threshold": AnyOf(Null(), _SHARE),
+    }
+)
+_EFFECT = Table({"change": Number(-1, 1), "low": Number(-1, 1), "high": Number(-1, 1)})
+_AUDIT = Table(
+    {
+        "title": Text(),
+        "members": Whole(1),
+        "inputs": Whole(1),
+        "classes": Whole(1),
+        "order": Number(1),
+        "bounds": ListOf(Table({"name": Text(), "claim": Text()}), most=1000),
+        "accuracy_bounds": AnyOf(
+            Null(),
+            Table(
+                {"name": Text(), "claim": Text(), "low": _SHARE, "value": _SHARE, "high": _SHARE}
+            ),
+        ),
+        "standings": ListOf(
+            Table(
+                {
+                    "metric": Text(),
+                    "ensemble": _SHARE,
+                    "mean_member": _SHARE,
+                    "best_member": _SHARE,
+                    "best_position": Whole(),
+                }
+            ),
+            most=1000,
+        ),
+        "effects": AnyOf(
+            Null(),
+            Table(
+                {
+                    "whole": _SHARE,
+                    "members": ListOf(_EFFECT, most=1_000_000),
+                    "mean": _EFFECT,
+                    "confidence": _SHARE,
+                    "resamples": Whole(1),
+                }
+            ),
+        ),
+        "honest": Text(),
+        "notes": ListOf(Text(), most=1000),
+    }
+)
+TRAINING: Schema = Table({"curves": ListOf(_CURVE, most=1000), "audits": ListOf(_AUDIT, most=1000)})
 
 
 class StoredRounds:
@@ -55,7 +145,7 @@ class StoredRounds:
 
     def key_of(self, spec: RoundSpec) -> str | None:
         """The key of a stored round, None where it is not there."""
-        return self._keys.get(json.dumps(dataclasses.asdict(spec), sort_keys=True))
+        return self._keys.get(json.dumps(spec.facts(), sort_keys=True))
 
     def get(self, spec: RoundSpec) -> Round | None:
         """A round, None where it is not there or damaged."""
@@ -74,9 +164,9 @@ class StoredRounds:
 class RoundsByName:
     """A store that has the rounds of a folder under any key: they may come from another machine.
 
-    A key also tells where a round was trained (the device, the precision); a study that is only
+    A key also shows where a round was trained (the device, the precision); a study that is only
     measured, or that goes on elsewhere, takes what there is. But a round has no ids: one that was
-    scored on other inputs than the stream has would be taken for what its place says, so it is
+    scored on other inputs than the stream has would be taken for what its place states, so it is
     refused.
 
     Args:
@@ -134,10 +224,10 @@ class RoundsByName:
 
 
 def read_about(folder: Path) -> dict[str, Any]:
-    """What a run folder says about itself; nothing where it says nothing.
+    """What a run folder states about itself; nothing where there is nothing.
 
     Raises:
-        FileError: What it says is damaged, or is nothing that dynsnap would write.
+        FileError: What it states is damaged, or is nothing that dynsnap would write.
     """
     path = folder / "about.json"
     try:

@@ -6,9 +6,9 @@ import click
 
 from dynsnap import data, report, study
 from dynsnap.cli import _execute
-from dynsnap.cli._engines import EngineChoice
+from dynsnap.cli._execute import EngineChoice
 from dynsnap.cli._models import make_trainer
-from dynsnap.cli._progress import Watch
+from dynsnap.cli._progress import ProgressMonitor
 from dynsnap.ensemble import COMBINATIONS, Combination
 
 
@@ -64,7 +64,7 @@ def train(
     _, plan, folder = _execute.read_plan(study_file, data_path=data_path, out=out)
     method = plan.method(method_name)
     with (
-        Watch(budget=budget, quiet=quiet) as watch,
+        ProgressMonitor(budget=budget, quiet=quiet) as watch,
         watch.going_on(_execute.same_command(), f"What was done is in {folder}."),
     ):
         workers = engine.opened(plan)
@@ -72,7 +72,9 @@ def train(
         for note in notes:
             watch.say(note)
         study.check_generations(stream, generations)
-        reading = data.reading_options(plan.data.source, plan.data.path, plan.data.options)
+        reading = data.reading_options(
+            plan.data.source, plan.data.path, plan.data.options, inputs=stream.pool.inputs
+        )
         rounds = _execute.run_folder(plan, folder, weights=True)
         # Whatever is wrong with the study is said before there is a folder.
         trainer = make_trainer(plan, stream, store=rounds, monitor=watch)
@@ -102,8 +104,11 @@ def train(
                     f"{trained.accuracy.mean():.4f}, {report.kappa(trained.price.kappa)} κ\n"
                     f"sha256 {digest}"
                 )
-    if method.margin:
+    if method.stabilized:
+        rule = f"--margin {method.margin:g}"
+        if method.cost_ratio:
+            rule = f"--heldout OLD NEW --rule cost --cost-ratio {method.cost_ratio:g}"
         click.echo(
             "It predicts without deployed labels. To stabilize its predictions: "
-            f"dynsnap stabilize OLD NEW -o OUT --margin {method.margin:g}"
+            f"dynsnap stabilize OLD NEW -o OUT {rule}"
         )

@@ -4,12 +4,14 @@ from typing import TYPE_CHECKING
 
 from dynsnap._renamed import renamed_functions
 from dynsnap.comparison._apart import measure_apart
-from dynsnap.comparison._compare import compare, compare_blocks, twin_name
-from dynsnap.comparison._count import AlignedBlocks, Spread
-from dynsnap.comparison._flips import flips, write_flips
+from dynsnap.comparison._compare import Levels, compare, compare_blocks, lined_up, twin_name
+from dynsnap.comparison._count import AlignedBlocks, ParallelMap
+from dynsnap.comparison._flips import flips, flips_format, write_flips
+from dynsnap.comparison._groups import worst_first
 from dynsnap.comparison._json import SCHEMA, to_json
 from dynsnap.comparison._results import (
     CONFIDENCE,
+    ClassChange,
     Comparison,
     Estimate,
     Estimates,
@@ -19,13 +21,14 @@ from dynsnap.comparison._results import (
     GroupKey,
     GroupKind,
     GroupResult,
+    LabelledInputs,
     PairResult,
     TransitionCounts,
     UnknownLabels,
     UnstableInput,
 )
 from dynsnap.comparison._settings import Settings, default_top_k
-from dynsnap.comparison._worst import worst_first
+from dynsnap.comparison.intervals import PairedDifference, paired_difference
 
 if not TYPE_CHECKING:  # to type checkers the old name is unknown
     __getattr__ = renamed_functions(__name__, {"RestlessInput": "UnstableInput"})
@@ -34,6 +37,7 @@ __all__ = [
     "CONFIDENCE",
     "SCHEMA",
     "AlignedBlocks",
+    "ClassChange",
     "Comparison",
     "Estimate",
     "Estimates",
@@ -43,9 +47,12 @@ __all__ = [
     "GroupKey",
     "GroupKind",
     "GroupResult",
+    "LabelledInputs",
+    "Levels",
     "PairResult",
+    "PairedDifference",
+    "ParallelMap",
     "Settings",
-    "Spread",
     "TransitionCounts",
     "UnknownLabels",
     "UnstableInput",
@@ -53,7 +60,10 @@ __all__ = [
     "compare_blocks",
     "default_top_k",
     "flips",
+    "flips_format",
+    "lined_up",
     "measure_apart",
+    "paired_difference",
     "to_json",
     "twin_name",
     "worst_first",

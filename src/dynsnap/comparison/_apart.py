@@ -35,7 +35,7 @@ def measure_apart(
     found: dict[GroupKey, list[Comparison]] = {}
     for group in compared[0].pairs[0].groups:
         if group.key in parts and group.inputs:
-            found[group.key] = compare_blocks(_Part(blocks, group), alone)
+            found[group.key] = compare_blocks(_GroupBlocks(blocks, group), alone)
     return [
         _with_groups(whole, {part: levelled[place] for part, levelled in found.items()})
         for place, whole in enumerate(compared)
@@ -43,7 +43,7 @@ def measure_apart(
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
-class _Part:
+class _GroupBlocks:
     """The inputs of one group, block by block."""
 
     blocks: AlignedBlocks
@@ -59,11 +59,17 @@ class _Part:
 
     def __iter__(self) -> Iterator[tuple[Predictions, ...]]:
         for block in self.blocks:
-            inside = self._inside(block[0])
+            inside = self._inside(block)
             if inside.any():
                 yield tuple(each.take(np.flatnonzero(inside)) for each in block)
 
-    def _inside(self, one: Predictions) -> Flags:
+    def _inside(self, block: Sequence[Predictions]) -> Flags:
+        one = block[0]
+        if self.group.kind == "class" and one.task is not None:
+            label = self.classes.index(self.group.name)
+            sets = [each.values for each in block[:2]] + [one.truth]
+            held = [(each == label).any(axis=1) for each in sets if each is not None]
+            return np.asarray(np.logical_or.reduce(held))
         if self.group.kind == "class":
             assert one.truth is not None
             return np.asarray(one.truth == self.classes.index(self.group.name))

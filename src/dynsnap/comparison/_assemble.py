@@ -1,21 +1,22 @@
 """From sums to results: values, intervals, tests, groups."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from dynsnap._types import AnyArray, Floats
-from dynsnap.comparison._corrected import corrected
-from dynsnap.comparison._count import Counted
+from dynsnap.comparison._count import Counted, task_in
 from dynsnap.comparison._families import lost_between
-from dynsnap.comparison._groups import group_results
+from dynsnap.comparison._groups import corrected, counts_inputs, group_results, pair_statistic
+from dynsnap.comparison._labelled import with_unlabelled
 from dynsnap.comparison._notes import notes
 from dynsnap.comparison._readings import (
     effective_inputs,
     estimates,
-    exact_of,
+    joined,
     mcnemar,
+    multiples,
     transitions,
     wholes_of,
 )
@@ -31,13 +32,18 @@ from dynsnap.comparison.intervals import (
     AgreementStatistic,
     BayesianBootstrap,
     CohenStatistic,
+    ConfusionStatistic,
     Ends,
     GenerationStatistic,
     Metrics,
-    PairStatistic,
+    RankStatistic,
     Sampled,
     Statistic,
+    changes,
 )
+from dynsnap.metrics._row_tally import RowTally
+from dynsnap.metrics._tally import without_truth
+from dynsnap.predictions.tasks import CLASSIFICATION, Task
 
 _FLOWS = 300  # kinds of change that a result names
 
@@ -46,7 +52,25 @@ def assemble(
     counted: Counted, bootstrap: BayesianBootstrap, *, minority_share: float
 ) -> Comparison:
     """Everything that a comparison finds, from the sums."""
-    return _Assembly(counted, bootstrap, minority_share).comparison()
+    found = _Assembly(counted, bootstrap, minority_share).comparison()
+    if counted.unlabelled is None:
+        return found
+    every = replace(counted, tally=without_truth(counted.tally, counted.unlabelled), families={})
+    whole = _Assembly(every, bootstrap, minority_share).comparison()
+    both = with_unlabelled(found, whole)
+    return replace(both, notes=notes(counted, _measured(both)))
+
+
+def _measured(found: Comparison) -> dict[str, Estimates]:
+    """Metrics by what they are about."""
+    measured = {each.name: each.metrics for each in found.generations}
+    measured |= {f"{pair.old} → {pair.new}": pair.metrics for pair in found.pairs}
+    measured["all generations"] = found.agreement
+    if (floor := found.pairs[0].noise_floor) is not None:
+        twin = len(found.alignment.names) > len(found.generations)
+        other = "twin" if twin else "own answers"
+        measured[f"{found.generations[0].name} and its {other}"] = floor
+    return measured
 
 
 @dataclass(frozen=True)
@@ -58,10 +82,12 @@ class _Assembly:
     def comparison(self) -> Comparison:
         counted, layout = self.counted, self.counted.tally.layout
         regular = range(len(counted.names))
-        alone = [self._generation(g) for g in regular]
-        together = [self._pair(place) for place in range(len(layout.pairs))]
+        alone = [self._generation(g) for g in range(len(layout.scored))]
+        together = [self._pair(place, alone) for place in range(len(layout.pairs))]
         cases = [self._cases(place) for place in range(len(layout.pairs))]
-        floor = self._estimates(together.pop(), cases.pop()) if counted.twin else None
+        floor = None
+        if counted.floor is not None:  # the last of them
+            floor = self._estimates(together.pop(), cases.pop())
         generations = tuple(
             GenerationResult(name=counted.names[g], metrics=self._estimates(alone[g]))
             for g in regular
@@ -73,26 +99,23 @@ class _Assembly:
         agreement = self._estimates(self._agreement(len(pairs)))
         # The average of one pair is the pair itself, exact intervals included.
         averages = pairs[0].metrics if len(pairs) == 1 else self._average(together)
-        measured = {each.name: each.metrics for each in generations}
-        measured |= {f"{pair.old} → {pair.new}": pair.metrics for pair in pairs}
-        measured["all generations"] = agreement
-        if floor is not None:
-            measured[f"{counted.names[0]} and its twin"] = floor
         counting = counted.tally.counting_of(layout.groupings[0])
-        return Comparison(
-            inputs=layout.rows,
+        found = Comparison(
+            inputs=counted.tally.rows,
             classes=counted.classes,
             generations=generations,
             pairs=pairs,
-            averages={**self._average(alone), **averages},
+            averages={**self._average([alone[g] for g in regular]), **averages},
             agreement=agreement,
             alignment=counted.report,
-            notes=notes(counted, measured),
+            new_classes=counted.new_classes,
+            dropped_classes=counted.dropped_classes,
             confidence=self.bootstrap.confidence,
             resamples=self.bootstrap.resamples,
             weighted=layout.weighted,
             has_truth=layout.truth,
             has_scores=all(layout.scored),
+            task=CLASSIFICATION if self.task is None else self.task.name,
             slices=counted.slices,
             families=counted.families,
             unknown_labels=counted.unknown_labels,
@@ -101,39 +124,56 @@ class _Assembly:
             counting=None if counting is None else int(counting.sum()),
             effective=self._effective(),
         )
+        return replace(found, notes=notes(counted, _measured(found)))
+
+    @property
+    def task(self) -> Task | None:
+        return task_in(self.counted.tally)
+
+    @property
+    def _counts_inputs(self) -> bool:
+        """Whether cases are numbers of inputs, which a test of counts can be about."""
+        return counts_inputs(self.counted.tally.layout)
 
     def _generation(self, generation: int) -> Sampled:
         tally = self.counted.tally
         sums = tally.generations[generation]
-        statistic = GenerationStatistic(tally.layout.generation_columns(generation))
-        return self._sampled(statistic, sums.means, sums.gaps)
+        columns = tally.layout.generation_columns(generation)
+        most = tally.layout.most_loss(generation)
+        reach = tally.own_reach_of(generation) if isinstance(tally, RowTally) else {}
+        statistic = GenerationStatistic(columns, most, reach)
+        found = [self._sampled(statistic, sums.means, sums.gaps)]
+        if tally.layout.classification and (confusion := tally.confusion(generation)):
+            found.append(self._sampled(ConfusionStatistic(), *confusion))
+        if (ranks := self.counted.ranks(generation)) is not None:
+            flat = ranks.sums.reshape(len(ranks.sums), -1)
+            found.append(self._sampled(RankStatistic(ranks, self.counted.heaviest), flat))
+        return joined(found)
 
-    def _pair(self, place: int) -> Sampled:
+    def _pair(self, place: int, alone: Sequence[Sampled]) -> Sampled:
         tally, layout = self.counted.tally, self.counted.tally.layout
         old, new = (tally.generations[g].labels for g in layout.pairs[place])
         columns = layout.pair_columns(layout.pairs[place])
-        exact = exact_of(columns, weighted=layout.weighted)
+        statistic = pair_statistic(tally, place, layout.groupings[0], np.zeros(1, np.intp))
         if len(self.counted.names) > 2:  # averages over pairs are means of shares, which are none
-            exact = frozenset()
-        statistic = PairStatistic(columns, layout.truth, exact=exact)
+            statistic = replace(statistic, exact=frozenset())
         sums = tally.pair_sums(place)[:, : len(layout.cases) + len(columns)]
         found = self._sampled(statistic, sums)
+        if self.task is not None:
+            return found
         # Label frequencies are kept in fewer blocks when there are very many classes.
         kappa = self._sampled(CohenStatistic(layout.truth), self._folded_cases(place), old, new)
-        return Sampled(
-            {**found.values, **kappa.values},
-            Ends(
-                {**found.ends.low, **kappa.ends.low},
-                {**found.ends.high, **kappa.ends.high},
-            ),
-        )
+        changed = changes(*(alone[g] for g in layout.pairs[place]))
+        return joined([changed, found, kappa])  # the change of accuracy is one of the cases
 
     def _agreement(self, pairs: int) -> Sampled:
+        if self.task is not None:  # chance agrees on labels only
+            return Sampled({}, Ends({}, {}))
         tally = self.counted.tally
         regular = len(self.counted.names)
         labels = [sums.labels for sums in tally.generations[:regular]]
         ambiguous = np.stack([tally.ambiguous, tally.generations[0].means[:, 0]], axis=-1)
-        statistic = AgreementStatistic(pairs, tally.layout.truth, tally.layout.rows * regular)
+        statistic = AgreementStatistic(pairs, tally.layout.truth, tally.rows * regular)
         return self._sampled(
             statistic,
             tally.folded(ambiguous, tally.layout.label_blocks),
@@ -152,8 +192,8 @@ class _Assembly:
         return self.bootstrap.sampled(
             statistic,
             *(each[None] for each in sums),
-            heaviest=tally.heaviest_of(tally.layout.groupings[0]).max(keepdims=True),
-            inputs=np.array([tally.layout.rows]),
+            heaviest=np.array([self.counted.heaviest]),
+            inputs=np.array([tally.rows]),
             order=tally.order,
         )
 
@@ -167,7 +207,7 @@ class _Assembly:
             new=new,
             metrics=metrics,
             transitions=transitions(cases),
-            mcnemar=mcnemar(cases),
+            mcnemar=mcnemar(cases) if self._counts_inputs else None,
             flows=tuple(self._flows(place)),
             lost_between={
                 name: tuple(lost_between(tally.flows[place], counted.classes, family))
@@ -182,8 +222,27 @@ class _Assembly:
                 )
             ),
             noise_floor=floor,
+            multiples=self._multiples(),
             flipped=counted.gallery.flipped(*tally.layout.pairs[place]),
         )
+
+    def _multiples(self) -> Estimates | None:
+        """Of two generations with a noise floor, metrics in multiples of the noise floor."""
+        counted, tally = self.counted, self.counted.tally
+        if counted.floor is None or len(counted.names) != 2:
+            return None
+        everything, first = tally.layout.groupings[0], np.zeros(1, np.intp)
+        ((_, found),) = multiples(
+            self.bootstrap,
+            pair_statistic(tally, 0, everything, first),
+            pair_statistic(tally, counted.floor, everything, first),
+            tally.pair_sums(0)[None],
+            tally.pair_sums(counted.floor)[None],
+            heaviest=tally.heaviest_of(everything).max(keepdims=True),
+            inputs=np.array([tally.layout.rows]),
+            order=tally.order,
+        )
+        return found
 
     def _effective(self) -> float | None:
         tally = self.counted.tally
@@ -211,8 +270,8 @@ class _Assembly:
             return {}
         layout = self.counted.tally.layout
         if cases is None:  # of a generation, or of all: shares of all inputs
-            cases = np.array([layout.rows])
-        wholes = wholes_of(sampled.values, cases[None], weighted=layout.weighted)
+            cases = np.array([self.counted.tally.rows])
+        wholes = wholes_of(sampled.values, cases[None], weighted=not layout.exact_shares)
         if len(self.counted.names) == 2 and "ambiguity" in wholes:  # of one pair: the same
             wholes["discrepancy"] = wholes["ambiguity"]
         return estimates(self.bootstrap, sampled, wholes)[0]

@@ -9,6 +9,7 @@ import numpy as np
 from dynsnap._types import AnyArray, Floats
 from dynsnap.comparison._results import FlippedInput, UnstableInput
 from dynsnap.predictions import Predictions
+from dynsnap.predictions.tasks import GAINED, KINDS
 
 FLIPPED = 500  # lost inputs that a result names, of each retrain
 UNSTABLE = 200  # inputs that changed again and again
@@ -16,7 +17,7 @@ UNSTABLE = 200  # inputs that changed again and again
 _CACHED = 2**16  # rows that are looked at together, so that what is found about them stays at hand
 
 
-class Gallery:
+class ExampleInputs:
     """What is remembered of single inputs while they pass by, however many there are.
 
     The result does not depend on how the rows are cut into blocks.
@@ -36,7 +37,7 @@ class Gallery:
         if len(block) > 2:
             self._keep_unstable(_unstable(block))
 
-    def merge(self, later: "Gallery") -> None:
+    def merge(self, later: "ExampleInputs") -> None:
         """Add what another one has seen in the rows that come next."""
         for kept, more in zip(self._flipped, later._flipped, strict=True):
             _keep_most(kept, more)
@@ -67,7 +68,10 @@ class Gallery:
         first = block[0]
         changed = np.zeros(len(first), dtype=bool)
         for place, each in enumerate(block):
-            changed |= each.labels != first.labels
+            if each.task is None:
+                changed |= each.labels != first.labels
+            elif place:
+                changed |= ~each.task.agree(_values(first), _values(each))
             self._ever_changed[place] = _added(self._ever_changed[place], first.weights, changed)
         self._weight = _added(self._weight, first.weights, np.ones(len(first), dtype=bool))
 
@@ -85,7 +89,46 @@ def _added(total: float, weights: Floats | None, rows: AnyArray) -> float:
     return float(np.cumsum(np.concatenate([[total], weights[rows]]))[-1])
 
 
+def _values(said: Predictions) -> AnyArray:
+    assert said.values is not None
+    return said.values
+
+
+def _most_changed(old: Predictions, new: Predictions) -> Iterator[tuple[float, FlippedInput]]:
+    """Of a task, the inputs lost by most; without truth, those that changed most."""
+    task = new.task
+    assert task is not None
+    found = task.changed(_values(old), _values(new), old.truth)
+    gained = found.kinds == KINDS.index(GAINED)
+    rows, size = found.rows[~gained], found.size[~gained]
+    chosen = _highest(size, FLIPPED)
+    rows, size = rows[chosen], size[chosen]
+    before, now = (task.texts(_values(each)[rows], old.classes) for each in (old, new))
+    true = None if old.truth is None else task.texts(old.truth[rows], old.classes)
+    for place, row in enumerate(rows.tolist()):
+        yield (
+            float(size[place]),
+            FlippedInput(
+                id=str(old.id_column[row].as_py()),
+                truth=None if true is None else true[place],
+                old_label=before[place],
+                new_label=now[place],
+                slices=_slices(old, row),
+            ),
+        )
+
+
+def _slices(said: Predictions, row: int) -> tuple[str, ...]:
+    return tuple(
+        column.values[column.codes[row]] if column.codes[row] >= 0 else ""
+        for column in said.slices.values()
+    )
+
+
 def _most_confident(old: Predictions, new: Predictions) -> Iterator[tuple[float, FlippedInput]]:
+    if new.task is not None:
+        yield from _most_changed(old, new)
+        return
     rows = np.concatenate(
         [_changed(old, new, slice(at, at + _CACHED)) + at for at in range(0, len(old), _CACHED)]
     )
@@ -97,15 +140,12 @@ def _most_confident(old: Predictions, new: Predictions) -> Iterator[tuple[float,
             sure or 0.0,
             FlippedInput(
                 id=str(old.id_column[row].as_py()),
-                truth=None if old.truth is None else old.classes[old.truth[row]],
+                truth=_truth(old, row),
                 old_label=old.classes[old.labels[row]],
                 new_label=old.classes[new.labels[row]],
                 old_confidence=_confidence(old, row),
                 new_confidence=sure,
-                slices=tuple(
-                    column.values[column.codes[row]] if column.codes[row] >= 0 else ""
-                    for column in old.slices.values()
-                ),
+                slices=_slices(old, row),
             ),
         )
 
@@ -134,17 +174,38 @@ def _confidence(said: Predictions, row: int) -> float | None:
     return None if said.scores is None else float(said.scores[row, said.labels[row]])
 
 
+def _truth(said: Predictions, row: int) -> str | None:
+    if said.task is not None:
+        return None if said.truth is None else _text(said, said.truth, row)
+    place = -1 if said.truth is None else int(said.truth[row])
+    return said.classes[place] if place >= 0 else None
+
+
 def _unstable(block: Sequence[Predictions]) -> Iterator[UnstableInput]:
     changes = np.zeros(len(block[0]), dtype=np.intp)
+    task = block[0].task
     for old, new in itertools.pairwise(block):
-        changes += old.labels != new.labels
+        if task is None:
+            changes += old.labels != new.labels
+        else:
+            changes += ~task.agree(_values(old), _values(new))
     rows = np.flatnonzero(changes > 1)
     rows = rows[np.argsort(-changes[rows], kind="stable")][:UNSTABLE]
     first = block[0]
     for row in rows.tolist():
         yield UnstableInput(
             id=str(first.id_column[row].as_py()),
-            truth=None if first.truth is None else first.classes[first.truth[row]],
-            labels=tuple(first.classes[each.labels[row]] for each in block),
+            truth=_truth(first, row),
+            labels=tuple(
+                _text(each, each.labels if each.values is None else each.values, row)
+                for each in block
+            ),
             changes=int(changes[row]),
         )
+
+
+def _text(said: Predictions, values: AnyArray, row: int) -> str:
+    """An answer, or the truth, in words."""
+    if said.task is None:
+        return str(said.classes[values[row]])
+    return said.task.texts(values[row : row + 1], said.classes)[0]

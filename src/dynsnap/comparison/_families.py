@@ -9,13 +9,13 @@ import numpy as np
 
 from dynsnap._types import AnyArray
 from dynsnap.comparison._results import Flow
-from dynsnap.metrics._tally_flows import Flows
+from dynsnap.metrics._tally import Flows
 from dynsnap.predictions import Predictions
 
 _MOST = 1 << 20  # cells (class, value) that are kept
 
 
-class Kinship:
+class ClassFamilies:
     """Which classes and values of slices occur together, seen while the rows pass by."""
 
     def __init__(self) -> None:
@@ -26,16 +26,17 @@ class Kinship:
         if said.truth is None:
             return
         classes = len(said.classes)
+        known = said.truth >= 0
         for name, column in said.slices.items():
             values = len(column.values)
             if classes * values <= _MOST:
                 # Inputs without a value belong to no family, and neither does their class.
                 codes = said.truth.astype(np.int64) * (values + 1) + column.codes + 1
-                found = np.bincount(codes, minlength=classes * (values + 1)) > 0
+                found = np.bincount(codes[known], minlength=classes * (values + 1)) > 0
                 found = found.reshape(classes, values + 1)
                 self._met[name] = found | self._met[name] if name in self._met else found
 
-    def merge(self, later: "Kinship") -> None:
+    def merge(self, later: "ClassFamilies") -> None:
         """Add what another one has seen."""
         for name, found in later._met.items():
             self._met[name] = found | self._met[name] if name in self._met else found
@@ -48,7 +49,7 @@ class Kinship:
     ) -> dict[str, dict[str, str]]:
         """For each slice that is made of whole classes, the value of every class that occurs.
 
-        A slice with a value of its own for every class says no more than the classes.
+        A slice with a value of its own for every class states no more than the classes.
 
         Args:
             classes: The names of the classes.
@@ -79,7 +80,7 @@ def lost_between(
 ) -> Iterator[Flow]:
     """Inputs lost, by the family of their true class and that of the label they got instead.
 
-    Labels of no known family are left out: no truth tells it.
+    Labels of no known family are left out: no truth decides it.
     """
     names = sorted(set(families.values()))
     places = {name: place for place, name in enumerate(names)}

@@ -4,6 +4,7 @@ import math
 from typing import Any
 
 from dynsnap.comparison._results import (
+    ClassChange,
     Comparison,
     Estimate,
     Estimates,
@@ -34,9 +35,13 @@ def to_json(comparison: Comparison) -> dict[str, Any]:
     report = comparison.alignment
     return {
         "schema": SCHEMA,
+        "task": comparison.task,
         "inputs": comparison.inputs,
+        "unlabelled": comparison.unlabelled,
         "classes": list(comparison.classes),
         "slices": {column: list(values) for column, values in comparison.slices.items()},
+        "new_classes": [_changed_class(each) for each in comparison.new_classes],
+        "dropped_classes": [_changed_class(each) for each in comparison.dropped_classes],
         "families": {name: dict(family) for name, family in comparison.families.items()},
         "has_truth": comparison.has_truth,
         "has_scores": comparison.has_scores,
@@ -67,6 +72,10 @@ def to_json(comparison: Comparison) -> dict[str, Any]:
     }
 
 
+def _changed_class(change: ClassChange) -> dict[str, str]:
+    return {"name": change.name, "generation": change.generation}
+
+
 def _generation(generation: GenerationResult) -> dict[str, Any]:
     return {"name": generation.name, "metrics": _metrics(generation.metrics)}
 
@@ -86,7 +95,7 @@ def _pair(pair: PairResult) -> dict[str, Any]:
             name: [{"truth": flow.truth, "new": flow.new, "inputs": flow.inputs} for flow in flows]
             for name, flows in pair.lost_between.items()
         },
-        "groups": [_group(each) for each in pair.groups],
+        "groups": [_group(each) for each in pair.groups if not each.whole],
         "flipped": [_flipped(each) for each in pair.flipped],
         "noise_floor": None if pair.noise_floor is None else _metrics(pair.noise_floor),
     }
@@ -99,8 +108,10 @@ def _group(group: GroupResult) -> dict[str, Any]:
         "name": group.name,
         "classes": list(group.classes),
         "inputs": group.inputs,
+        "unlabelled": 0 if group.labelled is None else group.inputs - group.labelled.inputs,
         "weight": group.weight,
         "metrics": _metrics(group.metrics),
+        "old_metrics": _metrics(group.old_metrics),
         "transitions": _transitions(group.transitions),
         "mcnemar": group.changed,
         "corrected": group.corrected,

@@ -36,7 +36,7 @@ def refuse_strange_labels(counted: Counted, blocks: AlignedBlocks) -> None:
     named = [each > 0 for each in _named(counted)]
     true = _true(counted)
     other = named[0] if true is None else true
-    rows = counted.tally.layout.rows
+    rows = counted.tally.rows
     if rows < _FEW or other.sum() < 2 or all((each & other).any() for each in named):
         return
     # Classes that are never the likeliest are known all the same.
@@ -75,7 +75,7 @@ def unknown_labels(counted: Counted, blocks: AlignedBlocks) -> tuple[UnknownLabe
         list(_alike(counted.classes, some, other))
         for some, other in zip(strange, others, strict=True)
     ]
-    if any(alike):  # a model that scores both classes tells them apart
+    if any(alike):  # a model that scores both classes distinguishes them
         scored = _scored(blocks, own)
         alike = [
             [(one, other) for one, other in some if not (known[one] and known[other])]

@@ -3,10 +3,15 @@
 import math
 from collections.abc import Iterable, Iterator, Mapping
 
-from dynsnap.comparison._count import Counted
+import numpy as np
+
+from dynsnap.comparison._count import Counted, task_in
+from dynsnap.comparison._groups import counts_inputs
 from dynsnap.comparison._results import Estimate
 from dynsnap.metrics import catalogue
+from dynsnap.metrics._row_tally import MOST_LABELS
 from dynsnap.predictions._text import shown
+from dynsnap.predictions.tasks import Task
 
 _PROFUSE = 6  # names listed in one sentence
 
@@ -23,15 +28,27 @@ def notes(counted: Counted, measured: Mapping[str, Mapping[str, Estimate]]) -> t
 
 def _sentences(counted: Counted, measured: Mapping[str, Mapping[str, Estimate]]) -> Iterator[str]:
     layout = counted.tally.layout
+    task = task_in(counted.tally)
     if counted.report.partial:
         yield counted.report.sentence()
-    if not layout.truth:
+    if task is not None:
+        yield from _of_task(task, counted)
+    if counted.unlabelled is not None:
+        rows = counted.tally.rows + counted.unlabelled.rows
+        yield (
+            f"{counted.unlabelled.rows:,} of {rows:,} inputs have no true class: they count for "
+            f"metrics of labels and scores, and not for those that need the truth: "
+            f"{_needing('truth')}."
+        )
+    if not layout.truth and task is not None:
+        yield "The truth is not known, so everything that needs it is left out."
+    elif not layout.truth:
         yield (
             "The true classes are not known, so everything that needs them is left out: "
             f"{_needing('truth')}."
         )
     bare = [name for name, has in zip(counted.report.names, layout.scored, strict=True) if not has]
-    if bare:
+    if bare and task is None:
         who = _some(bare) + (" has" if len(bare) == 1 else " have")
         who = "No generation has" if len(bare) == len(layout.scored) else who + " no"
         yield f"{who} scores, so everything that needs them is left out: {_needing('scores')}."
@@ -40,6 +57,9 @@ def _sentences(counted: Counted, measured: Mapping[str, Mapping[str, Estimate]])
             f"Top-k metrics for k = {', '.join(map(str, counted.left_out))} are left out: there "
             f"are only {len(counted.classes)} classes."
         )
+    constant = _constant(counted)
+    if constant:
+        yield f"Columns with one value for all inputs are no slices: {_some(constant)}."
     for name, holders in counted.report.slices_of.items():
         if name in counted.slices and counted.report.names[0] not in holders:
             yield (
@@ -59,21 +79,31 @@ def _sentences(counted: Counted, measured: Mapping[str, Mapping[str, Estimate]])
             "once; everything else goes by weight."
         )
     if layout.truth and len(counted.report.truth_of) == 1:
-        yield f"The true classes come from {counted.report.truth_of[0]} alone."
+        what = "true classes come" if task is None else "truth comes"
+        yield f"The {what} from {counted.report.truth_of[0]} alone."
     for each in counted.unknown_labels:
         if each.share > 0:
             yield (
-                f"{each.share:.2%} of the labels of {each.name} are no true class of these inputs: "
-                f"{_some(each.labels)}."
+                f"A share of {each.share:.4f} of the labels of {each.name} is no true class of "
+                f"these inputs: {_some(each.labels)}."
+            )
+    for each in counted.unknown_labels:
+        for label, other in each.alike[:_PROFUSE]:
+            yield (
+                f"{each.name} has the label {shown(label)} where others have the class "
+                f"{shown(other)}. If they are one class, rename it: --rename {label}={other} (in "
+                f"Python: rename={{{label!r}: {other!r}}})."
             )
     if layout.exact and layout.rows < 30:
         yield f"There are few inputs ({layout.rows}): intervals are wide."
-    for thing, name in (("score", "prediction_difference"), ("label", "churn")):
+    said = "label" if task is None else "answer"
+    for thing, name in (("score", "prediction_difference"), (said, "churn")):
         same = [
             what
             for what, metrics in measured.items()
             if name in metrics
             and metrics[name].value == 0
+            and what != _own_answers(counted)
             and (thing == "score" or "prediction_difference" not in metrics)
         ]
         if same:
@@ -81,6 +111,7 @@ def _sentences(counted: Counted, measured: Mapping[str, Mapping[str, Estimate]])
                 f"Every {thing} is the same in {_some(same)}: is that one model, compared with "
                 "itself?"
             )
+    yield from _about_ranks(counted)
     undefined: dict[str, list[str]] = {}
     for what, metrics in measured.items():
         for name, estimate in metrics.items():
@@ -95,6 +126,65 @@ def _sentences(counted: Counted, measured: Mapping[str, Mapping[str, Estimate]])
     yield from counted.notes
 
 
+def _of_task(task: Task, counted: Counted) -> Iterator[str]:
+    layout = counted.tally.layout
+    yield task.meaning
+    if not counts_inputs(layout):
+        yield "Numbers of inputs are rounded expectations, and McNemar's test is left out."
+    if task.repeated and not counted.twin:
+        yield (
+            f"The noise floor comes from the answers of {counted.names[0]} itself: two of them to "
+            "the same input, where it has several."
+        )
+    if task.per_label and len(counted.classes) > MOST_LABELS:
+        yield (
+            f"Labels are not measured one by one: there are {len(counted.classes):,}, more than "
+            f"{MOST_LABELS:,}."
+        )
+
+
+def _own_answers(counted: Counted) -> str:
+    return f"{counted.names[0]} and its own answers"
+
+
+def _constant(counted: Counted) -> list[str]:
+    """The slices that all inputs have one value of."""
+    tally = counted.tally
+    return [
+        grouping.name.removeprefix("slice:")
+        for grouping in tally.layout.groupings
+        if grouping.name.startswith("slice:")
+        and np.count_nonzero(tally.case_counts(0, grouping).sum(axis=1)) == 1
+    ]
+
+
+def _about_ranks(counted: Counted) -> Iterator[str]:
+    """How far off AUROC and average precision are, and which classes they leave out."""
+    generations = [g for g, scored in enumerate(counted.tally.layout.scored) if scored]
+    found = [ranks for g in generations if (ranks := counted.ranks(g)) is not None]
+    if not found:
+        return
+    area, precision = (max(float(ranks.error[:, side].max()) for ranks in found) for side in (0, 1))
+    if area or precision:
+        yield (
+            "AUROC and average precision are those of histograms of the scores: of each class they "
+            f"are off by at most {_up(area)} and {_up(precision)}."
+        )
+    missing = [
+        name
+        for name, value in zip(counted.classes, found[0].auroc.tolist(), strict=True)
+        if math.isnan(value)
+    ]
+    if len(counted.classes) > 2 and missing and len(missing) < len(counted.classes):
+        yield f"AUROC and average precision leave out classes without inputs: {_some(missing)}."
+
+
+def _up(value: float) -> str:
+    """Two digits of a bound, not below it."""
+    digits = 1 - math.floor(math.log10(value)) if value > 0 else 0
+    return f"{math.ceil(value * 10**digits) / 10**digits:.1e}"
+
+
 def _without_interval(measured: Iterable[Mapping[str, Estimate]]) -> list[str]:
     """Why metrics that have a value have no interval, each reason once."""
     every = (estimate for metrics in measured for estimate in metrics.values())
@@ -103,7 +193,11 @@ def _without_interval(measured: Iterable[Mapping[str, Estimate]]) -> list[str]:
 
 
 def _needing(need: str) -> str:
-    return ", ".join(name for name, entry in catalogue.items() if need in entry.needs)
+    """The metrics that need it; those of whole groups by the name of the group."""
+    needing = [entry for entry in catalogue.values() if need in entry.needs]
+    plain = [entry.name for entry in needing if entry.group == "consistency"]
+    groups = dict.fromkeys(entry.group for entry in needing if entry.group != "consistency")
+    return ", ".join([*plain, *(f"those of {group}" for group in groups)])
 
 
 def _some(names: Iterable[str]) -> str:

@@ -1,16 +1,26 @@
 """What sums say of some inputs, be they all of them or a group: metrics, cases, McNemar's test."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from dynsnap._types import AnyArray, Floats
 from dynsnap.comparison._results import Estimate, TransitionCounts
-from dynsnap.comparison.intervals import BayesianBootstrap, Metrics, Sampled, clopper_pearson
-from dynsnap.metrics import Cases, catalogue, mcnemar_of_counts, metric
+from dynsnap.comparison.intervals import (
+    BayesianBootstrap,
+    Ends,
+    Metrics,
+    MultipleStatistic,
+    PairStatistic,
+    Sampled,
+    clopper_pearson,
+)
+from dynsnap.metrics import Cases, catalogue, mcnemar_of_counts, metric, task_metrics
+from dynsnap.metrics._catalogue import metrics_of_cases
 from dynsnap.metrics._ratios import ratio
-from dynsnap.metrics._tally_layout import CASES
+from dynsnap.metrics._tally_layout import CASES, CASES_WITHOUT_TRUTH
 
 _UNDEFINED = "its value is undefined: 0/0"
 
@@ -43,7 +53,75 @@ def estimates(
                 metrics[name] = Estimate(value, reason=bootstrap.shortage)
             else:
                 metrics[name] = Estimate(value, *ends)
-    return [_ordered(each) for each in found]
+    return [ordered(each) for each in found]
+
+
+def multiples(
+    bootstrap: BayesianBootstrap,
+    pair: PairStatistic,
+    twin: PairStatistic,
+    sums: Floats,
+    floor: Floats,
+    *,
+    heaviest: Floats,
+    inputs: AnyArray,
+    order: AnyArray | None,
+) -> list[tuple[dict[str, Estimate], dict[str, Estimate]]]:
+    """For each group, the noise floor's values, and the metrics as multiples of them.
+
+    The draws are the same for both pairs, so that what moves both cancels out.
+
+    Args:
+        bootstrap: How intervals are made.
+        pair: The metrics of the pair as functions of its sums.
+        twin: Those of OLD and its twin, or of two answers of OLD.
+        sums: Of the pair, (groups, blocks, columns).
+        floor: Of OLD and its twin, likewise.
+        heaviest: The largest weight of an input in each group.
+        inputs: How many inputs each group has.
+        order: As `BayesianBootstrap.sampled` takes it.
+    """
+    both = [pair.columns, twin.columns]
+    every = {*metrics_of_cases(truth=pair.truth), *(set(both[0]) & set(both[1]))} - pair.without
+    seen = {**pair.reach, **twin.reach}
+    names = tuple(
+        name for name in (*catalogue, *task_metrics) if name in every and _is_floored(name, seen)
+    )
+    others = frozenset(every | {*both[0], *both[1]}) - {*names}
+    above, below = (replace(each, new_accuracy=False, exact=others) for each in (pair, twin))
+    cases = len(CASES if pair.truth else CASES_WITHOUT_TRUTH)
+    cut = [
+        each[..., : cases + len(columns)] for each, columns in zip((sums, floor), both, strict=True)
+    ]
+    sampled = bootstrap.sampled(
+        MultipleStatistic(above, below, names),
+        *cut,
+        heaviest=heaviest,
+        inputs=inputs,
+        order=order,
+    )
+    floors = below.values([cut[1].sum(axis=1)])
+    found: list[tuple[dict[str, Estimate], dict[str, Estimate]]] = [({}, {}) for _ in inputs]
+    for name in names:
+        low, high = bootstrap.interval(sampled, name, limits=(0.0, math.inf))
+        each = zip(found, floors[name], sampled.values[name], low, high, strict=True)
+        for (values, relative), beside, value, *ends in each:
+            values[name] = Estimate(float(beside))
+            if any(map(math.isnan, ends)):
+                relative[name] = Estimate(float(value), reason=bootstrap.shortage or _UNDEFINED)
+            else:
+                relative[name] = Estimate(float(value), float(ends[0]), float(ends[1]))
+    return found
+
+
+def _is_floored(name: str, seen: Container[str]) -> bool:
+    """Whether a multiple of a metric makes sense: of a distance, which is 0 between equals.
+
+    Of one without a largest value, the largest must have been `seen`.
+    """
+    entry = metric(name)
+    limited = math.isfinite(entry.range[1]) or name in seen
+    return entry.direction == "lower" and entry.range[0] == 0 and limited
 
 
 def exact_of(columns: Iterable[str], *, weighted: bool) -> frozenset[str]:
@@ -101,6 +179,18 @@ def mcnemar(cases: AnyArray) -> float | None:
     return None if found is None else mcnemar_of_counts(gained=found.gained, lost=found.lost)
 
 
+def joined(found: Sequence[Sampled]) -> Sampled:
+    """The metrics of all of them; of one that several have, that of the last."""
+
+    def all_of(parts: Iterable[Metrics]) -> Metrics:
+        return {name: values for part in parts for name, values in part.items()}
+
+    return Sampled(
+        all_of(each.values for each in found),
+        Ends(all_of(each.ends.low for each in found), all_of(each.ends.high for each in found)),
+    )
+
+
 def _exact(
     values: Metrics, wholes: Mapping[str, AnyArray], *, confidence: float
 ) -> dict[str, tuple[Floats, Floats]]:
@@ -133,9 +223,9 @@ def _of_two(share: Floats) -> tuple[Floats, Floats]:
     return share, 1 - share
 
 
-def _ordered(metrics: Mapping[str, Estimate]) -> dict[str, Estimate]:
+def ordered(metrics: Mapping[str, Estimate]) -> dict[str, Estimate]:
     """In the order of the catalogue; other top-k metrics beside those of the top two."""
-    places = {name: place for place, name in enumerate(catalogue)}
+    places = {name: place for place, name in enumerate((*catalogue, *task_metrics))}
 
     def place(name: str) -> tuple[int, int]:
         if name in places and not name.startswith("top_"):

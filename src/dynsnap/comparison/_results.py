@@ -3,12 +3,14 @@
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from dynsnap._registry import Displayed
 from dynsnap._renamed import RenamedWarning, now_called
 from dynsnap._types import Floats
+from dynsnap.comparison import _display
 from dynsnap.predictions import AlignmentReport
 
 GroupKind: TypeAlias = Literal["class", "slice", "frequency"]
@@ -21,8 +23,8 @@ CONFIDENCE = 0.95  # of intervals, unless another level is asked for
 class Estimate:
     """A measured value with its interval (None where no interval exists).
 
-    `dynsnap.comparison.intervals` says how intervals are made. There is none where the value is
-    undefined, or where there are too few resamples for the level; `reason` says which.
+    `dynsnap.comparison.intervals` states how intervals are made. There is none where the value is
+    undefined, or where there are too few resamples for the level; `reason` states which.
     """
 
     value: float
@@ -34,15 +36,35 @@ class Estimate:
 Estimates: TypeAlias = Mapping[str, Estimate]  # by metric name, in the catalogue's order
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class GenerationResult:
     """One generation on its own: accuracy, calibration and the like."""
 
     name: str
     metrics: Estimates
 
+    def __repr__(self) -> str:
+        return _display.generation_text(self)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LabelledInputs:
+    """The inputs that have a true class, where others have none: metrics of the truth are on them.
+
+    Attributes:
+        inputs: How many there are.
+        weight: Their total weight.
+        counting: How many have a weight above 0; None when nothing is weighted.
+        effective: Kish's effective number of them; None when nothing is weighted.
+    """
+
+    inputs: int
+    weight: float
+    counting: int | None = None
+    effective: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class GroupResult:
     """A pair of generations on a part of the inputs.
 
@@ -55,11 +77,19 @@ class GroupResult:
         weight: Their total weight; equal to `inputs` when nothing is weighted.
         counting: How many of them have a weight above 0; None when nothing is weighted.
         effective: Kish's effective number of them, (Σw)²/Σw²; None when nothing is weighted.
-        metrics: Those of the pair, and the accuracy of the newer generation.
+        metrics: Those of the pair, and the accuracy of the newer generation; of a class also its
+            precision, recall and F1 in the newer generation, and how they changed.
+        old_metrics: Of a class, its precision, recall and F1 in the older generation.
         changed: The p-value of McNemar's exact test within the group, None without truth.
         corrected: The same by Holm's method, for the number of all groups of the pair.
         classes: The classes that make up the group, for majority and minority.
         transitions: Counts of the four cases within the group, None without truth.
+        whole: Whether it holds every input, as the one value of a constant column does. Rules may
+            name it; reports leave it out, and p-values are not corrected for it.
+        noise_floor: Flip metrics of the group between OLD and its twin, values alone; None
+            without a twin, and of more than two generations.
+        multiples: Flip metrics of the group in multiples of those; see `PairResult.multiples`.
+        labelled: Those that have a true class; None where all have one, or none has.
     """
 
     kind: GroupKind
@@ -74,14 +104,22 @@ class GroupResult:
     transitions: "TransitionCounts | None" = None
     counting: int | None = None
     effective: float | None = None
+    whole: bool = False
+    noise_floor: Estimates | None = None
+    multiples: Estimates | None = None
+    labelled: LabelledInputs | None = None
+    old_metrics: Estimates = field(default_factory=dict)
 
     @property
     def key(self) -> GroupKey:
-        """What tells the group from all others of its pair.
+        """What distinguishes the group from all others of its pair.
 
         The kind is part of it: a slice may well come from a column that is called "truth".
         """
         return self.kind, self.column, self.name
+
+    def __repr__(self) -> str:
+        return _display.group_text(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +161,19 @@ class UnknownLabels:
     alike: tuple[tuple[str, str], ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class ClassChange:
+    """A class that not all generations know: they have no score above 0 for it, or no such label.
+
+    Attributes:
+        name: The class.
+        generation: Of a new class, the first generation that knows it; of a dropped one, the last.
+    """
+
+    name: str
+    generation: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlippedInput:
     """An input that a retrain lost; without truth, one whose label changed.
@@ -152,7 +203,7 @@ class UnstableInput:
     changes: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class PairResult:
     """An older and a newer generation side by side.
 
@@ -165,6 +216,9 @@ class PairResult:
             their true class and that of their new label, most frequent first.
         groups: Classes, slices, majority and minority classes.
         noise_floor: The flip metrics between OLD and its twin, trained again on the same data.
+        multiples: Of two generations with a twin, flip metrics in multiples of the noise floor: 1
+            where NEW differs from OLD as much as the twin does. Where the floor is 0 the value is
+            undefined or infinite, and the interval states what these inputs leave open.
         flipped: Of a generation and the next, some of the inputs lost (without truth, changed):
             at most a few hundred, those that the newer one is surest of. `flips` lists all.
     """
@@ -178,12 +232,18 @@ class PairResult:
     lost_between: Mapping[str, tuple[Flow, ...]] = field(default_factory=dict)
     groups: tuple[GroupResult, ...] = ()
     noise_floor: Estimates | None = None
+    multiples: Estimates | None = None
     flipped: tuple[FlippedInput, ...] = ()
 
+    def __repr__(self) -> str:
+        return _display.pair_text(self)
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Comparison(Displayed):
     """Generations of a classifier side by side: the one object behind every output.
+
+    A console shows it in at most 20 lines; a notebook shows tiles, the flow and the worst classes.
 
     Attributes:
         inputs: Inputs that all generations share, and that everything here is computed on.
@@ -198,7 +258,11 @@ class Comparison:
         families: For each slice that is made of whole classes, such as superclasses, the value of
             every class that occurs.
         unknown_labels: For each generation that has any, the labels that are no true class.
+        new_classes: Classes that the first generation does not know and a later one does.
+        dropped_classes: Classes that the last generation does not know and an earlier one does.
         unstable: The inputs whose label changed most often, at least twice; at most a few hundred.
+        task: What answers are: "classification", or one of `dynsnap.predictions.tasks`.
+        labelled: The inputs that have a true class; None where all have one, or none has.
         ambiguity_so_far: For every generation, the share of inputs that it or one between it and
             the first labelled unlike the first.
     """
@@ -223,6 +287,28 @@ class Comparison:
     ambiguity_so_far: tuple[float, ...] = ()
     counting: int | None = None
     effective: float | None = None
+    task: str = "classification"
+    new_classes: tuple[ClassChange, ...] = ()
+    dropped_classes: tuple[ClassChange, ...] = ()
+    labelled: LabelledInputs | None = None
+
+    @property
+    def unlabelled(self) -> int:
+        """Inputs without a true class, beside others that have one."""
+        return 0 if self.labelled is None else self.inputs - self.labelled.inputs
+
+    def __repr__(self) -> str:
+        return _display.comparison_text(self)
+
+    def to_frame(self, of: str = "metrics", *, library: str | None = None) -> Any:
+        """A data frame of pandas or polars, whichever is there.
+
+        Args:
+            of: "metrics", a row for each metric of each generation and pair; "groups", a row for
+                each class and slice of each pair; "flows", a row for each change of a label.
+            library: "pandas" or "polars", where both are there.
+        """
+        return _display.comparison_frame(self, of, library)
 
     @property
     def restless(self) -> tuple[UnstableInput, ...]:

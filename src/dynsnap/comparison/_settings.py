@@ -1,11 +1,13 @@
 """What may be chosen about a comparison."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dynsnap.comparison._results import CONFIDENCE
 from dynsnap.comparison.intervals import BayesianBootstrap
-from dynsnap.errors import PlanError
+from dynsnap.errors import PlanError, did_you_mean
+from dynsnap.metrics import GROUPS, Group
+from dynsnap.metrics._ranking import CHEAP_SCORES
 
 _FEW_CLASSES = 20  # up to so many, five of them are too many to say much
 
@@ -22,6 +24,8 @@ class Settings:
         minority_share: Majority classes cover this share of the inputs.
         families: For slices that are made of whole classes, the value of classes without inputs.
         twin: Whether the last generation is the first one trained again, for the noise floor.
+        metrics: Which groups of metrics are measured beside "consistency", of `metrics.GROUPS`;
+            None for "classification" and, where rows times classes are few, "ranking".
 
     Raises:
         PlanError: A setting does not make sense.
@@ -34,6 +38,7 @@ class Settings:
     minority_share: float = 0.9
     families: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     twin: bool = False
+    metrics: Collection[str] | None = None
 
     def __post_init__(self) -> None:
         if not self.levels:  # which also refuses what is no level
@@ -44,6 +49,18 @@ class Settings:
             )
         if self.top_k is not None and any(k < 1 for k in self.top_k):
             raise PlanError(f"`top_k` must be at least 1, got {min(self.top_k)}.")
+        if isinstance(self.metrics, str):
+            raise PlanError(f"`metrics` must be names of groups, such as [{self.metrics!r}].")
+        for name in self.metrics or ():
+            if name not in GROUPS:
+                hint = did_you_mean(str(name), GROUPS)
+                raise PlanError(f"There is no group of metrics {name!r}. {hint}")
+
+    def measures(self, group: Group, *, rows: int, classes: int) -> bool:
+        """Whether a group of metrics is measured."""
+        if self.metrics is not None:
+            return group in self.metrics
+        return group != "ranking" or rows * classes <= CHEAP_SCORES
 
     @property
     def levels(self) -> list[BayesianBootstrap]:
@@ -60,7 +77,7 @@ class Settings:
 
 
 def default_top_k(classes: int) -> tuple[int, ...]:
-    """The k of top-k metrics where nobody says which: 2 and, with more than 20 classes, 5.
+    """The k of top-k metrics by default: 2 and, with more than 20 classes, 5.
 
     Example:
         >>> default_top_k(10), default_top_k(100)

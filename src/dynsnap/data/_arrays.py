@@ -98,7 +98,7 @@ def check_meaning(classes: Sequence[str], where: object) -> None:
 
 
 def positions_said(archive: ArrayArchive, path: Path) -> bool | None:
-    """Whether an archive says that whole numbers in `labels` are positions in `classes`."""
+    """Whether an archive states that whole numbers in `labels` are positions in `classes`."""
     try:
         return archive.positions()
     except InputError as error:

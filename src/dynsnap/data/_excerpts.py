@@ -29,7 +29,7 @@ def excerpts(inputs: AnyArray, ids: Iterable[object]) -> dict[str, Excerpt]:
         'b'
         >>> excerpts(np.zeros((2, 640, 480, 3), np.uint8), [1, 2])["1"].shape
         (64, 48, 3)
-        >>> excerpts(np.eye(2), [1, 2])  # numbers, which nobody would look at
+        >>> excerpts(np.eye(2), [1, 2])  # numbers have no excerpt
         {}
     """
     small = _excerpt_of(inputs)
@@ -94,6 +94,8 @@ def _chosen(inputs: AnyArray, ids: AnyArray, wanted: Collection[str]) -> dict[st
 
 def _excerpt_of(inputs: AnyArray) -> Callable[[AnyArray], Excerpt] | None:
     """How to make a row small, or None where there is nothing to see."""
+    if not isinstance(inputs, np.ndarray):
+        return None
     if inputs.dtype == object:
         return _beginning
     pictures = inputs.ndim == 3 or (inputs.ndim == 4 and inputs.shape[-1] in (1, 3))
@@ -136,7 +138,7 @@ def _read_table(path: Path, id_column: str) -> tuple[AnyArray, AnyArray]:
 
 
 def _of_images(folder: Path, wanted: Collection[str]) -> Iterable[tuple[str, Excerpt]]:
-    pixels = _images._Pixels(None, grey=False)
+    pixels = _images._ImageReader(None, grey=False)
     inside = folder.resolve()
     for name in wanted:
         # Ids of a data set start with the name of the split, which may be the folder itself.

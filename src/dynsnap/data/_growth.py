@@ -1,5 +1,6 @@
 """Growing data: which rows each generation may learn from, and what is held out of all of them."""
 
+import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from numbers import Real
@@ -9,11 +10,50 @@ import numpy as np
 
 from dynsnap import seeds
 from dynsnap._renamed import renamed_arguments
-from dynsnap._types import Flags, Floats, Positions
-from dynsnap.data._pool import Pool, Stream, rank_in_class
-from dynsnap.data._selection_holdout import SELECTION_SET, check_selection_holdout
-from dynsnap.data._training_rows import with_training_rows
+from dynsnap._types import AnyArray, Flags, Floats, Positions
+from dynsnap.data._pool import SELECTION_SET, Pool, Stream, check_selection_holdout, rank_in_class
+from dynsnap.data._time import TimeGrowth, grow_by_time
 from dynsnap.errors import DataError, PlanError, did_you_mean
+from dynsnap.metrics import majority_classes
+
+TRAINING_ROWS = "training rows"
+
+
+def training_rows(stream: Stream) -> AnyArray:
+    """How many rows of each class a round of each generation learns from: (generations, classes).
+
+    Example:
+        >>> from dynsnap.data import digits_stream
+        >>> training_rows(digits_stream())[:, 5:8].tolist()
+        [[18, 0, 6], [22, 0, 7], [22, 29, 7]]
+    """
+    labels, classes = stream.pool.labels, len(stream.pool.classes)
+    held = [np.bincount(labels[rows], minlength=classes) for rows in stream.generations]
+    return np.stack(held) - np.stack(stream.validation)
+
+
+def with_training_rows(stream: Stream) -> Stream:
+    """The stream with a slice that separates inputs of majority and of minority classes.
+
+    Held-out sets are often balanced where the training rows are not, so only the slice "training
+    rows" can tell. It goes by the rows of the last generation, see `metrics.majority_classes`;
+    where classes are equally frequent there is none.
+    """
+    rows = training_rows(stream)[-1]
+    majority = majority_classes(rows)
+    if majority[rows > 0].all():
+        return stream
+    names = np.where(majority, "majority", "minority")
+    return dataclasses.replace(
+        stream,
+        evaluation={name: _sliced(pool, names) for name, pool in stream.evaluation.items()},
+    )
+
+
+def _sliced(pool: Pool, names: AnyArray) -> Pool:
+    # A column of that name that the data brings is the user's own.
+    return dataclasses.replace(pool, slices={TRAINING_ROWS: names[pool.labels], **pool.slices})
+
 
 LateValidation: TypeAlias = Literal["never", "arrival", "always"]
 
@@ -125,10 +165,11 @@ def _check_fractions(where: str, fractions: Any) -> None:
         )
 
 
-def grow(train: Pool, plan: GrowthPlan, *, test: Pool | None = None) -> Stream:
+def grow(train: Pool, plan: GrowthPlan | TimeGrowth, *, test: Pool | None = None) -> Stream:
     """Cut a pool into the generations of a plan, with fixed sets to evaluate on.
 
-    Without an official `test` pool, a hold-out stratified by class takes its place.
+    Without an official `test` pool, a hold-out stratified by class takes its place. By time, every
+    generation is tested on the rows that follow it instead.
 
     Example:
         >>> pool = Pool(name="made", inputs=np.zeros((40, 2)), labels=np.arange(40) % 2,
@@ -137,6 +178,10 @@ def grow(train: Pool, plan: GrowthPlan, *, test: Pool | None = None) -> Stream:
         >>> [len(rows) for rows in stream.generations]
         [10, 28]
     """
+    if isinstance(plan, TimeGrowth):
+        if test is not None:
+            raise PlanError("By time, later rows are the test set: leave the test set out.")
+        return grow_by_time(train, plan)
     for name in (*plan.fractions_of, *plan.shares, *plan.late):
         if name not in train.classes:
             raise PlanError(

@@ -43,7 +43,7 @@ def read_images(
         if others:
             notes.append(f"{folder}: {others} files that are no images were passed over.")
     classes = class_order(file.parent.name for found in files.values() for file in found)
-    pixels = _Pixels(size, grey)
+    pixels = _ImageReader(size, grey)
     pools = {
         split: Pool(
             name=split,
@@ -84,7 +84,7 @@ def _files(folder: Path) -> tuple[list[Path], int]:
     return images, len(found) - len(images)
 
 
-class _Pixels:
+class _ImageReader:
     """Reads images into one array; all of one size, over several folders too."""
 
     def __init__(self, size: tuple[int, int] | None, grey: bool) -> None:

@@ -9,9 +9,10 @@ import numpy as np
 
 from dynsnap._types import AnyArray
 from dynsnap._untrusted import ArrayArchive
-from dynsnap.data import _images, _jsonl, _tables
+from dynsnap.data import _images, _tables, _texts
 from dynsnap.data._arrays import _inputs, check_meaning, positions_said
 from dynsnap.data._dataset import opened
+from dynsnap.data._frame import Frame, FrameType, frame_type_from_json, frame_type_to_json
 from dynsnap.data._sources import SOURCES
 from dynsnap.errors import DataError
 
@@ -29,7 +30,7 @@ class NewInputs:
         labels: The true class names, None where they are not known.
     """
 
-    inputs: AnyArray
+    inputs: Any
     ids: AnyArray
     labels: AnyArray | None = None
 
@@ -43,12 +44,13 @@ def read_inputs(
     id: str | None = None,  # noqa: A002  the column is called so
     size: tuple[int, int] | None = None,
     grey: bool = False,
+    frame: Sequence[Mapping[str, Any]] | None = None,
     allow_missing: bool = False,
 ) -> NewInputs:
     """Inputs from an NPZ file, a CSV or Parquet table, JSON lines, or a folder of images.
 
-    Options that the kind of file has no use for are ignored, so that whoever keeps the options of
-    a data set can hand them all in.
+    Options that do not apply to the kind of file are ignored, so all options of a data set can be
+    passed.
 
     Args:
         path: An NPZ file with `inputs` (and `labels`, `ids`); a table; JSON lines; or a folder of
@@ -59,6 +61,8 @@ def read_inputs(
         id: The column of ids; by default rows are numbered.
         size: (height, width) to bring images to.
         grey: Read images as one channel.
+        frame: Else the columns of numbers, categories and texts that a model was trained on, as
+            `frame_type_to_json` gives them.
         allow_missing: Accept missing numbers, as NaN.
 
     Example:
@@ -77,7 +81,8 @@ def read_inputs(
     elif path.name.endswith(_LINES):
         found = _of_lines(path, label, text or "text", id)
     elif path.name.endswith(_tables._SUFFIXES):
-        found = _of_table(path, label, text, features, id, allow_missing)
+        columns = None if frame is None else frame_type_from_json(frame)
+        found = _of_table(path, label, text, features, id, columns, allow_missing)
     else:
         known = ", ".join((".npz", *_tables._SUFFIXES, *_LINES))
         raise DataError(f"{path} must be a folder of images, or end in one of {known}.")
@@ -97,18 +102,29 @@ def _check_rows(found: NewInputs, path: Path) -> None:
             )
 
 
-def reading_options(source: str, path: Path | None, options: Mapping[str, Any]) -> dict[str, Any]:
+def reading_options(
+    source: str, path: Path | None, options: Mapping[str, Any], *, inputs: Any = None
+) -> dict[str, Any]:
     """The options that read new inputs as a source reads its own.
 
     For a table the feature columns are named, so that columns in another order are no other inputs.
+
+    Args:
+        source: The source.
+        path: Where it has its rows.
+        options: What it was read with.
+        inputs: What it gave: a frame states its columns itself.
     """
     kept = ("label", "text", "features", "id", "size", "grey", "allow_missing")
     found = {name: options[name] for name in kept if options.get(name) is not None}
     if SOURCES.find(source).texts:
         found.setdefault("text", "text")
+    if isinstance(inputs, Frame):
+        found.pop("features", None)
+        return found | {"frame": frame_type_to_json(inputs.type)}
     if source == "table" and path is not None and not {"text", "features"} & found.keys():
         roles = {"label": "label", **found}
-        taken = {roles["label"], roles.get("id"), *options.get("slices", ())}
+        taken = {roles["label"], roles.get("id"), options.get("time"), *options.get("slices", ())}
         table = _tables._Table(path, [roles["label"]])
         found["features"] = _feature_columns(table.columns, taken)
     return found
@@ -153,16 +169,25 @@ def _of_table(
     text: str | None,
     features: Sequence[str] | None,
     id_column: str | None,
+    columns: FrameType | None,
     allow_missing: bool,
 ) -> NewInputs:
     words = [name for name in (text, id_column) if name is not None]
+    if columns is not None and text is None:
+        words += [one.name for one in columns if one.kind != "number"]
     table = _tables._Table(path, words)
     labelled = label in table.columns
     if labelled:  # again, so that its labels stay as they are written
         table = _tables._Table(path, [*words, label])
     if features is None:
         features = _feature_columns(table.columns, {*words, label})
-    rows = table.texts(text) if text is not None else table.numbers(features, allow_missing)
+    rows: Any
+    if text is not None:
+        rows = table.texts(text)
+    elif columns is not None:
+        rows = table.as_trained(columns, allow_missing)
+    else:
+        rows = table.numbers(features, allow_missing)
     return NewInputs(
         inputs=rows,
         ids=np.arange(len(rows)) if id_column is None else table.texts(id_column),
@@ -173,13 +198,13 @@ def _of_table(
 def _of_lines(path: Path, label: str, text: str, id_field: str | None) -> NewInputs:
     with opened(path) as handle:
         first = next((line for line in handle if line.strip()), b"{}")
-    labelled = label in _jsonl._object(first, f"{path}, its first line")
+    labelled = label in _texts._object(first, f"{path}, its first line")
     fields = [text, *([label] if labelled else []), *([id_field] if id_field else [])]
-    found = _jsonl._fields(path, fields, text)
+    found = _texts._fields(path, fields, text)
     return NewInputs(
-        inputs=_jsonl._objects(found[text]),
+        inputs=_texts._objects(found[text]),
         ids=np.arange(len(found[text])) if id_field is None else np.array(found[id_field]),
-        labels=_jsonl._objects(found[label]) if labelled else None,
+        labels=_texts._objects(found[label]) if labelled else None,
     )
 
 
@@ -192,7 +217,7 @@ def _of_images(folder: Path, size: tuple[int, int] | None, grey: bool) -> NewInp
     files = flat or _images._files(folder)[0]
     names = [str(file.relative_to(folder)) for file in files]
     return NewInputs(
-        inputs=_images._Pixels(None if size is None else (size[0], size[1]), grey).read(files),
+        inputs=_images._ImageReader(None if size is None else (size[0], size[1]), grey).read(files),
         ids=np.array(names),
-        labels=None if flat else _jsonl._objects([file.parent.name for file in files]),
+        labels=None if flat else _texts._objects([file.parent.name for file in files]),
     )

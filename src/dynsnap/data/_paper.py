@@ -32,7 +32,7 @@ _YAHOO = (
 def cifar10_growth() -> GrowthPlan:
     """CIFAR-10: 24,400, 30,500 and 32,500 training images.
 
-    The new class is frog: the paper's text says horse, but only frog gives its sizes.
+    The new class is frog: the paper's text states horse, but only frog gives its sizes.
 
     Example:
         >>> cifar10_growth().late
@@ -73,7 +73,7 @@ def yahoo_growth() -> GrowthPlan:
     """Yahoo! Answers: 683,200, 768,600 and 910,000 training texts.
 
     All ten classes are in the 10,000 validation and 50,000 test texts, also before the late one
-    (Business & Finance) is learned: the appendix says otherwise, but only this gives the sizes.
+    (Business & Finance) is learned: the appendix states otherwise, but only this gives the sizes.
 
     Example:
         >>> yahoo_growth().fractions

@@ -1,7 +1,7 @@
 """Reads the pickles that old data sets come in, without ever running anything they ask for.
 
 A pickle is a program. This unpickler admits containers, bytes, text, numbers and numpy arrays, and
-nothing else; and even for arrays it calls no code of numpy: what a pickle says of an array is
+nothing else; and even for arrays it calls no code of numpy: what a pickle states about an array is
 written down, checked, and read from its bytes. Before it runs, its instructions are looked through:
 a few bytes of them could take gigabytes, or go on for ever.
 """
@@ -155,7 +155,7 @@ class _Admitted:
 
 
 class _Kind:
-    """What a pickle says of a dtype."""
+    """What a pickle states about a dtype."""
 
     def __init__(self, name: Any, *flags: Any) -> None:
         self.name, self.order = _text(name), "<"
@@ -170,7 +170,7 @@ class _Kind:
 
 
 class _Array:
-    """What a pickle says of an array."""
+    """What a pickle states about an array."""
 
     def __init__(self, *arguments: Any) -> None:
         self.shape: tuple[int, ...] = ()

@@ -1,17 +1,57 @@
-"""A pool of labelled inputs, and a stream of generations cut from one."""
+"""Rows that no generation trains on, so that members of all generations can be compared on them."""
 
 import hashlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from numbers import Real
+from typing import Any
 
 import numpy as np
 
 from dynsnap._renamed import renamed_arguments
-from dynsnap._types import AnyArray, Flags, Labels, Positions
-from dynsnap.data._selection_holdout import SELECTION_SET
-from dynsnap.errors import DataError
+from dynsnap._types import AnyArray, Flags, Floats, Labels, Positions
+from dynsnap.errors import DataError, PlanError
+
+# Their evaluation set. Fingerprints of data and stored rounds hold this name, so it stays.
+SELECTION_SET = "untouched"
+
+
+def check_selection_holdout(share: float) -> None:
+    """Raise unless a share of rows can be held out."""
+    if not (isinstance(share, Real) and 0 <= share < 1):
+        raise PlanError(f"`selection_holdout` must be at least 0 and below 1, got {share}.")
+
+
+def selection_rows(inputs: Any, share: float) -> Flags:
+    """Which rows are held out: about this share of them, by their content.
+
+    A row's own content decides, so it is on the same side in every generation that it is part of,
+    whatever comes before or after it, and equal rows are on the same side.
+
+    Example:
+        >>> int(selection_rows(np.arange(1000.0).reshape(1000, 1), 0.1).sum())
+        99
+    """
+    check_selection_holdout(share)
+    if not share:
+        return np.zeros(len(inputs), dtype=bool)
+    bar = int(share * 2**32)
+    drawn = (hashlib.blake2b(content, digest_size=4).digest() for content in _contents(inputs))
+    return np.fromiter((int.from_bytes(one) < bar for one in drawn), dtype=bool, count=len(inputs))
+
+
+def _contents(inputs: Any) -> Iterator[bytes]:
+    """What each row holds."""
+    if not isinstance(inputs, np.ndarray):
+        return iter(inputs.contents())
+    texts = inputs.dtype.kind in "OU"
+    # A number is the same number in any type, and so is a zero with a sign.
+    return (
+        str(row).encode() if texts else (row.astype(np.float32) + np.float32(0)).tobytes()
+        for row in inputs
+    )
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -21,11 +61,15 @@ class Pool:
     Attributes:
         name: What to call it in messages.
         inputs: One per row: images (rows, height, width, channels) uint8, features (rows, columns),
-            or texts as an object array of str.
+            or texts as an object array of str; or a `Frame`, whose columns have names.
         labels: Positions in `classes`.
         classes: Class names.
         ids: A name for each row, unique.
         slices: Further columns, text per row, for breakdowns.
+        weights: How much each row counts, in training and in validation; None where all count 1.
+        groups: What each row belongs to (a patient, a session): no split cuts a group. None where
+            every row is on its own.
+        times: When each row happened, as datetime64 in UTC; None where that is not known.
 
     Example:
         >>> Pool(name="two", inputs=np.eye(2), labels=np.array([0, 1]), classes=("cat", "dog"),
@@ -34,13 +78,20 @@ class Pool:
     """
 
     name: str
-    inputs: AnyArray
+    inputs: Any  # an array, or what takes rows as an array does
     labels: Labels
     classes: tuple[str, ...]
     ids: AnyArray
     slices: Mapping[str, AnyArray] = field(default_factory=dict)
+    weights: Floats | None = None
+    groups: AnyArray | None = None
+    times: AnyArray | None = None
 
     def __post_init__(self) -> None:
+        if self.times is not None and len(self.times) != len(self.labels):
+            raise DataError(
+                f"{self.name}: there are {len(self.times)} times for {len(self.labels)} rows."
+            )
         if not len(self.inputs) == len(self.labels) == len(self.ids):
             raise DataError(
                 f"{self.name}: inputs, labels and ids must be of one length, but there are "
@@ -52,6 +103,16 @@ class Pool:
                     f"{self.name}: slice {column!r} has {len(values)} values for "
                     f"{len(self.labels)} rows."
                 )
+        for column, found in (("weights", self.weights), ("groups", self.groups)):
+            if found is not None and found.shape != self.labels.shape:
+                raise DataError(
+                    f"{self.name}: `{column}` has the shape {found.shape} for {len(self.labels)} "
+                    "rows."
+                )
+        if self.weights is not None and not (np.isfinite(self.weights) & (self.weights > 0)).all():
+            raise DataError(
+                f"{self.name}: `weights` must be finite and above 0. Leave rows without weight out."
+            )
         if not np.issubdtype(self.labels.dtype, np.integer):
             raise DataError(
                 f"{self.name}: labels must be positions in `classes`, but are {self.labels.dtype}. "
@@ -91,6 +152,9 @@ class Pool:
             classes=self.classes,
             ids=self.ids[rows],
             slices={column: values[rows] for column, values in self.slices.items()},
+            weights=None if self.weights is None else self.weights[rows],
+            groups=None if self.groups is None else self.groups[rows],
+            times=None if self.times is None else self.times[rows],
         )
 
     def check_same_classes(self, other: "Pool") -> None:
@@ -111,7 +175,7 @@ class Pool:
             )
         return Pool(
             name=self.name,
-            inputs=np.concatenate([self.inputs, other.inputs]),
+            inputs=joined(self.inputs, other.inputs),
             labels=np.concatenate([self.labels, other.labels]),
             classes=self.classes,
             ids=np.concatenate([self.ids, other.ids]),
@@ -120,19 +184,48 @@ class Pool:
                 for column, values in self.slices.items()
                 if column in other.slices
             },
+            weights=self._joined_weights(other),
+            groups=self._joined_groups(other),
+            times=None
+            if self.times is None or other.times is None
+            else np.concatenate([self.times, other.times]),
         )
+
+    def _joined_weights(self, other: "Pool") -> Floats | None:
+        if self.weights is None and other.weights is None:
+            return None
+        parts = [np.ones(len(one)) if one.weights is None else one.weights for one in (self, other)]
+        return np.concatenate(parts)
+
+    def _joined_groups(self, other: "Pool") -> AnyArray | None:
+        if (self.groups is None) != (other.groups is None):
+            raise DataError(
+                f"{self.name} and {other.name} must both have `groups`, or neither of them."
+            )
+        if self.groups is None or other.groups is None:
+            return None
+        return np.concatenate([self.groups, other.groups])
 
     @cached_property
     def fingerprint(self) -> str:
-        """A hash of the content: inputs, labels, class names."""
+        """A hash of the content: inputs, labels, class names, and weights and groups if any."""
         digest = hashlib.sha256(repr((self.classes, self.inputs.shape)).encode())
         digest.update(np.ascontiguousarray(self.labels, dtype="<i8").tobytes())
-        if self.inputs.dtype == object:
+        if not isinstance(self.inputs, np.ndarray):
+            digest.update(repr(self.inputs.type).encode())
+            for content in self.inputs.contents():
+                digest.update(len(content).to_bytes(8) + content)
+        elif self.inputs.dtype == object:
             for text in self.inputs:
                 digest.update(text.encode() + b"\x00")
         else:
             digest.update(str(self.inputs.dtype).encode())
             digest.update(np.ascontiguousarray(self.inputs).tobytes())
+        # Only where there are any: pools without them keep the fingerprints that they had.
+        if self.weights is not None:
+            digest.update(b"weights" + np.ascontiguousarray(self.weights, dtype="<f8").tobytes())
+        if self.groups is not None:
+            digest.update(b"groups" + "\x00".join(map(str, self.groups.tolist())).encode())
         return digest.hexdigest()[:32]
 
 
@@ -140,6 +233,10 @@ class Pool:
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Stream:
     """Growing data D1 ⊆ D2 ⊆ ... with fixed sets to evaluate on: what a trainer is given.
+
+    By time, D_i are the rows of a window, which may slide, and each retrain is compared on rows of
+    its own: those of the period that follows. Trainers need not know: every round scores all of
+    "test".
 
     Attributes:
         pool: Everything that any generation may learn from.
@@ -153,6 +250,9 @@ class Stream:
         selection_holdout: For each D_i, the rows of the evaluation set "untouched" that have
             arrived by then: no round of any generation trains or validates on them. Empty where
             there is no such set.
+        test_rows: By time: for each D_i, the rows of "test" that happened after all of D_i and
+            before the next. Empty where every generation is tested on all of "test".
+        notes: What was left out when the data was cut, a sentence each.
     """
 
     pool: Pool
@@ -161,9 +261,13 @@ class Stream:
     evaluation: Mapping[str, Pool]
     late: tuple[str, ...] = ()
     selection_holdout: tuple[Positions, ...] = ()
+    test_rows: tuple[Positions, ...] = ()
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        check_nested(self.generations, rows=len(self.pool), name=self.pool.name)
+        check_nested(
+            self.generations, rows=len(self.pool), name=self.pool.name, nested=not self.by_time
+        )
         classes = self.pool.classes
         if unknown := set(self.late) - set(classes):
             raise DataError(
@@ -183,11 +287,23 @@ class Stream:
         if SELECTION_SET in self.evaluation or self.selection_holdout:
             aside = self.evaluation.get(SELECTION_SET, ())
             name = f"{self.pool.name}, selection holdout"
-            check_nested(self.selection_holdout, rows=len(aside), name=name)
+            check_nested(
+                self.selection_holdout, rows=len(aside), name=name, nested=not self.by_time
+            )
+        if self.by_time:
+            name, tested = f"{self.pool.name}, test rows", len(self.evaluation["test"])
+            check_nested(self.test_rows, rows=tested, name=name, nested=False)
+            if len(self.test_rows) != len(self.generations):
+                raise DataError(f"{name}: there must be some for each generation.")
         for number, (rows, counts) in enumerate(
             zip(self.generations, self.validation, strict=True), start=1
         ):
             self._check_validation(number, rows, counts)
+
+    @property
+    def by_time(self) -> bool:
+        """Whether each generation is tested on the period that follows it."""
+        return bool(self.test_rows)
 
     def _check_validation(self, number: int, rows: Positions, counts: Positions) -> None:
         classes = self.pool.classes
@@ -226,15 +342,19 @@ class Stream:
     def fingerprint(self) -> str:
         """A hash of the content of the pool, the cuts and the evaluation sets."""
         digest = hashlib.sha256(self.pool.fingerprint.encode())
-        for rows in (*self.generations, *self.validation, *self.selection_holdout):
+        for rows in (*self.generations, *self.validation, *self.selection_holdout, *self.test_rows):
             digest.update(np.ascontiguousarray(rows, dtype="<i8").tobytes() + b"|")
         for name, pool in sorted(self.evaluation.items()):
             digest.update(f"{name}:{pool.fingerprint}".encode())
         return digest.hexdigest()[:32]
 
 
-def check_nested(generations: Sequence[Positions], *, rows: int, name: str = "data") -> None:
+def check_nested(
+    generations: Sequence[Positions], *, rows: int, name: str = "data", nested: bool = True
+) -> None:
     """Raise unless these are sorted rows of a pool of so many, each part of the next, none empty.
+
+    Windows by time need not be `nested`.
 
     Example:
         >>> check_nested([np.array([0, 2]), np.array([0, 1, 2])], rows=3)
@@ -257,12 +377,19 @@ def check_nested(generations: Sequence[Positions], *, rows: int, name: str = "da
             )
         now = np.zeros(rows, dtype=bool)
         now[chosen] = True
-        if (lost := before & ~now).any():
+        if nested and (lost := before & ~now).any():
             raise DataError(
                 f"{where} lacks {lost.sum()} rows that generation {number - 1} has (the first is "
                 f"row {lost.argmax()}). Each must hold all of the one before."
             )
         before = now
+
+
+def joined(first: Any, second: Any) -> Any:
+    """The inputs of one pool, then those of another."""
+    if isinstance(first, np.ndarray):
+        return np.concatenate([first, second])
+    return first.join(second)
 
 
 def rank_in_class(labels: Labels) -> Positions:

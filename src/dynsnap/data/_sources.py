@@ -11,9 +11,9 @@ from dynsnap.data._arrays import read_npz
 from dynsnap.data._cifar import read_cifar10, read_cifar100
 from dynsnap.data._dataset import DataSet
 from dynsnap.data._digits import digits, digits_growth
+from dynsnap.data._flights import flights_growth, read_flights
 from dynsnap.data._growth import GrowthPlan
 from dynsnap.data._images import read_images
-from dynsnap.data._jsonl import read_jsonl
 from dynsnap.data._newsgroups import read_newsgroups
 from dynsnap.data._paper import (
     cifar10_growth,
@@ -22,10 +22,12 @@ from dynsnap.data._paper import (
     yahoo_growth,
 )
 from dynsnap.data._tables import read_table
-from dynsnap.data._text_csv import read_ag_news, read_text_csv, read_yahoo_answers
+from dynsnap.data._texts import read_ag_news, read_jsonl, read_text_csv, read_yahoo_answers
+from dynsnap.data._time import TimeGrowth
 from dynsnap.errors import PlanError, did_you_mean
 
 Read: TypeAlias = Callable[..., DataSet]
+Growth: TypeAlias = Callable[[], GrowthPlan | TimeGrowth]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +41,7 @@ class Source:
     """
 
     read: Read
-    growth: Callable[[], GrowthPlan] = GrowthPlan
+    growth: Growth = GrowthPlan
     texts: bool = False
 
 
@@ -52,6 +54,7 @@ SOURCES: Registry[Source] = Registry(
         "yahoo-answers": Source(read=read_yahoo_answers, growth=yahoo_growth, texts=True),
         "ag-news": Source(read=read_ag_news, texts=True),
         "20-newsgroups": Source(read=read_newsgroups, growth=newsgroups_growth, texts=True),
+        "flights": Source(read=read_flights, growth=flights_growth),
         "npz": Source(read=read_npz),
         "table": Source(read=read_table),
         "images": Source(read=read_images),
@@ -65,7 +68,7 @@ def register_source(
     name: str,
     read: Read,
     *,
-    growth: Callable[[], GrowthPlan] = GrowthPlan,
+    growth: Growth = GrowthPlan,
     texts: bool = False,
 ) -> None:
     """Make a source known in this process: `load` and studies then have it.

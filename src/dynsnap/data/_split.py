@@ -5,16 +5,23 @@ from collections.abc import Sequence
 import numpy as np
 
 from dynsnap._renamed import renamed_arguments
-from dynsnap._types import AnyArray, Positions
-from dynsnap.data._pool import Pool, Stream, check_nested, rank_in_class
-from dynsnap.data._selection_holdout import SELECTION_SET, selection_rows
+from dynsnap._types import AnyArray, Flags, Labels, Positions
+from dynsnap.data._pool import (
+    SELECTION_SET,
+    Pool,
+    Stream,
+    check_nested,
+    rank_in_class,
+    selection_rows,
+)
 from dynsnap.errors import DataError, InputError, PlanError
 
 
 def split(stream: Stream, generation: int, rng: np.random.Generator) -> tuple[Positions, Positions]:
     """Rows to train on and rows to validate on, drawn anew from D_i with fixed class counts.
 
-    Both are sorted rows of `stream.pool`; `generation` counts from 1.
+    Both are sorted rows of `stream.pool`; `generation` counts from 1. Where the pool has groups,
+    whole groups are drawn that come near these counts: see `draw_groups`.
 
     Example:
         >>> pool = Pool(name="made", inputs=np.zeros((6, 1)), labels=np.array([0, 0, 0, 1, 1, 1]),
@@ -29,11 +36,64 @@ def split(stream: Stream, generation: int, rng: np.random.Generator) -> tuple[Po
             f"`generation` must be between 1 and {len(stream.generations)}, got {generation}."
         )
     rows, counts = stream.generations[generation - 1], stream.validation[generation - 1]
-    order = rng.permutation(len(rows))
     labels = stream.pool.labels[rows]
+    if stream.pool.groups is not None:
+        drawn = draw_groups(labels, stream.pool.groups[rows], counts, rng)
+        return rows[~drawn], rows[drawn]
+    order = rng.permutation(len(rows))
     drawn = np.empty(len(rows), dtype=bool)
     drawn[order] = rank_in_class(labels[order]) < counts[labels[order]]
     return rows[~drawn], rows[drawn]
+
+
+def draw_groups(
+    labels: Labels, groups: AnyArray, counts: Positions, rng: np.random.Generator
+) -> Flags:
+    """Whole groups whose rows come near so many of each class, in random order.
+
+    A group is drawn if it brings the rows drawn nearer to the counts, and leaves rows of every
+    class that it holds. At least one is drawn, and at least one is left.
+
+    Args:
+        labels: The class of each row, as a place among the classes.
+        groups: What each row belongs to.
+        counts: How many rows of each class are wanted.
+        rng: Decides on the order.
+
+    Returns:
+        Which rows were drawn.
+
+    Example:
+        >>> groups = np.array(["a", "a", "b", "b", "c", "c"])
+        >>> draw_groups(np.array([0, 1, 0, 1, 0, 1]), groups, np.array([1, 1]),
+        ...             np.random.default_rng(1))
+        array([ True,  True, False, False, False, False])
+    """
+    names, place = np.unique(groups, return_inverse=True)
+    held = np.zeros((len(names), len(counts)), dtype=np.int64)
+    np.add.at(held, (place, labels), 1)
+    total = held.sum(axis=0)
+    # A class that is validated on alone may be drawn whole; of any other some must be left.
+    least = (total > 0) & (counts < total)
+    lacking, left = counts.astype(np.int64), total.copy()
+    drawn = np.zeros(len(names), dtype=bool)
+    order = rng.permutation(len(names))
+    able = [group for group in order.tolist() if (left - held[group] >= least).all()]
+    for group in able:
+        rows = held[group]
+        nearer = (lacking**2).sum() > ((lacking - rows) ** 2).sum()
+        if nearer and (left - rows >= least).all():
+            drawn[group] = True
+            lacking, left = lacking - rows, left - rows
+    if not drawn.any() and able and len(names) > 1:
+        drawn[min(able, key=lambda group: int(held[group].sum()))] = True
+    if not drawn.any() or drawn.all():
+        raise DataError(
+            f"No group can be set aside to validate on: there are {len(names)} groups, and each "
+            "holds the only rows of a class. Bring more groups of each class, or leave `groups` "
+            "out."
+        )
+    return np.asarray(drawn[place])
 
 
 @renamed_arguments(untouched="selection_holdout")

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,9 @@ import numpy as np
 
 from dynsnap._types import AnyArray
 from dynsnap.data._dataset import DataSet, class_order, numbered, opened, positions
+from dynsnap.data._frame import Frame, FrameType, of_arrow
 from dynsnap.data._pool import Pool
+from dynsnap.data._time import in_order, parse_times
 from dynsnap.errors import DataError, InputError, PlanError, did_you_mean, one_line
 
 _SUFFIXES = (".csv", ".csv.gz", ".parquet")
@@ -24,7 +27,9 @@ def read_table(
     features: Sequence[str] | None = None,
     id: str | None = None,  # noqa: A002  the column is called so
     slices: Sequence[str] = (),
+    categorical: Sequence[str] = (),
     allow_missing: bool = False,
+    time: str | None = None,
 ) -> DataSet:
     """A data set from CSV (plain or .gz) or Parquet files.
 
@@ -36,26 +41,48 @@ def read_table(
         features: Else the columns of numbers; by default all that have no other role.
         id: The column of ids, unique in both files; by default rows are numbered.
         slices: Further columns for breakdowns.
-        allow_missing: Accept missing numbers, as NaN: boosted trees can use them, networks cannot.
+        categorical: Those of the features that are categories, such as texts: boosted trees take
+            them as they are, and so does a Pipeline with encoders. The categories of a Parquet file
+            need not be named.
+        allow_missing: Accept missing numbers, as NaN, and missing categories: boosted trees can use
+            them, networks cannot.
+        time: The column of times (ISO 8601, dates or timestamps), to grow by time. Rows are then
+            put in the order of time, and those that have no label yet are left out, with a note.
     """
     if text is not None and features is not None:
         raise PlanError("`text` and `features` were both named: the inputs are one or the other.")
-    words = [name for name in (label, text, id, *slices) if name is not None]
+    if isinstance(categorical, str):
+        raise PlanError(f"`categorical` must be a list of columns, got {categorical!r}.")
+    words = [name for name in (label, text, id, time, *slices) if name is not None]
+    if stray := [name for name in categorical if text is not None or name in words]:
+        raise PlanError(f"`categorical` names {stray[0]!r}, which is no feature. Leave it out.")
     if len(set(words)) != len(words):
         raise PlanError(f"A column can have one role only, but these were named: {words}.")
-    tables = {"train": _Table(Path(path), words)}
+    if time is not None and test is not None:
+        raise PlanError("`time` and `test` were both named: by time, later rows are the test set.")
+    tables = {"train": _Table(Path(path), [*words, *categorical])}
     if test is not None:
-        tables["test"] = _Table(Path(test), words)
+        tables["test"] = _Table(Path(test), [*words, *categorical])
+    notes = () if time is None else tables["train"].drop_unlabelled(label)
     names = {split: table.texts(label) for split, table in tables.items()}
     classes = class_order(name for column in names.values() for name in column)
     if features is None and text is None:
         features = [name for name in tables["train"].columns if name not in words]
+    framed = text is None and tables["train"].framed(features or (), categorical)
+    inputs: dict[str, Any] = {
+        split: table.texts(text)
+        if text is not None
+        else table.frame(features or (), categorical, allow_missing)
+        if framed
+        else table.numbers(features or (), allow_missing)
+        for split, table in tables.items()
+    }
+    if framed and "test" in inputs:
+        inputs["test"] = inputs["test"].conformed(inputs["train"].type)
     pools = {
         split: Pool(
             name=split,
-            inputs=table.numbers(features or (), allow_missing)
-            if text is None
-            else table.texts(text),
+            inputs=inputs[split],
             labels=positions(names[split].tolist(), classes, what=split),
             classes=classes,
             ids=numbered(split, len(names[split])) if id is None else table.texts(id),
@@ -63,7 +90,11 @@ def read_table(
         )
         for split, table in tables.items()
     }
-    return DataSet(train=pools["train"], test=pools.get("test"))
+    if time is not None:
+        times, said = tables["train"].times(time)
+        pools["train"], order = in_order(replace(pools["train"], times=times))
+        notes = (*notes, *said, *order)
+    return DataSet(train=pools["train"], test=pools.get("test"), notes=notes)
 
 
 class _Table:
@@ -94,6 +125,44 @@ class _Table:
             raise DataError(f"{self._at(name)} has no value in {empty} rows. Fill or drop them.")
         return np.asarray(values, dtype=object)
 
+    def times(self, name: str) -> tuple[AnyArray, tuple[str, ...]]:
+        """A column of times as datetime64 in UTC, with notes on how it was read."""
+        import pyarrow as pa
+
+        column = self.table.column(name)
+        if column.null_count:
+            raise DataError(
+                f"{self._at(name)} has no time in {column.null_count} rows. Fill or drop them."
+            )
+        kind = column.type
+        if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
+            # Arrow keeps a zone beside times that are in UTC.
+            moments = column.to_numpy().astype("datetime64[us]")
+            return moments, ()
+        if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+            raise DataError(
+                f"{self._at(name)} must be timestamps, dates or texts such as "
+                f"2013-07-29T15:00:00Z, but is {kind}."
+            )
+        return parse_times(column.to_pylist(), self._at(name))
+
+    def drop_unlabelled(self, label: str) -> tuple[str, ...]:
+        """Leave out rows whose label has not arrived, and note how many these are."""
+        import pyarrow.compute as pc
+
+        column = self.table.column(label)
+        waiting = pc.is_null(column)
+        if str(column.type) in ("string", "large_string"):
+            waiting = pc.or_kleene(waiting, pc.equal(column, ""))
+            waiting = pc.fill_null(waiting, True)
+        count = int(pc.sum(waiting).as_py() or 0)
+        if not count:
+            return ()
+        if count == self.table.num_rows:
+            raise DataError(f"{self._at(label)} has no label in any row.")
+        self.table = self.table.filter(pc.invert(waiting))
+        return (f"{self._at(label)}: {count:,} rows have no label yet and are left out.",)
+
     def numbers(self, names: Sequence[str], allow_missing: bool) -> AnyArray:
         """Columns of numbers side by side, as float32."""
         if not names:
@@ -105,6 +174,59 @@ class _Table:
             made[:, place] = self._floats(name, allow_missing)
         return made
 
+    def framed(self, names: Sequence[str], categorical: Sequence[str]) -> bool:
+        """Whether some of these columns are categories."""
+        import pyarrow as pa
+
+        if stray := [name for name in categorical if name not in names]:
+            raise PlanError(f"`categorical` names {stray[0]!r}, which is not one of `features`.")
+        kinds = {name: self.table.schema.field(name).type for name in names if name in self.columns}
+        return bool(categorical) or any(pa.types.is_dictionary(kind) for kind in kinds.values())
+
+    def frame(self, names: Sequence[str], words: Sequence[str], allow_missing: bool) -> Frame:
+        """Columns side by side, those of `words` as categories."""
+        for name in names:
+            self._check(name)
+        made = self._filled(of_arrow(self.table.select(list(names)))).with_categories(words)
+        if texts := made.named("text"):
+            raise DataError(
+                f"{self._at(texts[0])} holds texts. Name it in `categorical` if they are "
+                "categories, leave it out of `features`, or make it one of `slices`."
+            )
+        for name in made.named("number"):
+            if np.isinf(made.columns[name].values).any():
+                raise DataError(f"{self._at(name)} holds numbers that are infinite.")
+        if not allow_missing and (gone := made.missing):
+            empty = int(made.columns[gone[0]].missing.sum())
+            raise DataError(
+                f"{self._at(gone[0])} has no value in {empty} rows. Fill or drop them, or set "
+                "`allow_missing` for models that can use them."
+            )
+        return made
+
+    def as_trained(self, columns: FrameType, allow_missing: bool) -> Frame:
+        """The columns that a model was trained on, as they were."""
+        for one in columns:
+            self._check(one.name)
+        made = self._filled(of_arrow(self.table.select([one.name for one in columns])))
+        made = made.conformed(columns)
+        if not allow_missing and (gone := made.missing):
+            empty = int(made.columns[gone[0]].missing.sum())
+            raise DataError(f"{self._at(gone[0])} has no value in {empty} rows. Fill or drop them.")
+        return made
+
+    def _filled(self, frame: Frame) -> Frame:
+        """The same with no text where a file of text has nothing between two commas."""
+        if self.path.suffix == ".parquet":
+            return frame
+        nothing: Any = None
+        texts = {
+            name: replace(one, values=np.where(one.values == "", nothing, one.values))
+            for name, one in frame.columns.items()
+            if one.kind == "text"
+        }
+        return Frame(frame.columns | texts)
+
     def _floats(self, name: str, allow_missing: bool) -> AnyArray:
         import pyarrow as pa
 
@@ -113,8 +235,9 @@ class _Table:
         kinds = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean)
         if not any(fits(column.type) for fits in kinds):
             raise DataError(
-                f"{self._at(name)} is {column.type}, not numbers. Leave it out of `features`, "
-                "make it one of `slices`, or name it as `id`, or as `text` if texts are the inputs."
+                f"{self._at(name)} is {column.type}, not numbers. Name it in `categorical` if it "
+                "holds categories; leave it out of `features`, make it one of `slices`, or name it "
+                "as `id`, or as `text` if texts are the inputs."
             )
         values = np.asarray(column.cast(pa.float64()).to_numpy(), dtype=np.float32)
         if np.isinf(values).any():
@@ -156,7 +279,7 @@ def _arrow(path: Path, words: Sequence[str]) -> Any:
             as_text = csv.ConvertOptions(column_types={name: pa.string() for name in words})
             multiline = csv.ParseOptions(newlines_in_values=True)
             with opened(path) as file:
-                check_first_line(file.read(1 << 20))
+                check_first_line(file.read(1 << 20), mark=",")
             with opened(path) as file:
                 table = csv.read_csv(file, convert_options=as_text, parse_options=multiline)
         table.validate(full=True)  # among others, that text is UTF-8

@@ -65,7 +65,7 @@ class ProcessesEngine(PoolEngine):
 
 
 @dataclass(eq=False)
-class _Worker:
+class _WorkerProcess:
     process: SpawnProcess
     line: "Connection[Any, Any]"
     task: int | None = None
@@ -76,7 +76,7 @@ class _ProcessPool:
 
     def __init__(self, pickled: PickledTrainer, workers: int) -> None:
         self._most = workers
-        self._workers: list[_Worker] = []
+        self._workers: list[_WorkerProcess] = []
         # An unnamed file: nothing is left behind when a process is killed.
         self._file = tempfile.TemporaryFile(prefix="dynsnap-")  # noqa: SIM115  # until `close`
         self._places: list[tuple[int, int]] = []
@@ -107,7 +107,7 @@ class _ProcessPool:
         with contextlib.suppress(OSError):
             worker.line.send(task)
 
-    def news(self, seconds: float, /) -> Iterator[tuple[int, Event]]:
+    def events(self, seconds: float, /) -> Iterator[tuple[int, Event]]:
         lines = {worker.line: worker for worker in self._workers if worker.task is not None}
         for line in connection.wait(list(lines), seconds):
             worker = lines[line]  # type: ignore[index]  # a line, as that is what was handed in
@@ -136,7 +136,7 @@ class _ProcessPool:
             self._remove(worker)
         self._file.close()
 
-    def _start(self) -> _Worker:
+    def _start(self) -> _WorkerProcess:
         context = multiprocessing.get_context("spawn")
         ours, theirs = context.Pipe()
         with one_thread(), ignoring_interrupts():
@@ -148,11 +148,11 @@ class _ProcessPool:
             )
             process.start()
         theirs.close()
-        worker = _Worker(process, ours)
+        worker = _WorkerProcess(process, ours)
         self._workers.append(worker)
         return worker
 
-    def _hear(self, worker: _Worker) -> Event:
+    def _hear(self, worker: _WorkerProcess) -> Event:
         try:
             event: Event = worker.line.recv()
         except (EOFError, OSError):
@@ -160,7 +160,7 @@ class _ProcessPool:
             return TaskLost(f"its worker process {_ending(worker.process.exitcode)}")
         return event
 
-    def _remove(self, worker: _Worker) -> None:
+    def _remove(self, worker: _WorkerProcess) -> None:
         self._workers.remove(worker)
         worker.line.close()
         worker.process.join(0.2)
@@ -175,7 +175,7 @@ def _ending(code: int | None) -> str:
     return f"ended with exit code {code}"
 
 
-STOP = "stop"  # tells a busy worker to stop at its next checkpoint
+STOP = "stop"  # makes a busy worker stop at its next checkpoint
 
 
 class MappedTrainer:

@@ -130,7 +130,7 @@ class _RayPool:
             self._version, self._name, self._pickled, pickle.dumps(task), self._mailbox
         )
 
-    def news(self, seconds: float, /) -> Iterator[tuple[int, Event]]:
+    def events(self, seconds: float, /) -> Iterator[tuple[int, Event]]:
         # One stream at a time: Ray may report more streams than are ready.
         ready, _ = self._ray.wait(list(self._running.values()), num_returns=1, timeout=seconds)
         found = [
@@ -240,7 +240,7 @@ def _connect(address: str | None, *, cores: float) -> tuple[Any, bool]:
         }
     with _handlers_kept():
         try:
-            _knock(address)
+            _check_reachable(address)
             ray.init(**settings, log_to_driver=False, logging_level="ERROR")
         except (OSError, ValueError, RuntimeError) as error:
             reason = str(error).strip().splitlines()[0]
@@ -274,7 +274,7 @@ def _found_ray() -> Any:
     return ray
 
 
-def _knock(address: str | None) -> None:
+def _check_reachable(address: str | None) -> None:
     """Raise OSError if nothing listens there: Ray itself would retry for minutes."""
     host, colon, port = (address or "").rpartition(":")
     if colon and port.isdecimal():

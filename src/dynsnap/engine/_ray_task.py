@@ -80,7 +80,7 @@ def work(name: str, pickled: list[Any], content: bytes, mailbox: Any) -> Iterato
     import ray
 
     task: Task = pickle.loads(content)  # noqa: S301  # from our own driver
-    line = _Line(task.number, mailbox)
+    line = _Channel(task.number, mailbox)
     try:
         worker = _workers.get(name)
         if worker is None:
@@ -112,7 +112,7 @@ def do(content: bytes) -> Iterator[bytes]:
     yield pickle.dumps(answer)
 
 
-class _Line:
+class _Channel:
     """Sends a worker's events to the mailbox in batches."""
 
     def __init__(self, number: int, mailbox: Any) -> None:

@@ -40,7 +40,7 @@ class TaskPool(Protocol):
 
     def begin(self, task: Task, /) -> None: ...
 
-    def news(self, seconds: float, /) -> Iterable[tuple[int, Event]]:
+    def events(self, seconds: float, /) -> Iterable[tuple[int, Event]]:
         """Events with the numbers of their tasks; waits up to `seconds` for the first."""
         ...
 
@@ -154,7 +154,7 @@ class Wave:
                 self._hand_out()
                 if not self._running:
                     break
-                for number, event in self.pool.news(_TICK):
+                for number, event in self.pool.events(_TICK):
                     done = self._handle(number, event)
                     if done is not None:
                         yield done

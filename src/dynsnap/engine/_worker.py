@@ -100,7 +100,7 @@ class Worker:
     """
 
     def __init__(self, pickled: PickledTrainer, *, where: str = "this machine") -> None:
-        self._monitor, self._states = _Monitor(), _States()
+        self._monitor, self._states = _WorkerMonitor(), _States()
         self._trainer: Trainer = unpack(
             pickled, monitor=self._monitor, checkpoints=self._states, where=where
         )
@@ -132,7 +132,7 @@ def _nowhere(event: Event) -> None:
     """Discards events while no task is running."""
 
 
-class _Monitor:
+class _WorkerMonitor:
     """Forwards progress to the driver's monitor."""
 
     def __init__(self) -> None:

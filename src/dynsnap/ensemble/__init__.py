@@ -1,6 +1,12 @@
 """Algorithm 1 and its parts: rounds, pruning, combination, the paper's methods. Numpy only."""
 
-from dynsnap.ensemble._combine import COMBINATIONS, Combination, combine
+from dynsnap.ensemble._combine import (
+    COMBINATIONS,
+    Combination,
+    combine,
+    known_patterns,
+    member_shares,
+)
 from dynsnap.ensemble._grow import (
     Members,
     expected_gain,
@@ -16,6 +22,7 @@ from dynsnap.ensemble._methods import (
     METHOD_KINDS,
     METHODS,
     ROLLING,
+    SINGLE,
     Method,
     MethodKind,
     MethodSettings,
@@ -38,23 +45,51 @@ from dynsnap.ensemble._protocols import (
     round_key,
     serial,
 )
-from dynsnap.ensemble._recipe import Recipe, Schedule, ScheduleKind, Selection, snapshot_epochs
+from dynsnap.ensemble._retraining import Retraining
 from dynsnap.ensemble._rolling import Rolling, best, judged
-from dynsnap.ensemble._rounds import Round, RoundSpec, beginning, begins, longest
-from dynsnap.ensemble._soft_targets import DistillingTrainer, SoftTargets, with_second
+from dynsnap.ensemble._rounds import (
+    GIVEN,
+    Distillation,
+    DistilledRows,
+    Recipe,
+    Round,
+    RoundSpec,
+    Schedule,
+    ScheduleKind,
+    Selection,
+    average_decay,
+    beginning,
+    begins,
+    longest,
+    rate_factor,
+    snapshot_epochs,
+)
+from dynsnap.ensemble._selection import SELECTION_METRICS, Judge, SelectionMetric, named_code
+from dynsnap.ensemble._soft_targets import (
+    DistillingTrainer,
+    SoftTargets,
+    TeacherScores,
+    with_second,
+)
 
 __all__ = [
     "COMBINATIONS",
+    "GIVEN",
     "METHODS",
     "METHOD_KINDS",
     "ROLLING",
+    "SELECTION_METRICS",
+    "SINGLE",
     "Beta",
     "Checkpoints",
     "CheckpointsInMemory",
     "Combination",
+    "Distillation",
+    "DistilledRows",
     "DistillingTrainer",
     "Engine",
     "EnsemblePlan",
+    "Judge",
     "Members",
     "Method",
     "MethodKind",
@@ -63,6 +98,7 @@ __all__ = [
     "NamingStore",
     "NoTrainer",
     "Recipe",
+    "Retraining",
     "Rolling",
     "Round",
     "RoundSpec",
@@ -71,9 +107,12 @@ __all__ = [
     "Schedule",
     "ScheduleKind",
     "Selection",
+    "SelectionMetric",
     "Size",
     "SoftTargets",
+    "TeacherScores",
     "Trainer",
+    "average_decay",
     "beginning",
     "begins",
     "best",
@@ -83,10 +122,14 @@ __all__ = [
     "grow",
     "grow_rounds",
     "judged",
+    "known_patterns",
     "longest",
+    "member_shares",
     "members",
     "method",
     "methods",
+    "named_code",
+    "rate_factor",
     "received",
     "register_method",
     "round_key",

@@ -53,8 +53,8 @@ def combine(
             "`scores` must be numbers as (members, inputs, classes), with at least one member and "
             f"one class, but are {scores.dtype} of the shape {scores.shape}."
         )
-    shares = _shares(weights if how.startswith("weighted") else None, how, len(scores))
-    patterns, pattern_of = _patterns(known, scores.shape)
+    shares = member_shares(weights, how, len(scores))
+    patterns, pattern_of = known_patterns(known, len(scores), scores.shape[2])
     sums = np.zeros((len(patterns), *scores.shape[1:]))
     # Member by member: the whole array in float64 would take four times the memory of float16.
     for position, share in enumerate(shares):
@@ -72,9 +72,8 @@ def combine(
     return combined
 
 
-def _patterns(known: Flags | None, shape: tuple[int, ...]) -> tuple[Flags, Positions]:
+def known_patterns(known: Flags | None, members: int, classes: int) -> tuple[Flags, Positions]:
     """The distinct sets of classes that members know, and which one each member has."""
-    members, _, classes = shape
     if known is None:
         return np.ones((1, classes), dtype=bool), np.zeros(members, dtype=np.intp)
     known = np.asarray(known)
@@ -114,7 +113,7 @@ def _pooled(sums: Floats, patterns: Flags) -> Scores:
     return combined
 
 
-def _shares(weights: Accuracies | None, how: str, members: int) -> Floats:
+def member_shares(weights: Accuracies | None, how: str, members: int) -> Floats:
     """The weight of each member; together one."""
     if not how.startswith("weighted"):
         return np.full(members, 1 / members)

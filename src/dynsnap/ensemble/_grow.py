@@ -10,8 +10,7 @@ import numpy as np
 from dynsnap._types import Accuracies, MemberScores, Positions, Scores
 from dynsnap.ensemble._plan import MOST_ROUNDS, TOLERANCE, EnsemblePlan, survivors
 from dynsnap.ensemble._protocols import Engine, RoundStore, Trainer, round_key, serial
-from dynsnap.ensemble._recipe import Recipe
-from dynsnap.ensemble._rounds import Round, RoundSpec
+from dynsnap.ensemble._rounds import Recipe, Round, RoundSpec
 from dynsnap.errors import InputError, PlanError, TrainingError
 
 INPUTS = 5000  # the most inputs that an "auto" size is decided by: bounds memory and time
@@ -261,7 +260,7 @@ def _summed_scores(plan: EnsemblePlan, done: Round) -> Scores:
 
 
 def _kept(plan: EnsemblePlan, done: Round) -> Positions:
-    return survivors(done.accuracy, beta=plan.beta)[: plan.top]
+    return survivors(done.judged, beta=plan.beta)[: plan.top]
 
 
 def _counts(plan: EnsemblePlan, rounds: Sequence[Round]) -> list[int]:

@@ -1,16 +1,17 @@
-"""The paper's six methods, and two rolling ones, as plans over shared rounds."""
+"""The paper's six methods, rolling ones and single networks, as plans over shared rounds."""
 
 import functools
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
-from typing import TypeAlias
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, TypeAlias
 
 from dynsnap import _check
 from dynsnap._registry import Registry
 from dynsnap.ensemble._combine import COMBINATIONS, Combination
 from dynsnap.ensemble._plan import Beta, EnsemblePlan, Size, check_count
-from dynsnap.ensemble._recipe import Recipe, Schedule
+from dynsnap.ensemble._retraining import Retraining
 from dynsnap.ensemble._rolling import Rolling
+from dynsnap.ensemble._rounds import Recipe, Schedule
 from dynsnap.errors import PlanError, did_you_mean
 
 
@@ -24,8 +25,13 @@ class Method:
         plan: Which members it keeps of them.
         combinations: How its members may be combined. They all agree where there is one member.
         rolling: How it starts from the members of the last generation; None for a fresh start.
+        retraining: How a single network is retrained from the deployed one; None for a fresh start.
         margin: By how much another class must lead for a label of the last generation to change:
             see `dynsnap.stabilize`.
+        cost_ratio: What a lost right answer costs, in missed gains: labels change by the Bayesian
+            rule of `dynsnap.stabilizing`, which is chosen on the selection holdout. 0 for none.
+        gate: Rules that a new generation must pass on the selection holdout to be deployed, each a
+            metric, "at_least" or "at_most", and a number; otherwise the generation before stays.
     """
 
     name: str
@@ -34,6 +40,9 @@ class Method:
     combinations: tuple[Combination, ...] = COMBINATIONS
     rolling: Rolling | None = None
     margin: float = 0.0
+    retraining: Retraining | None = None
+    cost_ratio: float = 0.0
+    gate: tuple[tuple[str, str, float], ...] = ()
 
     def __post_init__(self) -> None:
         # A name becomes part of a file name.
@@ -56,8 +65,54 @@ class Method:
                 f"but the recipe yields {self.recipe.members}. Make them equal."
             )
         _check.margin(self.margin)
+        if isinstance(self.cost_ratio, bool) or self.cost_ratio != 0:
+            _check.cost_ratio(self.cost_ratio)
+        if self.margin and self.cost_ratio:
+            raise PlanError(f"{self.name}: set `margin` or `cost_ratio`, not both.")
+        if self.gate and (self.margin or self.cost_ratio or self.uses_deployed):
+            raise PlanError(
+                f"{self.name}: `gate` is for a method that trains from scratch, without `margin` "
+                "and `cost_ratio`: a model that is not deployed is no start for the next."
+            )
         if self.rolling is not None:
             self.rolling.carried(self.plan.size)  # raises where no member would be carried over
+        if self.retraining is not None and (not self.plan.single or self.rolling is not None):
+            raise PlanError(
+                f"{self.name}: `retraining` is for a single network, and this is an ensemble. Use "
+                "`rolling` for one."
+            )
+
+    @property
+    def stabilized(self) -> bool:
+        """Whether labels of a generation depend on those of the one before."""
+        return bool(self.margin or self.cost_ratio or self.gate)
+
+    @property
+    def uses_deployed(self) -> bool:
+        """Whether a generation needs the one before it."""
+        return self.rolling is not None or (
+            self.retraining is not None and self.retraining.uses_deployed
+        )
+
+    @property
+    def starts_from_members(self) -> bool:
+        """Whether some rounds need a stored member, so that weights have to be kept."""
+        if self.rolling is not None:
+            return self.rolling.trains_on
+        return self.uses_deployed
+
+    def recipe_of(self, generation: int) -> Recipe:
+        """How the rounds of a generation, counted from 1, are trained."""
+        if self.retraining is None:
+            return self.recipe
+        return self.retraining.recipe(self.recipe, generation)
+
+    def plan_of(self, generation: int) -> EnsemblePlan:
+        """Which members it keeps of the rounds of a generation."""
+        recipe = self.recipe_of(generation)
+        if self.retraining is None or recipe == self.recipe:
+            return self.plan
+        return self.retraining.plan(self.plan, recipe)
 
     def new_members(self, generation: int) -> Size:
         """How many members rounds are trained for in a generation, counted from 1.
@@ -87,6 +142,7 @@ class MethodSettings:
     rolling: Rolling
     tolerance: float | None
     most_rounds: int | None
+    retraining: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def plan(self) -> EnsemblePlan:
@@ -174,6 +230,26 @@ def _rolling_bagging(name: str, of: MethodSettings) -> Method:
     return Method(name=name, recipe=_step(of.epochs, of.snapshots), plan=plan, rolling=of.rolling)
 
 
+def _retrained(**usual: Any) -> "MakeMethod":
+    """A single network that is retrained in this way, unless settings say otherwise."""
+
+    def make(name: str, of: MethodSettings) -> Method:
+        asked = Retraining(**{**usual, **of.retraining})
+        return replace(_single_base(name, of), retraining=asked)
+
+    return make
+
+
+def _with_recipe(**changed: Any) -> "MakeMethod":
+    """A single network from scratch whose recipe differs in this."""
+
+    def make(name: str, of: MethodSettings) -> Method:
+        plain = _single_base(name, of)
+        return replace(plain, recipe=replace(plain.recipe, **changed))
+
+    return make
+
+
 MakeMethod: TypeAlias = Callable[[str, MethodSettings], Method]
 
 
@@ -184,8 +260,8 @@ class MethodKind:
     Attributes:
         make: Makes it of its name and the settings.
         uses: Those of "beta", "dropout" and the settings of rolling ensembles ("carry_over",
-            "max_accuracy_gap", "selection_holdout") that have an effect; the estimator refuses the
-            others.
+            "max_accuracy_gap", "selection_holdout") or of retraining (the fields of `Retraining`)
+            that have an effect; the estimator refuses the others.
         best_only: Whether it takes no more than the best snapshot of each round.
     """
 
@@ -197,6 +273,11 @@ class MethodKind:
     def rolling(self) -> bool:
         """Whether it carries members over."""
         return "carry_over" in self.uses
+
+    @property
+    def retrained(self) -> bool:
+        """Whether it is a single network that is retrained from the deployed one."""
+        return "distill_weight" in self.uses
 
 
 _BETA = frozenset({"beta"})
@@ -213,9 +294,30 @@ _BEYOND = {
     "rolling": MethodKind(make=_rolling, uses=_CARRIED | _BETA),
     "rolling-bagging": MethodKind(make=_rolling_bagging, uses=_CARRIED),
 }
+_OF_RETRAINING = frozenset(one.name for one in fields(Retraining) if one.name != "cumulative")
+_RETRAINED = _OF_RETRAINING | {"selection_holdout"}  # by which interpolation is decided
+_SINGLE = {
+    "single": MethodKind(make=_retrained(), uses=_OF_RETRAINING, best_only=True),
+    "single-warm": MethodKind(
+        make=_retrained(distill_weight=0.0), uses=_OF_RETRAINING, best_only=True
+    ),
+    "single-distill": MethodKind(
+        make=_retrained(warm_start=False), uses=_OF_RETRAINING, best_only=True
+    ),
+    "single-interpolated": MethodKind(
+        make=_retrained(interpolate=True), uses=_RETRAINED, best_only=True
+    ),
+    "single-long": MethodKind(
+        make=_retrained(warm_start=False, distill_weight=0.0, cumulative=True), best_only=True
+    ),
+    "single-ema": MethodKind(make=_with_recipe(average=0.998), best_only=True),
+    "single-smooth": MethodKind(make=_with_recipe(smoothing=0.1), best_only=True),
+    "single-codistill": MethodKind(make=_with_recipe(codistill=0.5), best_only=True),
+}
 METHODS = tuple(_PAPER)
-ROLLING = tuple(_BEYOND)
-METHOD_KINDS: Registry[MethodKind] = Registry("method", {**_PAPER, **_BEYOND})
+ROLLING = tuple(name for name, kind in _BEYOND.items() if kind.rolling)
+SINGLE = tuple(_SINGLE)
+METHOD_KINDS: Registry[MethodKind] = Registry("method", {**_PAPER, **_BEYOND, **_SINGLE})
 
 
 def register_method(
@@ -229,11 +331,10 @@ def register_method(
         uses: The settings beside members, snapshots and epochs that have an effect on it.
         best_only: Whether it takes no more than the best snapshot of each round.
     """
-    unknown = set(uses) - _BETA - _CARRIED - {"dropout"}
-    if unknown:
+    known = _BETA | _CARRIED | _RETRAINED | {"dropout"}
+    if unknown := sorted(set(uses) - known):
         raise PlanError(
-            f"The method {name!r} cannot use {sorted(unknown)[0]!r}. "
-            f"{did_you_mean(sorted(unknown)[0], _BETA | _CARRIED | {'dropout'})}"
+            f"The method {name!r} cannot use {unknown[0]!r}. {did_you_mean(unknown[0], known)}"
         )
     METHOD_KINDS.add(name, MethodKind(make=make, uses=frozenset(uses), best_only=best_only))
 
@@ -248,14 +349,21 @@ def method(
     beta: Beta = "mean",
     rolling: Rolling | None = None,
     margin: float = 0.0,
+    cost_ratio: float = 0.0,
     tolerance: float | None = None,
     most_rounds: int | None = None,
+    retraining: Mapping[str, Any] | None = None,
+    average: float | None = None,
+    smoothing: float | None = None,
+    codistill: float | None = None,
 ) -> Method:
-    """One of the paper's six methods, or a rolling one, by its name.
+    """One of the paper's six methods, a rolling one, or a single network, by its name.
 
     Args:
         name: One of `METHODS`; or of `ROLLING`, which carry members over: "rolling" is based on
             DynSnap-cyc, "rolling-bagging" on ExtBagging with the best three epochs of a training;
+            or of `SINGLE`, one network: "single" starts from the deployed one and learns from its
+            scores, the others leave a part of that out or are controls;
             or one of your own, see `register_method`.
         epochs: Epochs of one training, the paper's T: what a cost of one κ buys.
         members: Learners in the ensemble (passes, for mcdropout), the paper's m; or "auto", where
@@ -265,14 +373,22 @@ def method(
         beta: Pruning of both DynSnaps, and of what is new in a rolling ensemble.
         rolling: How a rolling ensemble carries members over.
         margin: By how much another class must lead for a deployed label to change.
+        cost_ratio: What a lost right answer costs in missed gains, for the Bayesian rule.
         tolerance: With "auto": what another round must be expected to gain; see `EnsemblePlan`.
         most_rounds: With "auto": the most rounds.
+        retraining: Settings of `Retraining` in which a single network differs from its method.
+        average: Decay of averaged weights, see `Recipe`; None for the method's own.
+        smoothing: Label smoothing, see `Recipe`; None for the method's own.
+        codistill: The weight of co-distillation, see `Recipe`; None for the method's own.
 
     Example:
         >>> method("singlebase", epochs=200).plan.single
         True
+        >>> method("single", epochs=200, retraining={"epochs_share": 0.25}).recipe_of(2).epochs
+        50
     """
     kind = METHOD_KINDS.find(name)
+    _check_retraining(name, kind, retraining or {})
     settings = MethodSettings(
         epochs=epochs,
         members=members,
@@ -282,8 +398,27 @@ def method(
         rolling=rolling or Rolling(),
         tolerance=tolerance,
         most_rounds=most_rounds,
+        retraining=retraining or {},
     )
-    return replace(kind.make(name, settings), margin=margin)
+    made = replace(kind.make(name, settings), margin=margin, cost_ratio=cost_ratio)
+    recipe = made.recipe
+    if average is not None:
+        recipe = replace(recipe, average=average)
+    if smoothing is not None:
+        recipe = replace(recipe, smoothing=smoothing)
+    if codistill is not None:
+        recipe = replace(recipe, codistill=codistill)
+    return replace(made, recipe=recipe)
+
+
+def _check_retraining(name: str, kind: MethodKind, asked: Mapping[str, Any]) -> None:
+    known = sorted(kind.uses & _OF_RETRAINING)
+    for setting in asked:
+        if setting not in known:
+            raise PlanError(
+                f"`{setting}` would have no effect on {name}. "
+                f"{did_you_mean(setting, known) if known else 'Leave it out.'}"
+            )
 
 
 def methods(
@@ -321,6 +456,8 @@ def cost(recipe: Recipe, *, rounds: int, epochs: int) -> float:
     Example:
         >>> cost(method("snapshot", epochs=200).recipe, rounds=1, epochs=200)
         2.0
+        >>> cost(method("single-codistill", epochs=200).recipe, rounds=1, epochs=200)
+        2.0
     """
     check_count("epochs", epochs)
-    return rounds * recipe.epochs / epochs
+    return rounds * recipe.networks * recipe.epochs / epochs

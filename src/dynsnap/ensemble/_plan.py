@@ -59,7 +59,7 @@ class EnsemblePlan:
             if self.top > self.snapshots:
                 raise PlanError(
                     f"`top` keeps at most {self.top} learners of a round, but a round yields only "
-                    f"{self.snapshots}. Lower `top`, or leave it out."
+                    f"{self.snapshots}. Lower `top`, or raise `snapshots`."
                 )
 
     @property

@@ -1,20 +1,293 @@
-"""A round: its name, its snapshots, and the shorter rounds that it contains.
-
-The first windows of a cyclic training are a shorter training. In every window the learning rate
-falls from the same height, and the best epoch of each is kept. So nothing in a training depends on
-how many windows are to come, and after N windows it has kept what a training of N windows keeps.
-"""
+"""A round: how it trains, its name, its snapshots, and the shorter rounds that it contains."""
 
 import dataclasses
 import json
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from numbers import Real
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from dynsnap._types import Accuracies, Floats, MemberScores, Positions
-from dynsnap.ensemble._recipe import Recipe
-from dynsnap.errors import InputError, TrainingError
+from dynsnap.ensemble._plan import check_count
+from dynsnap.errors import InputError, PlanError, TrainingError
+
+ScheduleKind: TypeAlias = Literal["cyclic", "step", "constant", "custom"]
+Selection: TypeAlias = Literal["window", "top", "last"]
+GIVEN = "sha256:"  # how the names of scores begin that were handed in; no key of a member does
+DistilledRows: TypeAlias = Literal["all", "right", "wrong"]
+
+# The multipliers that the paper's scripts ran with, for 200 epochs: (first epoch index,
+# multiplier). The recurrence printed in the paper is not what was run.
+_STEPS = ((0, 1.0), (81, 0.1), (121, 0.01), (161, 0.001), (181, 0.0005))
+_STEPS_EPOCHS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """How the learning rate moves through one training, as multipliers of the base rate.
+
+    Attributes:
+        kind: "cyclic" (cosine from the base rate to zero in every window), "step" (the paper's
+            step-wise decay, scaled to the number of epochs), "constant", or "custom".
+        factors: For "custom": the multiplier of the base rate in each epoch.
+    """
+
+    kind: ScheduleKind
+    factors: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        known = ("cyclic", "step", "constant", "custom")
+        if self.kind not in known:
+            raise PlanError(f"A schedule must be one of {', '.join(known)}, got {self.kind!r}.")
+        if (self.kind == "custom") != bool(self.factors):
+            raise PlanError('`factors` belong to a "custom" schedule, and it needs them.')
+        if not all(math.isfinite(factor) and factor >= 0 for factor in self.factors):
+            raise PlanError("`factors` must be finite and not negative.")
+
+    def multipliers(self, epochs: int, *, window: int) -> Floats:
+        """The multiplier of the base rate in each epoch.
+
+        Example:
+            >>> Schedule("cyclic").multipliers(4, window=2)
+            array([1. , 0.5, 1. , 0.5])
+        """
+        epoch = np.arange(epochs)
+        if self.kind == "cyclic":
+            return np.asarray((np.cos(np.pi * (epoch % window) / window) + 1) / 2)
+        if self.kind == "step":
+            bars = np.array([math.ceil(first * epochs / _STEPS_EPOCHS) for first, _ in _STEPS])
+            values = np.array([value for _, value in _STEPS])
+            return np.asarray(values[np.searchsorted(bars, epoch, side="right") - 1])
+        if self.kind == "custom":
+            if len(self.factors) != epochs:
+                raise PlanError(
+                    f"A custom schedule gives {len(self.factors)} multipliers for {epochs} epochs."
+                )
+            return np.array(self.factors)
+        return np.ones(epochs)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """One round of training with snapshots.
+
+    Attributes:
+        schedule: How the learning rate moves.
+        epochs: Epochs of the round (iterations, for boosted trees); the paper's T.
+        snapshots: Learners that the round saves; the paper's N.
+        selection: "window" keeps the best validation epoch of each window of the cycle, "top" the
+            best `snapshots` epochs of the whole training, "last" its last ones. A round that
+            starts from a network which has trained on some of the validation rows should not
+            choose its epochs by them.
+        dropout: Share of units dropped just before the output layer.
+        passes: Predictions drawn per snapshot with dropout left on; 1 means dropout off.
+        average: Decay of an exponential moving average of the weights (EMA), which is what
+            snapshots hold; 0 for the weights themselves. See `average_decay`.
+        smoothing: Label smoothing: the share of a label that all classes get in equal parts.
+        rate: A factor of the learning rate in all epochs.
+        codistill: Co-distillation: two networks are trained together on the same batches, and each
+            learns from the other's current scores with this weight, from its labels with the rest.
+            The first one is served. 0 for one network. A round costs twice as much.
+    """
+
+    schedule: Schedule
+    epochs: int = 200
+    snapshots: int = 10
+    selection: Selection = "top"
+    dropout: float = 0.0
+    passes: int = 1
+    average: float = 0.0
+    smoothing: float = 0.0
+    rate: float = 1.0
+    codistill: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_count("epochs", self.epochs)
+        check_count("snapshots", self.snapshots)
+        check_count("passes", self.passes)
+        if self.snapshots > self.epochs:
+            raise PlanError(
+                f"`snapshots` must be between 1 and the {self.epochs} epochs of a round, "
+                f"got {self.snapshots}."
+            )
+        if self.selection not in ("window", "top", "last"):
+            raise PlanError(
+                f'`selection` must be "window", "top" or "last", got {self.selection!r}.'
+            )
+        if self.schedule.kind == "cyclic" and self.selection == "top":
+            raise PlanError(
+                "A cyclic schedule takes one snapshot per window: its top epochs all lie at the "
+                'ends of the cycles, or in one of them. Use `selection="window"`.'
+            )
+        if self.schedule.kind != "cyclic" and self.selection == "window":
+            raise PlanError(
+                f"A {self.schedule.kind} schedule has no cycles to take window snapshots from. "
+                'Use `selection="top"`, or a cyclic schedule.'
+            )
+        if not 0 <= self.dropout < 1:
+            raise PlanError(f"`dropout` must be at least 0 and below 1, got {self.dropout}.")
+        for name, share in (("average", self.average), ("smoothing", self.smoothing)):
+            if not (isinstance(share, Real) and 0 <= share < 1):
+                raise PlanError(f"`{name}` must be at least 0 and below 1, got {share!r}.")
+        if not (isinstance(self.rate, Real) and 0 < self.rate < math.inf):
+            raise PlanError(f"`rate` must be positive, got {self.rate!r}.")
+        if not (isinstance(self.codistill, Real) and 0 <= self.codistill <= 1):
+            raise PlanError(f"`codistill` must be between 0 and 1, got {self.codistill!r}.")
+        if self.passes > 1 and self.dropout == 0:
+            raise PlanError("Several passes are all alike without dropout: set `dropout`.")
+        if self.selection == "window" and math.ceil(self.epochs / self.window) != self.snapshots:
+            raise PlanError(
+                f"{self.epochs} epochs cannot be cut into {self.snapshots} windows of "
+                f"{self.window}: choose a multiple of `snapshots`."
+            )
+
+    @property
+    def window(self) -> int:
+        """Epochs of one cycle: the paper's W = ceil(T/N)."""
+        return math.ceil(self.epochs / self.snapshots)
+
+    @property
+    def members(self) -> int:
+        """Members that one round yields before pruning."""
+        return self.snapshots * self.passes
+
+    @property
+    def multipliers(self) -> Floats:
+        """The multiplier of the base rate in each epoch."""
+        found = self.schedule.multipliers(self.epochs, window=self.window)
+        return found if self.rate == 1 else self.rate * found
+
+    @property
+    def networks(self) -> int:
+        """Networks that one round trains."""
+        return 2 if self.codistill else 1
+
+    @property
+    def plain(self) -> bool:
+        """Whether one network learns labels as they are: no averages, no smoothing, no second."""
+        return not self.average and not self.smoothing and not self.codistill
+
+
+def rate_factor(
+    recipe: Recipe, epoch: int, *, step: int = 0, steps: int = 1, warmup: int = 0
+) -> float:
+    """What a step of a round multiplies the base learning rate with.
+
+    A cosine moves on within an epoch. With one step it has the value of `Recipe.multipliers`. The
+    rate grows linearly through the first epochs of a round where there is a warm-up.
+
+    Args:
+        recipe: How the round trains.
+        epoch: Which epoch, counted from 0.
+        step: Which step of the epoch, counted from 0.
+        steps: Steps of one epoch.
+        warmup: Epochs of warm-up at the beginning of the round.
+
+    Example:
+        >>> cyclic = Recipe(schedule=Schedule("cyclic"), epochs=4, snapshots=2, selection="window")
+        >>> [round(rate_factor(cyclic, 0, step=step, steps=2), 2) for step in (0, 1)]
+        [1.0, 0.85]
+        >>> rate_factor(cyclic, 0, warmup=2)
+        0.5
+    """
+    if not (0 <= epoch < recipe.epochs and 0 <= step < steps):
+        raise PlanError(
+            f"A round of {recipe.epochs} epochs has no rate for step {step} of {steps} in epoch "
+            f"{epoch}: both are counted from 0."
+        )
+    factor = float(recipe.multipliers[epoch])
+    if step and recipe.schedule.kind == "cyclic":
+        place = (epoch % recipe.window + step / steps) / recipe.window
+        factor = recipe.rate * (math.cos(math.pi * place) + 1) / 2
+    progress = epoch + (step + 1) / steps
+    return factor * min(1.0, progress / warmup) if warmup else factor
+
+
+def average_decay(decay: float, step: float) -> float:
+    """The decay of averaged weights at a step, counted from 1: an average of few steps is short.
+
+    Example:
+        >>> average_decay(0.998, 1), average_decay(0.998, 100_000)
+        (0.18181818181818182, 0.998)
+    """
+    return min(decay, (1 + step) / (10 + step))
+
+
+def snapshot_epochs(recipe: Recipe, curve: Sequence[float]) -> Positions:
+    """The epochs that a recipe keeps of a training, or of its beginning so far.
+
+    "window" keeps the best epoch of each window, in their order; "top" the best epochs of all, the
+    best first; "last" the last ones, latest first. On ties the earlier epoch is kept.
+
+    Args:
+        recipe: How the round trains.
+        curve: Validation accuracy after every epoch so far.
+
+    Example:
+        >>> step = Recipe(schedule=Schedule("step"), epochs=4, snapshots=2)
+        >>> snapshot_epochs(step, [0.5, 0.7, 0.6, 0.7])
+        array([1, 3])
+    """
+    accuracy = np.asarray(curve)
+    if recipe.selection == "last":
+        return np.arange(len(accuracy) - 1, recipe.epochs - recipe.snapshots - 1, -1)
+    if recipe.selection == "top":
+        return np.argsort(-accuracy, kind="stable")[: recipe.snapshots]
+    starts = np.arange(0, len(accuracy), recipe.window)
+    best = [int(np.argmax(accuracy[start : start + recipe.window])) for start in starts]
+    return starts + np.array(best, dtype=np.intp)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Distillation:
+    """What a round learns from the scores of a stored network, beside the labels.
+
+    The loss of a row is weight · T² · CE(teacher at T, student at T) + (1 − weight) · CE(label).
+    Rows of classes that the teacher was never trained on are learned from their labels alone.
+
+    Attributes:
+        teacher: The key of the stored member that teaches; or "sha256:" and a digest, which names
+            scores for the training rows: see `TeacherScores`.
+        weight: The weight of its scores, above 0 and at most 1; labels have the rest.
+        temperature: What the logits of both are divided by; 1 leaves them as they are.
+        rows: "all"; "right" for those that the teacher labels correctly (focal distillation);
+            "wrong" for those that the student gets wrong at the moment (MUSCLE).
+        views: Augmented views of each input that the teacher's scores are averaged over, where
+            training augments its inputs.
+
+    Example:
+        >>> Distillation(teacher="0123/0").weight
+        0.5
+    """
+
+    teacher: str
+    weight: float = 0.5
+    temperature: float = 1.0
+    rows: DistilledRows = "all"
+    views: int = 4
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.weight, Real) and 0 < self.weight <= 1):
+            raise PlanError(f"`weight` must be above 0 and at most 1, got {self.weight!r}.")
+        if not (isinstance(self.temperature, Real) and 0 < self.temperature < math.inf):
+            raise PlanError(f"`temperature` must be positive, got {self.temperature!r}.")
+        if self.rows not in ("all", "right", "wrong"):
+            raise PlanError(f'`rows` must be "all", "right" or "wrong", got {self.rows!r}.')
+        check_count("views", self.views)
+
+    @property
+    def given(self) -> bool:
+        """Whether the teacher is scores that were handed in, and not a stored member."""
+        return self.teacher.startswith(GIVEN)
+
+
+# Left out of a round's name where they have no effect: rounds keep the names that they had before
+# there were such settings.
+_LEFT_OUT = {"distillation": None, "interpolate": False, "by_time": False}
+_LEFT_OUT_OF_RECIPE = {"average": 0, "smoothing": 0, "rate": 1, "codistill": 0}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +302,10 @@ class RoundSpec:
         seed: The study's seed.
         twin: 1 for the learner that measures the noise floor: equal in all but its randomness.
         parent: The key of the member that it starts from, None for a fresh start.
+        distillation: What it learns from beside the labels, None for the labels alone.
+        interpolate: Whether its weights are moved toward those of its parent in the end, as far as
+            held-out rows allow.
+        by_time: Whether the data grows by time, so that nothing may depend on later rows.
     """
 
     recipe: Recipe
@@ -38,20 +315,67 @@ class RoundSpec:
     seed: int = 0
     twin: int = 0
     parent: str | None = None
+    distillation: Distillation | None = None
+    interpolate: bool = False
+    by_time: bool = False
+
+    def __post_init__(self) -> None:
+        if self.interpolate and self.parent is None:
+            raise PlanError(
+                f"{self} cannot be interpolated: its weights and those of a network that it did "
+                "not start from have nothing in common. Set `warm_start`, or leave `interpolate` "
+                "out."
+            )
+        if self.recipe.codistill and (self.parent is not None or self.distillation is not None):
+            raise PlanError(
+                f"{self} cannot be co-distilled: its two networks start from scratch, each with "
+                "weights of its own, and learn from one another. Leave `codistill` out, or "
+                "`warm_start` and `distill_weight`."
+            )
+
+    def facts(self) -> dict[str, Any]:
+        """The spec as plain values, without settings that have no effect."""
+        found = _without(dataclasses.asdict(self), _LEFT_OUT)
+        return found | {"recipe": _without(found["recipe"], _LEFT_OUT_OF_RECIPE)}
 
     def canonical(self) -> str:
         """The spec as text, the same wherever it is computed: seeds and keys are hashes of it."""
-        return json.dumps(dataclasses.asdict(self), sort_keys=True, separators=(",", ":"))
+        return json.dumps(self.facts(), sort_keys=True, separators=(",", ":"))
+
+    def seed_name(self) -> str:
+        """What its random numbers are drawn by: its name.
+
+        By time, without the keys of the learners that it starts or learns from: a key is a hash of
+        all data, so later rows would change the seeds of an earlier generation.
+        """
+        if not self.by_time:
+            return self.canonical()
+        how = self.distillation
+        return dataclasses.replace(
+            self,
+            parent=None if self.parent is None else "",
+            distillation=None if how is None else dataclasses.replace(how, teacher=""),
+        ).canonical()
 
     def __str__(self) -> str:
         recipe = self.recipe
         twin = ", twin" if self.twin else ""
         # A fresh round may have the same index.
         start = ", from a member" if self.parent is not None else ""
+        start += ", distilled" if self.distillation is not None else ""
+        start += ", co-distilled" if recipe.codistill else ""
         return (
             f"round {self.index} of generation {self.generation}, replicate {self.replicate}"
             f"{twin} ({recipe.schedule.kind}, {recipe.epochs} epochs{start})"
         )
+
+
+def _without(values: dict[str, Any], left_out: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: value
+        for name, value in values.items()
+        if name not in left_out or value != left_out[name]
+    }
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -66,6 +390,10 @@ class Round:
         weights: One serialised learner per snapshot in the trainer's own safe format, or empty
             where only scores are kept. Member j is snapshot j // passes.
         seconds: Time that training took.
+        selection: The selection metric of each member, higher is better, which pruning goes by;
+            None where that is the accuracy.
+        selection_curve: The selection metric after every epoch, by which snapshots were chosen;
+            None where that is the accuracy.
     """
 
     spec: RoundSpec
@@ -75,6 +403,8 @@ class Round:
     curve: Floats
     weights: tuple[bytes, ...] = ()
     seconds: float = 0.0
+    selection: Floats | None = None
+    selection_curve: Floats | None = None
 
     def __post_init__(self) -> None:
         members = self.spec.recipe.members
@@ -82,6 +412,13 @@ class Round:
             raise InputError(
                 f"{self.spec} must give {members} members, but has {len(self.accuracy)} "
                 f"accuracies and {len(self.epochs)} epochs."
+            )
+        if self.selection is not None and (
+            len(self.selection) != members or not np.isfinite(self.selection).all()
+        ):
+            raise TrainingError(
+                f"{self.spec} must have a finite value of its selection metric for each of "
+                f"{members} members, but has {self.selection}."
             )
         for name, scores in self.scores.items():
             if scores.ndim != 3 or len(scores) != members:
@@ -96,6 +433,11 @@ class Round:
                 f"{self.spec} has validation accuracies outside [0, 1]: {self.accuracy}. "
                 "Training may have diverged, or the validation split may be empty."
             )
+
+    @property
+    def judged(self) -> Accuracies:
+        """What pruning goes by: the selection metric of each member, else its accuracy."""
+        return self.accuracy if self.selection is None else self.selection
 
 
 def begins(spec: RoundSpec, longer: RoundSpec) -> bool:
@@ -155,4 +497,8 @@ def beginning(done: Round, spec: RoundSpec) -> Round:
         curve=done.curve[: recipe.epochs],
         weights=done.weights[: recipe.snapshots],
         seconds=done.seconds * recipe.epochs / done.spec.recipe.epochs,
+        selection=None if done.selection is None else done.selection[: recipe.members],
+        selection_curve=(
+            None if done.selection_curve is None else done.selection_curve[: recipe.epochs]
+        ),
     )

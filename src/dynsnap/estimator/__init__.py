@@ -2,5 +2,6 @@
 
 from dynsnap.estimator._classifier import DynSnapClassifier
 from dynsnap.estimator._fitted import Member
+from dynsnap.estimator._session import EpochEnd
 
-__all__ = ["DynSnapClassifier", "Member"]
+__all__ = ["DynSnapClassifier", "EpochEnd", "Member"]

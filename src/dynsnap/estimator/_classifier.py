@@ -4,29 +4,39 @@ import os
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from dynsnap._types import AnyArray
+from dynsnap.data import Frame
 from dynsnap.estimator import _file, _inputs
-from dynsnap.estimator._configured import ConfiguredEnsemble
-from dynsnap.estimator._settings import OF_METHODS
+from dynsnap.estimator._configured import (
+    ConfiguredEnsemble,
+    check_can_train,
+    data_so_far,
+    facts_so_far,
+    successor,
+)
+from dynsnap.estimator._rows import RowFacts
+from dynsnap.estimator._session import Session
 from dynsnap.estimator._student import student
-from dynsnap.estimator._succession import check_can_train, data_so_far, successor
-from dynsnap.estimator._training import nothing_kept, train
+from dynsnap.estimator._training import OF_METHODS, train
 
 
 class DynSnapClassifier(ClassifierMixin, ConfiguredEnsemble):  # type: ignore[misc]
-    """An ensemble by one of the paper's six methods, around any classifier.
+    """An ensemble by one of the paper's six methods, or a single network, around any classifier.
 
     Args:
         model: A function or class that builds a torch module, or a scikit-learn, XGBoost or
             LightGBM classifier that is set up but not fitted; or what `trainer` takes.
         method: "dynsnap-cyc", "dynsnap-step", "snapshot", "extbagging", "mcdropout", "singlebase",
             or one that carries members over when it is retrained: "rolling" (DynSnap-cyc) or
-            "rolling-bagging" (ExtBagging, with the best three epochs of each training).
+            "rolling-bagging" (ExtBagging, with the best three epochs of each training); or
+            "single", one network that is retrained from the deployed one (torch modules only).
         members: Learners in the ensemble, the paper's m; or "auto", to train rounds until another
-            one is not worth it. singlebase has one.
+            one is not worth it. singlebase has one. Where `members`, `snapshots` or `epochs` are
+            not given, `preset` decides.
         snapshots: Learners saved by one round of training; the paper's N. singlebase,
             extbagging and mcdropout save one, snapshot as many as there are members.
         epochs: Epochs of one training (boosting iterations for boosted trees); the paper's T.
@@ -44,7 +54,13 @@ class DynSnapClassifier(ClassifierMixin, ConfiguredEnsemble):  # type: ignore[mi
             generation.
         max_accuracy_gap: How far a carried member's accuracy may be below that of the new ones.
         selection_holdout: Share of the rows that a rolling ensemble never trains on, to compare
-            members of all generations on. A row's content decides, so none ever trains on it.
+            members of all generations on. A row's content decides, so none ever trains on it. So
+            does a single network that is interpolated.
+        retraining: For "single" and its kind: settings of `dynsnap.ensemble.Retraining` by name, as
+            in `{"distill_weight": 0.8, "epochs_share": 0.5}`.
+        average: Decay of averaged weights (EMA), such as 0.998; None for the method's own, which is
+            none in all but "single-ema". For torch modules, as `smoothing`.
+        smoothing: Label smoothing, such as 0.1; None for the method's own.
         trainer: The name of an installed or registered trainer, for a model that is neither a torch
             module nor a classifier: see docs/extending.md. By default the model decides.
         batch_size: For torch modules, as everything down to `precision`; other models have
@@ -58,12 +74,33 @@ class DynSnapClassifier(ClassifierMixin, ConfiguredEnsemble):  # type: ignore[mi
             the inputs.
         device: "auto", "cpu", "cuda" or "mps".
         precision: "auto", "float32" or "bfloat16".
+        warmup: Epochs at the beginning of a round in which the learning rate grows linearly; for
+            torch modules.
+        class_weight: How much the rows of each class count in training: "balanced", or a weight
+            for each class by its label, as in `{"cat": 5}`. Weights of rows are multiplied by it.
+        selection_metric: What snapshots of a round are chosen and pruned by, on its validation
+            rows: "accuracy", "balanced_accuracy", "log_loss", "f1" (the mean over classes), the
+            name of a scorer of scikit-learn, or a scorer. Weights of rows count in it.
         random_state: A seed for all randomness, or None for another one in each fit.
         keep_data: Whether to hold on to the training data in memory, which `retrain` needs.
-        monitor: Is told about every epoch, and may stop the training.
+        monitor: Receives the progress of every epoch, and may stop the training; see
+            `dynsnap.ensemble.Monitor`.
+        preset: What `members`, `snapshots` and `epochs` are where they are not given: "paper"
+            (20, 10, 200) or "quick" (6, 3, 30).
+        n_jobs: Rounds that are trained at once, each in a process of its own on one core; -1 for
+            as many as there are cores. The members are the same, bit by bit.
+        verbose: 1 for a progress bar on standard error (a line for every round where that is no
+            terminal), 2 for a line for every epoch.
+        callbacks: Functions that are called with an `EpochEnd` after every epoch, and stop the
+            training where they return True; or objects with any of the methods `on_fit_begin` and
+            `on_fit_end` (called with the estimator), `on_epoch_end` and `stopping`.
+        checkpoint: A folder for rounds. `fit` and `retrain` go on there after a kill or Ctrl-C,
+            with the same bits on a CPU; a fit that was finished is taken from it.
 
     Attributes:
         classes_: Class labels; the columns of `predict_proba`.
+        estimators_: Each member as a classifier of its own.
+        history_: Every epoch that was trained, as a frame.
         members_: Where each learner of the ensemble comes from.
         accuracies_: Validation accuracy of each.
         rounds_: Rounds that were trained.
@@ -82,25 +119,42 @@ class DynSnapClassifier(ClassifierMixin, ConfiguredEnsemble):  # type: ignore[mi
 
     # --- fitting ----------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any) -> "DynSnapClassifier":  # noqa: N803
+    def fit(
+        self,
+        X: Any,  # noqa: N803
+        y: Any = None,
+        *,
+        sample_weight: Any = None,
+        groups: Any = None,
+    ) -> "DynSnapClassifier":
         """Train the first generation.
 
         Args:
             X: Features (rows, columns), images (rows, height, width, channels), or a list of texts
-                if the model is for text. Images that are no bytes may have their channels first.
-            y: Class labels, numbers or texts.
+                if the model is for text; a frame; for torch modules also a dict of arrays, a
+                `Dataset` or a `DataLoader`. See docs/inputs.md.
+            y: Class labels, numbers or texts; None for those of a `Dataset`.
+            sample_weight: How much each row counts, in training and in validation. A row of weight
+                0 is left out.
+            groups: What each row belongs to, such as a patient: all rows of a group are trained
+                on, or none of them, wherever a round sets rows aside.
         """
         self._allow_nan = self._chosen_backend().allows_nan(self.model)
         self._lost = ()
         inputs = self._features(X, reset=True)
-        return self._learn(inputs, _inputs.targets(y, len(inputs)), before=None)
+        labels = _inputs.targets(_inputs.labelled(inputs, y), len(inputs))
+        facts = RowFacts.of(len(labels), sample_weight=sample_weight, groups=groups)
+        return self._learn(inputs, labels, facts, before=None)
 
     def retrain(
         self,
         X: Any,  # noqa: N803
-        y: Any,
+        y: Any = None,
         *,
-        earlier: tuple[Any, Any] | None = None,
+        sample_weight: Any = None,
+        groups: Any = None,
+        earlier: tuple[Any, ...] | None = None,
+        teacher: Any = None,
     ) -> "DynSnapClassifier":
         """A new estimator: the next generation, trained on all data so far and this.
 
@@ -109,15 +163,27 @@ class DynSnapClassifier(ClassifierMixin, ConfiguredEnsemble):  # type: ignore[mi
         Args:
             X: Further inputs.
             y: Their labels.
-            earlier: All data so far, as (X, y): needed where this estimator does not hold it,
-                after `load` or with `keep_data=False`.
+            sample_weight: How much each of them counts; earlier rows keep their weights.
+            groups: What each of them belongs to; needed where earlier rows have groups.
+            earlier: All data so far, as (X, y), (X, y, sample_weight) or
+                (X, y, sample_weight, groups): needed where this estimator does not hold it, after
+                `load` or with `keep_data=False`.
+            teacher: For "single" and "single-distill": what scores are learned in place of this
+                estimator's. A fitted classifier, such as an ensemble; or predictions with scores,
+                or a file of them, whose ids are the numbers of the rows, from 0: all data so far,
+                then `X`, without rows of weight 0. Classes that it does not know are learned from
+                labels alone.
         """
         check_can_train(self, "retrain")
         before = data_so_far(self, earlier, "retrain(X, y, earlier=(X_before, y_before))")
         more = _inputs.checked(self, X, y)
         inputs = _inputs.joined(before[0], more[0], "X")
         labels = _inputs.joined(before[1], more[1], "y")
-        return successor(self)._learn(inputs, labels, before=self)
+        facts = facts_so_far(self, earlier).joined(
+            RowFacts.of(len(more[1]), sample_weight=sample_weight, groups=groups),
+            rows=(len(before[1]), len(more[1])),
+        )
+        return successor(self)._learn(inputs, labels, facts, before=self, teacher=teacher)
 
     def distill(
         self,
@@ -127,9 +193,9 @@ class DynSnapClassifier(ClassifierMixin, ConfiguredEnsemble):  # type: ignore[mi
         epochs: int | None = None,
         previous: "DynSnapClassifier | None" = None,
         share: float = 0.3,
-        data: tuple[Any, Any] | None = None,
+        data: tuple[Any, ...] | None = None,
     ) -> "DynSnapClassifier":
-        """A new estimator: one network that was taught to say what this ensemble says.
+        """A new estimator: one network that was trained to predict what this ensemble predicts.
 
         It predicts, saves and loads as any other, at the cost of one network. For the next
         generation, retrain the ensemble and distil that. Torch modules only.
@@ -141,37 +207,57 @@ class DynSnapClassifier(ClassifierMixin, ConfiguredEnsemble):  # type: ignore[mi
             previous: A second teacher, of the generation before: its ensemble, or what that was
                 distilled to. It has no say on rows of classes that it never saw.
             share: What the second teacher counts for.
-            data: All data so far, as (X, y): needed where this estimator does not hold it, after
-                `load` or with `keep_data=False`.
+            data: All data so far, as (X, y), with weights and groups as in `retrain`: needed where
+                this estimator does not hold it, after `load` or with `keep_data=False`.
         """
         check_can_train(self, "distil")
         if previous is not None:
             check_is_fitted(previous)
         inputs, labels = data_so_far(self, data, "distill(data=(X, y))")
-        with nothing_kept("distill"):
+        facts = facts_so_far(self, data)
+        with Session(self, "distill") as session:
             made = student(
                 self,
                 inputs,
                 labels,
+                facts,
                 weight=weight,
                 temperature=temperature,
                 epochs=epochs,
                 previous=previous,
                 share=share,
+                session=session,
             )
         fresh = successor(self)
         usual = self._usual()
         unused = {name: usual[name] for name in OF_METHODS}
-        fresh.set_params(method="singlebase", members=1, snapshots=1, **unused)
+        fresh.set_params(method="singlebase", members=1, snapshots=1, retraining=None, **unused)
         kept = (inputs, labels) if self.keep_data else None
-        return fresh._become(made, self.classes_, data=kept)
+        return fresh._become(made, self.classes_, data=kept, facts=facts)
 
     def _learn(
-        self, inputs: AnyArray, labels: AnyArray, *, before: "DynSnapClassifier | None"
+        self,
+        inputs: Any,
+        labels: AnyArray,
+        facts: RowFacts,
+        *,
+        before: "DynSnapClassifier | None",
+        teacher: Any = None,
     ) -> "DynSnapClassifier":
-        with nothing_kept("fit" if before is None else "retrain"):
-            made, classes = train(self, inputs, labels, before=before)
-        return self._become(made, classes, data=(inputs, labels) if self.keep_data else None)
+        if (unused := facts.without_weight) is not None:
+            # As if they were not there: a fit without them has the same bits.
+            rows = np.flatnonzero(~unused)
+            inputs, labels, facts = inputs[rows], labels[rows], facts.of_rows(rows)
+        if isinstance(inputs, Frame):
+            self._columns = inputs.type  # with the categories that are new in this generation
+        with Session(self, "fit" if before is None else "retrain") as session:
+            made, classes = train(
+                self, inputs, labels, facts, before=before, teacher=teacher, session=session
+            )
+        kept = (inputs, labels) if self.keep_data else None
+        self._become(made, classes, data=kept, facts=facts)
+        session.watch.fitted()
+        return self
 
     # --- keeping ----------------------------------------------------------------------------
 

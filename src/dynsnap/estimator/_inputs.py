@@ -1,5 +1,6 @@
 """What callers hand to the estimator, checked and in the form that trainers take."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -7,7 +8,20 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
 from dynsnap._types import AnyArray, Labels
-from dynsnap.data import Pool
+from dynsnap.data import (
+    Column,
+    DatasetRows,
+    Frame,
+    NamedArrays,
+    Pool,
+    as_frame,
+    columns_in_words,
+    is_dataset,
+    is_frame,
+    is_numeric,
+    labels_of,
+    read_dataset,
+)
 from dynsnap.errors import InputError
 
 
@@ -27,9 +41,25 @@ def texts(inputs: Any) -> AnyArray | None:
     return found
 
 
-def features(estimator: Any, inputs: Any, *, reset: bool, allow_nan: bool) -> AnyArray:
-    """Inputs as an array, in the shape that the estimator was fitted with unless `reset`."""
+def features(estimator: Any, inputs: Any, *, reset: bool, allow_nan: bool) -> Any:
+    """Inputs as an array or a `Frame`, of the kind that the estimator was fitted with.
+
+    Args:
+        estimator: The estimator, which remembers the kind.
+        inputs: What the caller gave.
+        reset: Whether this is the first fit, which decides the kind.
+        allow_nan: Whether numbers may be missing.
+    """
     finite: bool | str = "allow-nan" if allow_nan else True
+    # A sparse matrix may be a mapping too; scikit-learn's check refuses it in its own words.
+    named = isinstance(inputs, Mapping | NamedArrays) and not hasattr(inputs, "tocsr")
+    if is_dataset(inputs) or named:
+        return _as_given(estimator, inputs, reset=reset)
+    framed = _framed(estimator, inputs, reset=reset)
+    if reset:
+        estimator._columns = None if framed is None else framed.type
+    if framed is not None:
+        return _remembered(estimator, framed, inputs, reset=reset)
     if (found := texts(inputs)) is not None:
         shape: tuple[int, ...] | None = None
     elif (inputs.ndim if hasattr(inputs, "ndim") else np.asarray(inputs).ndim) > 2:
@@ -43,7 +73,7 @@ def features(estimator: Any, inputs: Any, *, reset: bool, allow_nan: bool) -> An
         try:
             found = validate_data(estimator, inputs, reset=reset, ensure_all_finite=finite)
         except ValueError as error:
-            raise InputError(str(error)) from error
+            raise InputError(f"{error}{_gaps(inputs, error)}") from error
         shape = found.shape[1:]
     if reset:
         estimator._shape = shape
@@ -53,6 +83,117 @@ def features(estimator: Any, inputs: Any, *, reset: bool, allow_nan: bool) -> An
             f"got {_named(shape)}."
         )
     return np.asarray(found)
+
+
+def _as_given(estimator: Any, inputs: Any, *, reset: bool) -> Any:
+    """A dict of arrays, or rows of a `Dataset`, which torch modules take as they are."""
+    if not estimator._chosen_backend().items:
+        what = "dict" if isinstance(inputs, Mapping) else type(inputs).__name__
+        raise InputError(
+            f"`X` is a {what}, which torch modules take. {type(estimator.model).__name__} takes "
+            "arrays and frames: bring one of these."
+        )
+    found: Any = inputs
+    if isinstance(inputs, Mapping):
+        found = NamedArrays(inputs)
+    elif is_dataset(inputs):
+        found = read_dataset(inputs, batch_size=estimator.batch_size)
+    if reset:
+        estimator._shape, estimator._columns = (), None
+    elif estimator._shape != ():
+        raise InputError(
+            f"`X` must be what the estimator was fitted with, {_named(estimator._shape)}, got a "
+            f"{type(inputs).__name__}."
+        )
+    return found
+
+
+def labelled(inputs: Any, labels: Any) -> Any:
+    """Class labels as they were given; None stands for those of a `Dataset`."""
+    if labels is None and isinstance(inputs, DatasetRows):
+        return labels_of(inputs)
+    return labels
+
+
+def _framed(estimator: Any, inputs: Any, *, reset: bool) -> Frame | None:
+    """Inputs as a frame; None where they are an array, or are as good as one."""
+    if not reset:
+        if estimator._columns is None:
+            return None
+        if not is_frame(inputs):
+            if not hasattr(estimator, "feature_names_in_"):
+                return _of_array(inputs, len(estimator._columns)).conformed(estimator._columns)
+            raise InputError(
+                "The estimator was fitted on a frame, whose columns are known by their names, and "
+                f"`X` is a {type(inputs).__name__} now. Bring a frame with "
+                f"{columns_in_words([one.name for one in estimator._columns])}."
+            )
+        return as_frame(inputs).conformed(estimator._columns)
+    if not is_frame(inputs):
+        shape: Any = getattr(inputs, "shape", ())
+        if len(shape) != 2:
+            return None
+        backend = estimator._chosen_backend()
+        names = _numbered(shape[1])
+        found = backend.categorical(estimator.model, names) if backend.frames else ()
+        # LightGBM and XGBoost take whole numbers for categories as they are.
+        if not found or not type(estimator.model).__module__.startswith("sklearn."):
+            return None
+        return _of_array(inputs, len(names)).with_categories([names[place] for place in found])
+    backend = estimator._chosen_backend()
+    if is_numeric(inputs) and not (backend.frames and backend.looks_at_names(estimator.model)):
+        return None
+    frame = as_frame(inputs)
+    words = frame.named("category", "text")
+    if words and not backend.frames:
+        raise InputError(
+            f"{columns_in_words(words, starts=True)} of `X` hold categories or texts, and "
+            "the model takes numbers. Put an encoder before the ensemble, in a Pipeline."
+        )
+    if not backend.frames:
+        return None
+    given = backend.categorical(estimator.model, list(frame.columns))
+    frame = frame.with_categories([list(frame.columns)[place] for place in given])
+    named = backend.looks_at_names(estimator.model)
+    return frame if named or frame.named("category", "text") else None
+
+
+def _numbered(columns: int) -> list[str]:
+    """Names for the columns of an array, as scikit-learn has them."""
+    return [f"x{place}" for place in range(columns)]
+
+
+def _of_array(inputs: Any, columns: int) -> Frame:
+    values = check_array(inputs, dtype="numeric", ensure_all_finite="allow-nan")
+    if values.shape[1] != columns:
+        raise InputError(f"`X` has {values.shape[1]} features, but {columns} are expected.")
+    names = enumerate(_numbered(columns))
+    return Frame({name: Column("number", values[:, place]) for place, name in names})
+
+
+def _remembered(estimator: Any, frame: Frame, inputs: Any, *, reset: bool) -> Frame:
+    """A frame that fits the estimator, which notes its columns in the first fit."""
+    for name in frame.named("number"):
+        values = frame.columns[name].values
+        if values.dtype.kind == "f" and np.isinf(values).any():
+            raise InputError(f"Column {name!r} of `X` has values that are infinite.")
+    if not len(frame):
+        raise InputError("`X` has no rows.")
+    if reset:
+        estimator._shape = frame.shape[1:]
+        estimator.n_features_in_ = frame.shape[1]
+        if is_frame(inputs):
+            estimator.feature_names_in_ = np.array(list(frame.columns), dtype=object)
+        elif hasattr(estimator, "feature_names_in_"):
+            del estimator.feature_names_in_
+    return frame
+
+
+def _gaps(inputs: Any, error: Exception) -> str:
+    """The columns of a frame that hold NaN, where a model takes none."""
+    if "NaN" not in str(error) or not is_frame(inputs):
+        return ""
+    return f"\nNaN is in {columns_in_words(as_frame(inputs).missing)}."
 
 
 def targets(labels: Any, rows: int, *, name: str = "y") -> AnyArray:
@@ -72,14 +213,16 @@ def targets(labels: Any, rows: int, *, name: str = "y") -> AnyArray:
     return np.asarray(found)
 
 
-def checked(estimator: Any, inputs: Any, labels: Any) -> tuple[AnyArray, AnyArray]:
+def checked(estimator: Any, inputs: Any, labels: Any) -> tuple[Any, AnyArray]:
     """Inputs of the kind that an estimator was fitted with, and their class labels."""
-    found: AnyArray = estimator._features(inputs, reset=False)
-    return found, targets(labels, len(found))
+    found = estimator._features(inputs, reset=False)
+    return found, targets(labelled(found, labels), len(found))
 
 
-def joined(earlier: AnyArray, later: AnyArray, name: str) -> AnyArray:
+def joined(earlier: Any, later: Any, name: str) -> Any:
     """Rows of two generations under each other, unless they are of two kinds."""
+    if not isinstance(earlier, np.ndarray):
+        return earlier.join(later)
     kinds = [_kind(part) for part in (earlier, later)]
     if kinds[0] != kinds[1]:
         raise InputError(
@@ -114,7 +257,7 @@ def encoded(labels: AnyArray, *, validation: float) -> tuple[AnyArray, Labels]:
     return classes, positions
 
 
-def pooled(inputs: AnyArray, labels: Labels, classes: AnyArray) -> Pool:
+def pooled(inputs: Any, labels: Labels, classes: AnyArray) -> Pool:
     """Rows as a pool, for trainers."""
     return Pool(
         name="X",
@@ -131,4 +274,6 @@ def _kind(array: AnyArray) -> str:
 
 
 def _named(shape: tuple[int, ...] | None) -> str:
+    if shape == ():
+        return "a dict of arrays or a Dataset"
     return "texts" if shape is None else f"rows of the shape {shape}"

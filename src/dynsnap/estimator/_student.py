@@ -1,4 +1,4 @@
-"""One network of a fitted ensemble: a student that learns to say what the ensemble says."""
+"""One network of a fitted ensemble: a student that learns to predict what the ensemble predicts."""
 
 import numpy as np
 
@@ -20,18 +20,22 @@ from dynsnap.errors import InputError, PlanError
 from dynsnap.estimator._configured import ConfiguredEnsemble
 from dynsnap.estimator._fitted import Fitted, fitted
 from dynsnap.estimator._inputs import encoded, pooled
+from dynsnap.estimator._rows import RowFacts, by_class
+from dynsnap.estimator._session import Session
 
 
 def student(
     estimator: ConfiguredEnsemble,
     inputs: AnyArray,
     labels: AnyArray,
+    facts: RowFacts,
     *,
     weight: float,
     temperature: float,
     epochs: int | None,
     previous: ConfiguredEnsemble | None,
     share: float,
+    session: Session,
 ) -> Fitted:
     """One network, taught by a fitted estimator on the data that it was fitted on."""
     classes, positions = encoded(labels, validation=estimator.validation)
@@ -41,7 +45,9 @@ def student(
             f"{estimator.classes_.tolist()}. Pass the data that it was trained on."
         )
     backend = estimator._chosen_backend()
-    pool = pooled(inputs, positions, classes)
+    pool = facts.noted_in(pooled(inputs, positions, classes))
+    if pool.weights is not None:
+        backend.check_weights(estimator.model)
     generation, rows = estimator.generation_, np.arange(len(inputs))
     stream = from_generations(
         pool, [rows] * generation, test=pool.take(rows[:1]), validation=estimator.validation
@@ -49,8 +55,8 @@ def student(
     base = backend.trainer(
         stream,
         model=estimator.model,
-        settings=estimator._training_settings(backend),
-        monitor=estimator.monitor,
+        settings=by_class(estimator, classes, estimator._training_settings(backend)),
+        monitor=session.watch,
     )
     if not isinstance(base, DistillingTrainer):
         raise PlanError(
@@ -65,16 +71,22 @@ def student(
         name="singlebase",
         recipe=Recipe(
             schedule=Schedule("step"),
-            epochs=estimator.epochs if epochs is None else epochs,
+            epochs=estimator._size("epochs") if epochs is None else epochs,
             snapshots=1,
         ),
         plan=EnsemblePlan(size=1, snapshots=1, beta=1.0),
     )
     # Its own randomness, which no round of the ensemble has.
     seed = seeds.number(estimator._fitted.seed, "student")
+    targets = SoftTargets(scores=scores, weight=weight, temperature=temperature)
+    taught = base.taught(targets, checkpoints=session.checkpoints())
+    session.trains(taught)
+    session.watch.plan(1, method.recipe.epochs)
     rounds = grow_rounds(
         method.plan,
-        base.taught(SoftTargets(scores=scores, weight=weight, temperature=temperature)),
+        taught,
+        engine=session.engine,
+        store=session.store,
         recipe=method.recipe,
         generation=generation,
         seed=seed,
@@ -84,7 +96,7 @@ def student(
         rounds,
         members(method.plan, rounds),
         backend=backend.name,
-        epochs=estimator.epochs,
+        epochs=estimator._size("epochs"),
         seed=seed,
         generation=generation,
     )
@@ -93,7 +105,7 @@ def student(
 def _said(
     previous: ConfiguredEnsemble, inputs: AnyArray, classes: AnyArray
 ) -> tuple[Scores, Flags]:
-    """What an earlier generation says, in the columns of this one, and which classes it knows."""
+    """Scores of an earlier generation in the columns of this one, and which classes it knows."""
     known = previous.classes_.tolist()
     gone = [name for name in known if name not in classes.tolist()]
     if gone:

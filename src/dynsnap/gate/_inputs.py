@@ -4,10 +4,11 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Literal, TypeAlias
 
-from dynsnap.comparison import Comparison
+from dynsnap.comparison import Comparison, Estimates
 from dynsnap.errors import ComparisonError, PlanError
 from dynsnap.predictions._text import listed, shown
 
+_CHOSEN = 5.0  # standard errors: by chance in one of two million comparisons
 UNKNOWN_LABELS = 0.1  # a model may know classes that these inputs lack, but seldom names them
 
 Side: TypeAlias = Literal["old", "new"]
@@ -43,7 +44,7 @@ def refuse_one_source(comparison: Comparison) -> None:
 def refuse_foreign_weights(comparison: Comparison, weights_from: Side) -> None:
     """Raise where the weights are not those of the generation that they may come from.
 
-    Whoever weighs inputs decides what counts: NEW could weigh what it lost with 0.
+    Weights decide what counts: NEW could weigh what it lost with 0.
     """
     holders = comparison.alignment.weights_of
     pair = comparison.pairs[0]
@@ -62,7 +63,7 @@ def refuse_foreign_slices(
 ) -> None:
     """Raise where a rule is about a slice that only another generation than OLD has.
 
-    Whoever says which inputs are in a slice decides what is judged: NEW could leave out of it what
+    The members of a slice decide what is judged: NEW could leave out of it what
     it lost there.
     """
     pair = comparison.pairs[0]
@@ -72,14 +73,14 @@ def refuse_foreign_slices(
         if holders and holders[0] not in allowed:
             raise ComparisonError(
                 f"A rule is about the slice {shown(column)}, which only {shown(holders[0])} has: a "
-                "generation that says itself which inputs are in a slice decides where its losses "
+                "generation that defines which inputs are in a slice decides where its losses "
                 f"count. Write the column to {shown(pair.old)} too, or take that of "
                 f'{shown(pair.new)} with --slices-from new (slices_from="new").'
             )
 
 
 def refuse_own_truth(comparison: Comparison) -> None:
-    """Raise where NEW alone says what is true, and that is what it said on every input."""
+    """Raise where NEW alone states what is true, and that is its own label on every input."""
     pair = comparison.pairs[0]
     cases = pair.transitions
     if comparison.alignment.truth_of != (pair.new,) or cases is None:
@@ -92,12 +93,68 @@ def refuse_own_truth(comparison: Comparison) -> None:
         )
 
 
+def refuse_strange_twin(comparison: Comparison) -> None:
+    """Raise where the twin of OLD is NEW by another name: every multiple of it would be 1."""
+    pair = comparison.pairs[0]
+    twin = len(comparison.alignment.names) > len(comparison.generations)
+    if pair.noise_floor is None or not twin:  # or two answers of OLD itself are the floor
+        return  # the rule states that it needs one
+
+    parts: list[tuple[Estimates, Estimates]] = [(pair.metrics, pair.noise_floor)]
+    parts += [(group.metrics, group.noise_floor) for group in pair.groups if group.noise_floor]
+    same = all(
+        repr(metrics[name].value) == repr(floor[name].value)  # as text, NaN equals itself
+        for metrics, floor in parts
+        for name in floor.keys() & metrics.keys()
+    )
+    if same and pair.metrics["churn"].value > 0:
+        raise ComparisonError(
+            f"The noise floor has the same value as {shown(pair.new)} in every metric, class and "
+            f"slice: is it a copy of {shown(pair.new)}? It must be {shown(pair.old)}, trained "
+            "again on the same data."
+        )
+
+
 def refuse_missing_ids(comparison: Comparison, allowed: float) -> None:
     report = comparison.alignment
     if report.missing_share > allowed:
         raise ComparisonError(
             f"{report.sentence()} That is {report.missing_share:.4g} of them, and at most "
             f"{allowed:g} may be missing (--allow-missing). Predict the same inputs twice."
+        )
+
+
+def refuse_unlabelled(comparison: Comparison, allowed: float) -> None:
+    """Raise where too many inputs have no true class: nothing is known of what they lost."""
+    share = comparison.unlabelled / comparison.inputs
+    if share > allowed:
+        raise ComparisonError(
+            f"{comparison.unlabelled:,} of {comparison.inputs:,} inputs have no true class. That "
+            f"is {share:.4g} of them, and at most {allowed:g} may be so (--allow-unlabelled). Wait "
+            f"for the truth, drop those rows, or give --allow-unlabelled {_above(share)}."
+        )
+
+
+def refuse_chosen_labels(comparison: Comparison) -> None:
+    """Raise where inputs were labelled because the generations differ on them, or agree.
+
+    Every rate of the truth is then one of the chosen inputs, not of all. How often the generations
+    differ is known of both, and decides.
+    """
+    found, pair = comparison.labelled, comparison.pairs[0]
+    parts = [pair.metrics.get(name) for name in ("gained", "lost", "neutral_churn", "churn")]
+    if found is None or comparison.weighted or any(each is None for each in parts):
+        return
+    *labelled, whole = (each.value for each in parts if each is not None)
+    differs = sum(labelled)
+    left = 1 - found.inputs / comparison.inputs  # of a sample that is nearly all, less is by chance
+    spread = math.sqrt(max(whole * (1 - whole) * left / max(1, found.inputs), 1e-12))
+    if abs(differs - whole) > _CHOSEN * spread:
+        raise ComparisonError(
+            f"The inputs with a true class are no random sample: {shown(pair.old)} and "
+            f"{shown(pair.new)} differ on {differs:.4g} of them, and on {whole:.4g} of all inputs. "
+            "Weigh labelled inputs on which they differ, and others, by how many of each there "
+            "are (column `weight`, see Three verdicts in docs/gate.md), or label inputs at random."
         )
 
 

@@ -3,8 +3,8 @@
 import math
 from typing import Any
 
-from dynsnap.gate._judge import RuleOutcome, Verdict
-from dynsnap.gate._rule import Rule
+from dynsnap.gate._judge import Verdict
+from dynsnap.gate._rule import Rule, RuleOutcome
 
 SCHEMA = "dynsnap.gate/1"
 
@@ -22,6 +22,7 @@ def to_json(verdict: Verdict) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "passed": verdict.passed,
+        "verdict": verdict.word,
         "old": verdict.old,
         "new": verdict.new,
         "inputs": verdict.inputs,
@@ -29,6 +30,7 @@ def to_json(verdict: Verdict) -> dict[str, Any]:
             {"name": name, "verified": each.verified, "detail": each.detail}
             for name, each in verdict.verification.items()
         ],
+        "baselines": [each.facts() for each in verdict.baselines],
         "outcomes": [_outcome(outcome) for outcome in verdict.outcomes],
         "notes": list(verdict.notes),
     }
@@ -47,6 +49,13 @@ def _outcome(outcome: RuleOutcome) -> dict[str, Any]:
         "judged": _finite(outcome.judged),
         "noise_floor": _finite(outcome.noise_floor),
         "reason": outcome.reason,
+        "threshold": _finite(outcome.threshold),
+        "multiple": _finite(outcome.multiple.value) if outcome.multiple else None,
+        "confidence": outcome.confidence,
+        "resolved": outcome.resolved,
+        "needed": outcome.needed,
+        "further": outcome.further,
+        "further_differing": outcome.further_differing,
     }
 
 
@@ -61,6 +70,9 @@ def _rule(rule: Rule) -> dict[str, Any]:
         "at_most": rule.at_most,
         "on": rule.on,
         "confidence": rule.confidence,
+        "relative_to": rule.relative_to,
+        "unresolved": rule.unresolved,
+        "correction": rule.correction,
         "class": rule.class_name,
         "slice": slice_,
         "min_count": rule.min_count,

@@ -21,40 +21,58 @@ The rules, where a definition leaves something open:
   backward error compatibility when nothing is wrong now, the relative negative flip rate in either
   case, the win-loss ratio when nothing was gained or lost, the kappas and alpha when only one
   label is in use. The win-loss ratio is infinite when something was gained and nothing lost.
+* Precision, recall, F1, balanced accuracy, Matthews' coefficient, log loss, Brier score, AUROC and
+  average precision are scikit-learn's. Within an average over classes a 0/0 counts as 0, as there;
+  of one class it is NaN. Matthews' coefficient and AUROC are NaN where all inputs are of one class.
 """
 
 from dynsnap.metrics._agreement import (
     accuracy,
+    ambiguity,
     churn,
     cohen_kappa,
     consistency,
     correct_consistency,
+    discrepancy,
+    fleiss_kappa,
+    krippendorff_alpha,
+    majority_classes,
     neutral_churn,
+    top_k_accuracy,
+    top_k_consistency,
 )
-from dynsnap.metrics._calibration import expected_calibration_error
-from dynsnap.metrics._catalogue import (
+from dynsnap.metrics._catalogue import aliases, catalogue, metric, register, task_metrics
+from dynsnap.metrics._classification import balanced_accuracy, f1, matthews, precision, recall
+from dynsnap.metrics._metric import (
+    GROUPS,
     Cases,
     Direction,
+    Group,
     Interval,
     Metric,
     Need,
     Scope,
-    aliases,
-    catalogue,
-    metric,
-    register,
 )
-from dynsnap.metrics._correlation import cosine, pearson
-from dynsnap.metrics._distance import correct_distance, correctness, distances, minkowski
-from dynsnap.metrics._majority import majority_classes
-from dynsnap.metrics._many import ambiguity, discrepancy, fleiss_kappa, krippendorff_alpha
-from dynsnap.metrics._mcnemar import mcnemar, mcnemar_of_counts
-from dynsnap.metrics._probability import jensen_shannon, prediction_difference
-from dynsnap.metrics._top_k import top_k_accuracy, top_k_consistency
+from dynsnap.metrics._ranking import auroc, average_precision
+from dynsnap.metrics._scores import (
+    brier,
+    correct_distance,
+    correctness,
+    cosine,
+    distances,
+    expected_calibration_error,
+    jensen_shannon,
+    log_loss,
+    minkowski,
+    pearson,
+    prediction_difference,
+)
 from dynsnap.metrics._transitions import (
     Transitions,
     backward_error_compatibility,
     backward_trust_compatibility,
+    mcnemar,
+    mcnemar_of_counts,
     negative_flip_rate,
     positive_flip_rate,
     relative_negative_flip_rate,
@@ -63,8 +81,10 @@ from dynsnap.metrics._transitions import (
 )
 
 __all__ = [
+    "GROUPS",
     "Cases",
     "Direction",
+    "Group",
     "Interval",
     "Metric",
     "Need",
@@ -73,8 +93,12 @@ __all__ = [
     "accuracy",
     "aliases",
     "ambiguity",
+    "auroc",
+    "average_precision",
     "backward_error_compatibility",
     "backward_trust_compatibility",
+    "balanced_accuracy",
+    "brier",
     "catalogue",
     "churn",
     "cohen_kappa",
@@ -86,10 +110,13 @@ __all__ = [
     "discrepancy",
     "distances",
     "expected_calibration_error",
+    "f1",
     "fleiss_kappa",
     "jensen_shannon",
     "krippendorff_alpha",
+    "log_loss",
     "majority_classes",
+    "matthews",
     "mcnemar",
     "mcnemar_of_counts",
     "metric",
@@ -98,9 +125,12 @@ __all__ = [
     "neutral_churn",
     "pearson",
     "positive_flip_rate",
+    "precision",
     "prediction_difference",
+    "recall",
     "register",
     "relative_negative_flip_rate",
+    "task_metrics",
     "top_k_accuracy",
     "top_k_consistency",
     "transitions",

@@ -4,210 +4,164 @@ Tables, rules, intervals, JSON and pages all ask here, so that a metric is writt
 that follows from the cases of the inputs is complete with its entry; `register` adds another.
 """
 
-import math
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
-from typing import Literal, NamedTuple, TypeAlias
 
 from dynsnap._registry import Registry
-from dynsnap._types import Floats
 from dynsnap.errors import PlanError, did_you_mean
+from dynsnap.metrics._metric import (
+    ANY,
+    BOTH,
+    FARTHEST,
+    SCORES,
+    SIGNED,
+    TRUTH,
+    UNBOUNDED,
+    Metric,
+    OfCases,
+    change,
+    of_generation,
+    of_many,
+    of_pair,
+    of_quality,
+    top_k_accuracy_entry,
+    top_k_consistency_entry,
+)
 from dynsnap.metrics._ratios import ratio, relative_negative_flips
 
-Direction: TypeAlias = Literal["higher", "lower", "neither"]
-Scope: TypeAlias = Literal["generation", "pair", "many"]
-Need: TypeAlias = Literal["truth", "scores"]
-Interval: TypeAlias = Literal["share", "odds", "bootstrap"]
-Range: TypeAlias = tuple[float, float]
-
-
-class Cases(NamedTuple):
-    """How much there is in all, and of each case of an input, old to new.
-
-    The values are sums of weights, one for each resample and group. Without truth every input that
-    keeps its label counts as `wrong_same`, and every other one as `wrong_other`.
-    """
-
-    all: Floats
-    kept: Floats
-    gained: Floats
-    lost: Floats
-    wrong_same: Floats
-    wrong_other: Floats
-
-    @property
-    def never(self) -> Floats:
-        """Wrong before and wrong now."""
-        return self.wrong_same + self.wrong_other
-
-
-OfCases: TypeAlias = Callable[[Cases], Floats]
-
-SHARE: Range = (0.0, 1.0)
-_SIGNED: Range = (-1.0, 1.0)
-_UNBOUNDED: Range = (0.0, math.inf)
-# Between two rows of scores that have everything on one class each.
-_FARTHEST = math.sqrt(2)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Metric:
-    """One entry of the catalogue.
-
-    Attributes:
-        name: The word in rules, JSON, tables and CSV files.
-        symbol: The paper's symbol, or the field's usual one.
-        meaning: One sentence for a reader who has not seen the metric before.
-        direction: Which way is better; "neither" where it depends.
-        scope: Whether it is about one generation, an ordered pair, or all generations at once.
-        needs: What the predictions must hold beside labels.
-        range: The least and the largest value, for a single input and so for the mean of many.
-        interval: How far a value may be off, where all inputs count the same: "share" of the inputs
-            in `whole` (exact, by Clopper and Pearson), "odds" of such a share, or "bootstrap".
-        of_cases: The value, for a metric of a pair that follows from the cases of the inputs.
-        whole: The inputs that it is a share of; all of them where this is None.
-        aliases: Other words for it that rules may use.
-    """
-
-    name: str
-    symbol: str
-    meaning: str
-    direction: Direction
-    scope: Scope
-    needs: frozenset[Need] = frozenset()
-    range: Range = SHARE
-    interval: Interval = "bootstrap"
-    of_cases: OfCases | None = None
-    whole: OfCases | None = None
-    aliases: tuple[str, ...] = ()
-
-
-_TRUTH: frozenset[Need] = frozenset({"truth"})
-_SCORES: frozenset[Need] = frozenset({"scores"})
-_BOTH: frozenset[Need] = _TRUTH | _SCORES
-
-
-def _generation(
-    name: str,
-    symbol: str,
-    direction: Direction,
-    needs: frozenset[Need],
-    meaning: str,
-    *,
-    interval: Interval = "bootstrap",
-    aliases: tuple[str, ...] = (),
-) -> Metric:
-    return Metric(
-        name=name,
-        symbol=symbol,
-        meaning=meaning,
-        direction=direction,
-        scope="generation",
-        needs=needs,
-        interval=interval,
-        aliases=aliases,
-    )
-
-
-def _pair(
-    name: str,
-    symbol: str,
-    direction: Direction,
-    needs: frozenset[Need],
-    meaning: str,
-    of_cases: OfCases | None = None,
-    *,
-    interval: Interval = "bootstrap",
-    whole: OfCases | None = None,
-    range: Range = SHARE,  # noqa: A002  the field is called so
-    aliases: tuple[str, ...] = (),
-) -> Metric:
-    return Metric(
-        name=name,
-        symbol=symbol,
-        meaning=meaning,
-        direction=direction,
-        scope="pair",
-        needs=needs,
-        range=range,
-        interval=interval,
-        of_cases=of_cases,
-        whole=whole,
-        aliases=aliases,
-    )
-
-
-def _many(
-    name: str,
-    symbol: str,
-    direction: Direction,
-    meaning: str,
-    *,
-    interval: Interval = "bootstrap",
-    range: Range = SHARE,  # noqa: A002  the field is called so
-) -> Metric:
-    return Metric(
-        name=name,
-        symbol=symbol,
-        meaning=meaning,
-        direction=direction,
-        scope="many",
-        range=range,
-        interval=interval,
-    )
-
-
-def _top_k_accuracy(k: int) -> Metric:
-    return _generation(
-        f"top_{k}_accuracy",
-        f"CACC-{k}",
-        "higher",
-        _BOTH,
-        f"Share of inputs whose true class is among the {k} highest scores.",
+_QUALITY = (
+    of_quality(
+        "balanced_accuracy",
+        "BACC",
+        "Mean over the true classes of the share of their inputs labelled correctly.",
+    ),
+    of_quality("precision_macro", "P macro", "Mean precision of all classes."),
+    of_quality(
+        "precision_weighted",
+        "P weighted",
+        "Mean precision of all classes, by how frequent they are in truth.",
+    ),
+    of_quality("recall_macro", "R macro", "Mean recall of all classes that are true or a label."),
+    of_quality(
+        "recall_weighted",
+        "R weighted",
+        "Mean recall of all classes, by how frequent they are in truth: the accuracy.",
         interval="share",
-    )
-
-
-def _top_k_consistency(k: int) -> Metric:
-    return _pair(
-        f"top_{k}_consistency",
-        f"CCON-{k}",
-        "higher",
-        _SCORES,
-        f"Share of inputs whose {k} highest classes, old and new, have one in common.",
+    ),
+    of_quality("f1_macro", "F1 macro", "Mean F1 of all classes.", aliases=("macro_f1",)),
+    of_quality(
+        "f1_weighted",
+        "F1 weighted",
+        "Mean F1 of all classes, by how frequent they are in truth.",
+        aliases=("weighted_f1",),
+    ),
+    of_quality(
+        "matthews",
+        "MCC",
+        "Matthews' correlation of labels and truth: 1 is always right, 0 is chance.",
+        range=SIGNED,
+        aliases=("mcc", "matthews_correlation"),
+    ),
+    of_quality(
+        "precision",
+        "P",
+        "Of the inputs that got the label of a class, the share that is of the class.",
+        of="class",
         interval="share",
-    )
+    ),
+    of_quality(
+        "recall",
+        "R",
+        "Of the inputs of a class, the share that got its label.",
+        of="class",
+        interval="share",
+    ),
+    of_quality("f1", "F1", "Harmonic mean of the precision and the recall of a class.", of="class"),
+    of_quality(
+        "log_loss",
+        "log loss",
+        "Mean negative logarithm of the score of the true class.",
+        direction="lower",
+        needs=BOTH,
+        of="inputs",
+        range=UNBOUNDED,
+        aliases=("cross_entropy",),
+    ),
+    of_quality(
+        "brier",
+        "Brier",
+        "Mean squared distance of the scores from the truth; half of it with two classes.",
+        direction="lower",
+        needs=BOTH,
+        of="inputs",
+        range=(0.0, 2.0),
+        aliases=("brier_score",),
+    ),
+    of_quality(
+        "auroc",
+        "AUROC",
+        "Chance that an input of a class scores higher than another; the mean over classes.",
+        needs=BOTH,
+        group="ranking",
+        of="each",
+        aliases=("auc", "roc_auc"),
+    ),
+    of_quality(
+        "auroc_weighted",
+        "AUROC weighted",
+        "AUROC of all classes, each against the rest, by how frequent they are in truth.",
+        needs=BOTH,
+        group="ranking",
+    ),
+    of_quality(
+        "average_precision",
+        "AP",
+        "Mean precision over the ranks of the inputs of a class; the mean over classes.",
+        needs=BOTH,
+        group="ranking",
+        of="each",
+    ),
+    of_quality(
+        "average_precision_weighted",
+        "AP weighted",
+        "Average precision of all classes, by how frequent they are in truth.",
+        needs=BOTH,
+        group="ranking",
+    ),
+)
 
+_ACCURACY = of_generation(
+    "accuracy",
+    "ACC",
+    "higher",
+    TRUTH,
+    "Share of inputs labelled correctly.",
+    interval="share",
+)
 
 # Whole numbers are added up before they are divided, so that shares come out exact.
 _ENTRIES = (
-    _generation(
-        "accuracy",
-        "ACC",
-        "higher",
-        _TRUTH,
-        "Share of inputs labelled correctly.",
-        interval="share",
-    ),
-    _top_k_accuracy(2),
-    _generation(
+    _ACCURACY,
+    top_k_accuracy_entry(2),
+    of_generation(
         "correctness",
         "corr",
         "higher",
-        _BOTH,
+        BOTH,
         "How near the scores are to the truth: 1 when all weight is on it, 0 when on one other.",
     ),
-    _generation(
+    of_generation(
         "expected_calibration_error",
         "ECE",
         "lower",
-        _BOTH,
+        BOTH,
         "Mean gap between confidence and accuracy over bins of equal width.",
         aliases=("ece",),
     ),
-    _pair(
+    *_QUALITY,
+    of_pair(
         "consistency",
         "CON",
         "higher",
@@ -216,64 +170,64 @@ _ENTRIES = (
         lambda of: ratio(of.kept + of.wrong_same, of.all),
         interval="share",
     ),
-    _pair(
+    of_pair(
         "correct_consistency",
         "ACC-CON",
         "higher",
-        _TRUTH,
+        TRUTH,
         "Share of inputs that both generations label correctly.",
         lambda of: ratio(of.kept, of.all),
         interval="share",
     ),
-    _top_k_consistency(2),
-    _pair(
+    top_k_consistency_entry(2),
+    of_pair(
         "kept",
         "CtoC",
         "higher",
-        _TRUTH,
+        TRUTH,
         "Share of inputs right before and right now.",
         lambda of: ratio(of.kept, of.all),
         interval="share",
     ),
-    _pair(
+    of_pair(
         "gained",
         "ItoC",
         "higher",
-        _TRUTH,
+        TRUTH,
         "Share of inputs wrong before and right now.",
         lambda of: ratio(of.gained, of.all),
         interval="share",
         aliases=("positive_flip_rate", "pfr"),
     ),
-    _pair(
+    of_pair(
         "lost",
         "CtoI",
         "lower",
-        _TRUTH,
+        TRUTH,
         "Share of inputs right before and wrong now.",
         lambda of: ratio(of.lost, of.all),
         interval="share",
         aliases=("negative_flip_rate", "nfr"),
     ),
-    _pair(
+    of_pair(
         "never",
         "ItoI",
         "lower",
-        _TRUTH,
+        TRUTH,
         "Share of inputs wrong before and wrong now.",
         lambda of: ratio(of.never, of.all),
         interval="share",
     ),
-    _pair(
+    of_pair(
         "composite",
         "Com",
         "higher",
-        _TRUTH,
+        TRUTH,
         "Kept plus gained minus lost: the new accuracy less what was lost.",
         lambda of: ratio(of.kept + of.gained - of.lost, of.all),
-        range=_SIGNED,
+        range=SIGNED,
     ),
-    _pair(
+    of_pair(
         "churn",
         "churn",
         "lower",
@@ -282,136 +236,194 @@ _ENTRIES = (
         lambda of: ratio(of.gained + of.lost + of.wrong_other, of.all),
         interval="share",
     ),
-    _pair(
+    of_pair(
         "neutral_churn",
         "neutral",
         "lower",
-        _TRUTH,
+        TRUTH,
         "Share of inputs whose label changed from one wrong class to another.",
         lambda of: ratio(of.wrong_other, of.all),
         interval="share",
     ),
-    _pair(
+    of_pair(
         "relative_negative_flip_rate",
         "rel-NFR",
         "lower",
-        _TRUTH,
+        TRUTH,
         "Lost, relative to what two unrelated models of these accuracies would lose.",
         lambda of: relative_negative_flips(
             ratio(of.lost, of.all),
             ratio(of.kept + of.lost, of.all),
             ratio(of.lost + of.never, of.all),
         ),
-        range=_UNBOUNDED,
+        range=UNBOUNDED,
         aliases=("relative_nfr",),
     ),
-    _pair(
+    of_pair(
         "backward_trust_compatibility",
         "BTC",
         "higher",
-        _TRUTH,
+        TRUTH,
         "Of the inputs that were right before, the share that is right now.",
         lambda of: ratio(of.kept, of.kept + of.lost),
         interval="share",
         whole=lambda of: of.kept + of.lost,
         aliases=("btc",),
     ),
-    _pair(
+    of_pair(
         "backward_error_compatibility",
         "BEC",
         "higher",
-        _TRUTH,
+        TRUTH,
         "Of the inputs that are wrong now, the share that was wrong before.",
         lambda of: ratio(of.never, of.lost + of.never),
         interval="share",
         whole=lambda of: of.lost + of.never,
         aliases=("bec",),
     ),
-    _pair(
+    of_pair(
         "win_loss_ratio",
         "PFR/NFR",
         "higher",
-        _TRUTH,
+        TRUTH,
         "Inputs gained for each input lost.",
         lambda of: ratio(of.gained, of.lost),
         interval="odds",
         whole=lambda of: of.gained + of.lost,
-        range=_UNBOUNDED,
+        range=UNBOUNDED,
     ),
-    _pair(
+    of_pair(
         "cohen_kappa",
         "κ",
         "higher",
         frozenset(),
         "Agreement beyond what the frequencies of the labels give by chance.",
-        range=_SIGNED,
+        range=SIGNED,
     ),
-    _pair(
+    of_pair(
         "pearson",
         "r",
         "higher",
-        _SCORES,
+        SCORES,
         "Mean correlation of the two rows of scores.",
-        range=_SIGNED,
+        range=SIGNED,
     ),
-    _pair("cosine", "cos", "higher", _SCORES, "Mean cosine of the two rows of scores."),
-    _pair(
+    of_pair("cosine", "cos", "higher", SCORES, "Mean cosine of the two rows of scores."),
+    of_pair(
         "minkowski",
         "d",
         "lower",
-        _SCORES,
+        SCORES,
         "Mean distance of the two rows of scores.",
-        range=(0.0, _FARTHEST),
+        range=(0.0, FARTHEST),
         aliases=("distance",),
     ),
-    _pair(
+    of_pair(
         "correct_distance",
         "cd",
         "lower",
-        _BOTH,
+        BOTH,
         "Mean distance of the two rows from each other and of each from the truth.",
-        range=(0.0, 3 * _FARTHEST),
+        range=(0.0, 3 * FARTHEST),
     ),
-    _pair(
+    of_pair(
         "prediction_difference",
         "TV",
         "lower",
-        _SCORES,
+        SCORES,
         "Mean share of the score that moved to other classes (total variation).",
         aliases=("total_variation",),
     ),
-    _pair(
+    of_pair(
         "jensen_shannon",
         "JS",
         "lower",
-        _SCORES,
+        SCORES,
         "Mean Jensen-Shannon divergence of the two rows of scores, in bits.",
     ),
-    _many(
+    replace(change(_ACCURACY), of_cases=lambda of: ratio(of.gained - of.lost, of.all)),
+    *(change(entry) for entry in _QUALITY),
+    of_many(
         "fleiss_kappa",
         "Fleiss κ",
         "higher",
         "Agreement of all generations beyond what the pooled label frequencies give by chance.",
-        range=_SIGNED,
+        range=SIGNED,
     ),
-    _many(
+    of_many(
         "krippendorff_alpha",
         "α",
         "higher",
         "Fleiss' kappa with Krippendorff's correction for few inputs.",
-        range=_SIGNED,
+        range=SIGNED,
     ),
-    _many(
+    of_many(
         "ambiguity",
         "ambiguity",
         "lower",
         "Share of inputs whose label any generation changed.",
         interval="share",
     ),
-    _many("discrepancy", "discrepancy", "lower", "The largest churn between any two generations."),
+    of_many(
+        "discrepancy", "discrepancy", "lower", "The largest churn between any two generations."
+    ),
+)
+
+# Of answers that are no classes, beside those metrics that follow from the cases.
+_OF_TASKS = (
+    Metric(
+        name="mean_absolute_error",
+        symbol="MAE",
+        meaning="Mean distance of the predictions from the true numbers.",
+        direction="lower",
+        scope="generation",
+        needs=TRUTH,
+        range=UNBOUNDED,
+        aliases=("mae",),
+        tasks=("regression",),
+    ),
+    Metric(
+        name="jaccard_accuracy",
+        symbol="J-ACC",
+        meaning="Mean share of labels in common with the truth, of all that either has.",
+        direction="higher",
+        scope="generation",
+        needs=TRUTH,
+        tasks=("multilabel",),
+    ),
+    Metric(
+        name="mean_absolute_change",
+        symbol="|Δ|",
+        meaning="Mean distance of the two predictions from each other.",
+        direction="lower",
+        scope="pair",
+        range=UNBOUNDED,
+        tasks=("regression",),
+    ),
+    Metric(
+        name="mean_absolute_error_change",
+        symbol="ΔMAE",
+        meaning="Mean absolute error of the newer predictions less that of the older.",
+        direction="lower",
+        scope="pair",
+        needs=TRUTH,
+        range=ANY,
+        aliases=("mae_change",),
+        change_of="mean_absolute_error",
+        tasks=("regression",),
+    ),
+    Metric(
+        name="jaccard_consistency",
+        symbol="J-CON",
+        meaning="Mean share of labels that the two sets have in common, of all that either has.",
+        direction="higher",
+        scope="pair",
+        tasks=("multilabel", "ranking"),
+    ),
 )
 
 catalogue: Registry[Metric] = Registry("metric", {entry.name: entry for entry in _ENTRIES})
+task_metrics: Mapping[str, Metric] = MappingProxyType({entry.name: entry for entry in _OF_TASKS})
 
 # Other words for the same thing -> the name above.
 aliases: Mapping[str, str] = MappingProxyType(
@@ -434,16 +446,19 @@ def metric(name: str) -> Metric:
     """
     if name in catalogue:
         return catalogue[name]
+    if name in task_metrics:
+        return task_metrics[name]
     if match := _TOP_K.fullmatch(name):
         k = int(match[1])
-        return _top_k_accuracy(k) if match[2] == "accuracy" else _top_k_consistency(k)
-    for entry in catalogue.values():
+        return top_k_accuracy_entry(k) if match[2] == "accuracy" else top_k_consistency_entry(k)
+    every = [*catalogue.values(), *task_metrics.values()]
+    for entry in every:
         if name in entry.aliases:
             return entry
     # Reports show the symbol beside the name, so people write it.
-    every = catalogue.values()
     meant = next((one.name for one in every if one.symbol.lower() == name.lower()), name)
-    hint = did_you_mean(meant, [*catalogue, *aliases])
+    names = [*catalogue, *aliases, *task_metrics]
+    hint = did_you_mean(meant, names, page="docs/glossary.md")
     raise PlanError(f"There is no metric {name!r}. {hint}")
 
 
@@ -466,7 +481,12 @@ def register(entry: Metric) -> None:
             f"The metric {entry.name!r} must be one of a pair that follows from the cases: give it "
             '`scope="pair"` and `of_cases`. A metric of scores needs the kernels of dynsnap.'
         )
-    known = {*catalogue.own, *aliases}
+    if entry.group != "consistency" or entry.of != "inputs" or entry.change_of is not None:
+        raise PlanError(
+            f"The metric {entry.name!r} follows from the cases of any inputs: leave out `group`, "
+            "`of` and `change_of`."
+        )
+    known = {*catalogue.own, *aliases, *task_metrics}
     taken = [
         word for word in (entry.name, *entry.aliases) if word in known or _TOP_K.fullmatch(word)
     ]

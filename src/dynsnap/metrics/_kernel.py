@@ -103,6 +103,8 @@ class NumpyKernel:
             columns.append(1 - side.distance / math.sqrt(2))
             hits = side.top == truth[:, None]
             columns += [hits[:, :k].any(axis=1) for k in self.layout.top_k]
+            if self.layout.classification:
+                columns += [side.surprise, side.distance**2 * brier_scale(self.layout.classes)]
             place = np.clip(np.ceil(side.confidence * BINS).astype(np.intp), 1, BINS)
             gap = (side.top[:, 0] == truth) - side.confidence
             np.add.at(sums.gaps, (blocks.own, place), weights * gap)
@@ -117,6 +119,7 @@ class ScoredSide:
     Attributes:
         flat: Whether all scores of the row are equal.
         distance: The Euclidean distance to the truth; 0 without truth.
+        surprise: The negative logarithm of the score of the truth; 0 without truth.
         confidence: The highest score.
         top: The highest classes, best first; the lower class first among equals.
     """
@@ -124,6 +127,7 @@ class ScoredSide:
     scores: Floats
     flat: Flags
     distance: Floats
+    surprise: Floats
     confidence: Floats
     top: Labels
 
@@ -131,13 +135,15 @@ class ScoredSide:
     def of(cls, scores: Scores, truth: Labels | None, *, ranks: int) -> "ScoredSide":
         """Work out one generation's side."""
         rows = scores.astype(np.float64)
-        distance = np.zeros(len(rows))
+        distance = surprise = np.zeros(len(rows))
         if truth is not None:
             apart = rows.copy()
             apart[np.arange(len(rows)), truth] -= 1
             distance = np.sqrt(_dot(apart, apart))
+            surprise = surprises(scores, truth)
         highest = rows.max(axis=1)
-        return cls(rows, highest == rows.min(axis=1), distance, highest, _top(rows, ranks))
+        flat = highest == rows.min(axis=1)
+        return cls(rows, flat, distance, surprise, highest, _top(rows, ranks))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -159,12 +165,28 @@ class Blocks:
         """The blocks of some rows."""
         hashed = hashes_of(chunk.keys)
         if layout.exact:
-            return cls(layout.blocks, np.arange(chunk.start, chunk.start + len(chunk)), hashed)
+            own = np.arange(chunk.start, chunk.start + len(chunk))
+            return cls(layout.blocks, own if chunk.places is None else chunk.places, hashed)
         return cls(layout.blocks, hashed & (layout.blocks - 1), hashed)
 
     def among(self, count: int) -> Labels:
         """The same where there are only so many blocks: all of them, or a power of two."""
         return self.own if count == self.count else self.hashed & (count - 1)
+
+
+def surprises(scores: Scores, truth: Labels) -> Floats:
+    """The negative logarithm of each row's score of the truth.
+
+    As in scikit-learn, no score is nearer to 0 or 1 than the rounding error of its type.
+    """
+    least = float(np.finfo(scores.dtype).eps)
+    true = scores[np.arange(len(scores)), truth].astype(np.float64)
+    return np.asarray(-np.log(np.clip(true, least, 1 - least)))
+
+
+def brier_scale(classes: int) -> float:
+    """What the squared distance to the truth counts for: half of it with two classes."""
+    return 0.5 if classes == 2 else 1.0
 
 
 def hashes_of(keys: AnyArray) -> Labels:
@@ -203,6 +225,7 @@ def _rows(chunk: Chunk, start: int, stop: int) -> Chunk:
         truth=None if chunk.truth is None else chunk.truth[rows],
         weights=None if chunk.weights is None else chunk.weights[rows],
         codes=chunk.codes[:, rows],
+        places=None if chunk.places is None else chunk.places[rows],
     )
 
 

@@ -1,17 +1,173 @@
-"""What a tile of scores comes to, row by row, compiled.
-
-A tile holds some rows of scores turned on their side, (classes, rows): the innermost loop runs
-over rows, not over classes, so that the compiler fills its vectors whatever the number of classes
-is, and every sum is taken in the order of the classes.
-"""
+"""What a tile of scores comes to, row by row, compiled. Import this late: numba is slow to load."""
 
 import math
+from collections.abc import Callable
+from typing import Any
 
+import numba
 import numpy as np
+from numba.core import types
+from numba.extending import intrinsic
 
 from dynsnap._types import AnyArray
-from dynsnap.metrics._kernel_compile import TILE, full_width, inlined, part
 from dynsnap.metrics._tally_layout import BINS
+
+TILE = 128  # rows that are worked on side by side
+
+_OPTIONS = {
+    # Fused multiply-adds are all that is allowed of "fast" maths: sums keep their order, so that
+    # no result depends on how wide the machine's vectors are.
+    "fastmath": {"contract"},
+    "nogil": True,
+    "error_model": "numpy",
+    # Nothing is allocated, so there are no references to count, which would cost more than the
+    # arithmetic.
+    "_nrt": False,
+}
+
+
+def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile, and keep the machine code on disk where there is a place for it."""
+    try:
+        made: Any = numba.njit(cache=True, **_OPTIONS)(function)
+        _forget_other_versions(made)
+    except (RuntimeError, OSError):  # neither the package nor the home directory can be written to
+        made = numba.njit(**_OPTIONS)(function)
+    found: Callable[..., Any] = made
+    return found
+
+
+def _forget_other_versions(made: Any) -> None:
+    """Clear an index of machine code that names classes which are gone: numba cannot read it."""
+    cache = made._cache
+    try:
+        cache._cache_file._load_index()
+    except (AttributeError, ImportError):
+        cache.flush()
+
+
+def part(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile for other compiled functions alone, which is quicker."""
+    made: Callable[..., Any] = numba.njit(
+        no_cpython_wrapper=True, no_cfunc_wrapper=True, **_OPTIONS
+    )(function)
+    return made
+
+
+def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile into the calling function."""
+    made: Callable[..., Any] = numba.njit(inline="always")(function)
+    return made
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def full_width(typing_context: Any) -> Any:
+    """Let the function that calls this use the machine's widest vectors.
+
+    On the processors that have vectors of 512 bits, the compiler keeps to 256 unless asked:
+    it fears for the clock of programs that use them once in a while. This one uses nothing else.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        # The set refuses names that it does not know; as a plain set it takes them.
+        set.add(builder.function.attributes, '"prefer-vector-width"="512"')
+        return context.get_dummy_value()
+
+    return types.none(), generate
+
+
+_SQRT_HALF = 0x3FE6A09E667F3BCD  # the bits of √½
+_LN2 = math.log(2)
+_QUARTER_IN_BITS = 0.25 / _LN2
+
+# 2 atanh(z)/z as a polynomial in z², for |z| ≤ (√2 − 1)/(√2 + 1), off by less than 1e-15.
+ATANH = (
+    2.0000000000000004,
+    0.6666666666655292,
+    0.40000000061741614,
+    0.2857141602110767,
+    0.22223434547517906,
+    0.18121934431215214,
+    0.16837659970680488,
+)
+# (1 + w) ln(1 + w)/w as a polynomial in 2w − 1, for w from 0 to 1, off by less than 6e-14.
+GROWTH = (
+    1.2163953243244932,
+    0.18906978378420203,
+    -0.02240311711716187,
+    0.003884598578716686,
+    -0.0007981788395411087,
+    0.00018089510705058995,
+    -4.372074643372372e-05,
+    1.1059156685732054e-05,
+    -2.8947290350362623e-06,
+    7.805422370549609e-07,
+    -2.1434826740208993e-07,
+    5.663222783111117e-08,
+    -1.601301240865518e-08,
+    6.758786558701272e-09,
+    -1.971084765443876e-09,
+)
+
+
+@inlined
+def _atanh(square: float) -> float:
+    value = ATANH[6] * square + ATANH[5]
+    value = value * square + ATANH[4]
+    value = value * square + ATANH[3]
+    value = value * square + ATANH[2]
+    value = value * square + ATANH[1]
+    return value * square + ATANH[0]
+
+
+@inlined
+def _growth(t: float) -> float:
+    value = GROWTH[14] * t + GROWTH[13]
+    value = value * t + GROWTH[12]
+    value = value * t + GROWTH[11]
+    value = value * t + GROWTH[10]
+    value = value * t + GROWTH[9]
+    value = value * t + GROWTH[8]
+    value = value * t + GROWTH[7]
+    value = value * t + GROWTH[6]
+    value = value * t + GROWTH[5]
+    value = value * t + GROWTH[4]
+    value = value * t + GROWTH[3]
+    value = value * t + GROWTH[2]
+    value = value * t + GROWTH[1]
+    return value * t + GROWTH[0]
+
+
+@inlined
+def _share(old: float, new: float) -> float:
+    """s ((1 + w) ln(1 + w) + (1 − w) ln(1 − w)) with s = old + new and w = |old − new| / s.
+
+    A quarter of it is the class's share in nats. The logarithm of x = 1 − w is taken apart into
+    x = 2^e m with m between √½ and √2. At x = 0 it is finite nonsense, times zero.
+    """
+    total = old + new
+    w = abs(old - new) / max(total, 1e-300)
+    x = 1.0 - w
+    bits = np.float64(x).view(np.int64)
+    exponent = (bits - np.int64(_SQRT_HALF)) >> np.int64(52)
+    m = np.int64(bits - (exponent << np.int64(52))).view(np.float64)
+    z = (m - 1.0) / (m + 1.0)
+    logarithm = np.float64(exponent) * _LN2 + z * _atanh(z * z)
+    share: float = total * (w * _growth(2.0 * w - 1.0) + x * logarithm)
+    return share
+
+
+@part
+def divergence(old: AnyArray, new: AnyArray, bits: AnyArray) -> None:
+    """The Jensen-Shannon divergence in bits of each row of two tiles (classes, rows)."""
+    full_width()
+    bits[:] = 0.0
+    for c in range(len(old)):
+        for r in range(TILE):
+            bits[r] += _share(np.float64(old[c, r]), np.float64(new[c, r]))
+    for r in range(TILE):
+        bits[r] = max(0.0, bits[r] * _QUARTER_IN_BITS)
+
 
 _ROOT_HALF = math.sqrt(0.5)
 
@@ -242,6 +398,34 @@ def near(distance: AnyArray, column: AnyArray) -> None:
     """The correctness, from the distance to the truth."""
     for r in range(TILE):
         column[r] = 1.0 - distance[r] * _ROOT_HALF
+
+
+@part
+def losses(
+    tile: AnyArray,
+    true: AnyArray,
+    distance: AnyArray,
+    least: float,
+    scale: float,
+    surprise: AnyArray,
+    brier: AnyArray,
+) -> None:
+    """The negative logarithm of the score of the truth, and its squared distance to it.
+
+    `least` is how near to 0 and 1 a score may come; the logarithm is taken apart as in `_share`.
+    """
+    for r in range(TILE):
+        c = true[r]
+        surprise[r] = np.float64(tile[np.uint64(c if c >= 0 else 0), np.uint64(r)])
+        brier[r] = scale * distance[r] * distance[r]
+    full_width()
+    for r in range(TILE):
+        x = min(max(surprise[r], least), 1.0 - least)
+        bits = np.float64(x).view(np.int64)
+        exponent = (bits - np.int64(_SQRT_HALF)) >> np.int64(52)
+        m = np.int64(bits - (exponent << np.int64(52))).view(np.float64)
+        z = (m - 1.0) / (m + 1.0)
+        surprise[r] = -(np.float64(exponent) * _LN2 + z * _atanh(z * z))
 
 
 @part

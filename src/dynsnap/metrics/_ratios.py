@@ -1,13 +1,24 @@
-"""Metrics that are ratios of shares, from the shares: for one pair, or for many resamples at once.
-
-The tally and the metrics on labels both end here, so a ratio and its rule for 0/0 are written once.
-A share of nothing is NaN: it says neither good nor bad, and no rule of a gate can pass on it.
-"""
+"""Means over inputs, plain or weighted, and metrics that are ratios of shares."""
 
 import numpy as np
 import numpy.typing as npt
 
-from dynsnap._types import Floats
+from dynsnap import _check
+from dynsnap._types import AnyArray, Floats
+
+
+def mean(values: AnyArray, weights: AnyArray | None) -> float:
+    """The mean of one value per input."""
+    if weights is None:
+        return float(np.mean(values, dtype=np.float64))
+    each = relative(weights, inputs=len(values))
+    # Summed in the same order above and below: the mean of ones is exactly 1.
+    return float((each * values).sum() / each.sum())
+
+
+def relative(weights: AnyArray | None, *, inputs: int) -> Floats:
+    """What each input counts for, relative to the one that counts most."""
+    return np.ones(inputs) if weights is None else _check.weights(weights, of="inputs", size=inputs)
 
 
 def ratio(part: npt.ArrayLike, whole: npt.ArrayLike) -> Floats:

@@ -1,8 +1,4 @@
-"""One pass over all generations, and everything that their metrics are made of.
-
-A tally is a set of sums. Two tallies of different rows add up to the tally of all of them, so the
-same code serves rows in memory, files that are larger than memory, and many workers.
-"""
+"""One pass over all generations, and everything that their metrics are made of."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -11,10 +7,13 @@ import numpy as np
 
 from dynsnap._types import AnyArray, Floats, Labels
 from dynsnap.errors import InputError
+from dynsnap.metrics._classification import Confusion
 from dynsnap.metrics._kernel import Blocks, NumpyKernel, cases_of, hashes_of
-from dynsnap.metrics._tally_flows import Flows
+from dynsnap.metrics._ranking import RankTally
 from dynsnap.metrics._tally_layout import (
     BINS,
+    CASES,
+    CASES_WITHOUT_TRUTH,
     Chunk,
     GenerationSums,
     Grouping,
@@ -23,7 +22,113 @@ from dynsnap.metrics._tally_layout import (
     padded,
 )
 from dynsnap.predictions import Predictions
-from dynsnap.predictions._id_keys import id_keys
+from dynsnap.predictions._ids import id_keys
+
+_DENSE = 1 << 16  # cells (true class, old, new) up to which a plain table is kept
+_MOST = 1 << 22  # distinct flows that are kept; beyond, the rarest are given up
+_BATCH = 1 << 18  # how many moves are gathered before they are sorted
+
+
+class Flows:
+    """Counts of packed (true class, old label, new label), of inputs whose label changed.
+
+    Example:
+        >>> flows = Flows(classes=3)
+        >>> flows.add(np.array([1, 5, 1]))
+        >>> flows.most(1)
+        [((0, 0, 1), 2)]
+    """
+
+    def __init__(self, *, classes: int) -> None:
+        self.classes = classes
+        self.complete = True  # False once rare flows had to be given up
+        self._table = np.zeros(classes**3, np.int64) if classes**3 <= _DENSE else None
+        self._keys = np.empty(0, np.int64)
+        self._counts = np.empty(0, np.int64)
+        self._waiting: list[AnyArray] = []
+
+    def add(self, keys: AnyArray) -> None:
+        """Count some moves."""
+        if self._table is not None:
+            self._table += np.bincount(keys, minlength=len(self._table))
+            return
+        self._waiting.append(keys)
+        if sum(map(len, self._waiting)) > _BATCH:
+            self._settle()
+
+    def merge(self, other: "Flows") -> None:
+        """Count what another one counted as well."""
+        if self._table is not None and other._table is not None:
+            self._table += other._table
+            return
+        self._settle()
+        other._settle()
+        self._join(other._keys, other._counts)
+        self.complete &= other.complete
+
+    def most(self, count: int) -> list[tuple[tuple[int, int, int], int]]:
+        """The largest flows, as ((true class, old, new), inputs); equal ones by class."""
+        return self._largest(*self._counted(), count)
+
+    def most_lost(self, count: int) -> list[tuple[tuple[int, int, int], int]]:
+        """The same of those whose old label was right; without truth they mean nothing."""
+        keys, counts = self._counted()
+        true, old, _ = np.unravel_index(keys, (self.classes,) * 3)
+        lost = true == old
+        return self._largest(keys[lost], counts[lost], count)
+
+    def lost_between(self, families: AnyArray) -> AnyArray:
+        """Of those, how many went from which family of classes to which: (families, families).
+
+        Args:
+            families: The family of every class, below 0 where it has none.
+
+        Example:
+            >>> flows = Flows(classes=3)
+            >>> flows.add(np.array([1, 1, 14]))  # twice class 0 became 1, and class 1 became 2
+            >>> flows.lost_between(np.array([0, 0, 1])).tolist()
+            [[2, 1], [0, 0]]
+        """
+        keys, counts = self._counted()
+        true, old, new = np.unravel_index(keys, (self.classes,) * 3)
+        one, other = families[true], families[new]
+        lost = (true == old) & (one >= 0) & (other >= 0)
+        found = np.zeros((families.max(initial=-1) + 1,) * 2, np.int64)
+        np.add.at(found, (one[lost], other[lost]), counts[lost])
+        return found
+
+    def _counted(self) -> tuple[AnyArray, AnyArray]:
+        self._settle()
+        if self._table is None:
+            return self._keys, self._counts
+        keys = np.flatnonzero(self._table)
+        return keys, self._table[keys]
+
+    def _largest(
+        self, keys: AnyArray, counts: AnyArray, count: int
+    ) -> list[tuple[tuple[int, int, int], int]]:
+        order = np.lexsort((keys, -counts))[:count]
+        unpacked = np.unravel_index(keys[order], (self.classes,) * 3)
+        found = zip(*(axis.tolist() for axis in unpacked), strict=True)
+        return list(zip(found, counts[order].tolist(), strict=True))
+
+    def _settle(self) -> None:
+        if self._waiting:
+            keys, counts = np.unique(np.concatenate(self._waiting), return_counts=True)
+            self._waiting = []
+            self._join(keys, counts)
+
+    def _join(self, keys: AnyArray, counts: AnyArray) -> None:
+        known, place = np.unique(np.concatenate([self._keys, keys]), return_inverse=True)
+        total = np.zeros(len(known), np.int64)
+        np.add.at(total, place, np.concatenate([self._counts, counts]))
+        if len(known) > _MOST:
+            # Only so can memory stay bounded with very many classes; the largest remain.
+            kept = np.sort(np.argpartition(-total, _MOST // 2)[: _MOST // 2])
+            known, total = known[kept], total[kept]
+            self.complete = False
+        self._keys, self._counts = known, total
+
 
 _COMPILED_FROM = 2_000_000  # scores; below, compiling takes longer than it saves
 _CHUNK = 1 << 16  # rows
@@ -60,6 +165,7 @@ class Tally:
         counting: (groups,) how many rows of each group have a weight above 0, likewise; None
             without weights, where all do.
         squares: (groups,) the sum of the squared weights of each group, likewise.
+        ranks: What AUROC and average precision are made of; None where they are not asked for.
     """
 
     def __init__(self, layout: TallyLayout, *, compiled: bool | None = None) -> None:
@@ -76,24 +182,44 @@ class Tally:
         self.heaviest = np.zeros(groups) if layout.weighted else None
         self.counting = np.zeros(groups, np.int64) if layout.weighted else None
         self.squares = np.zeros(groups) if layout.weighted else None
+        self.ranks = (
+            RankTally(
+                layout.rows,
+                layout.classes,
+                layout.label_blocks,
+                layout.exact and layout.label_blocks == layout.blocks,
+                layout.scored,
+            )
+            if layout.ranking and layout.truth and any(layout.scored)
+            else None
+        )
         self._jobs = _jobs(layout)
         scores = layout.rows * sum(layout.classes if scored else 1 for scored in layout.scored)
         self._kernel = _kernel(
             layout, compiled=scores >= _COMPILED_FROM if compiled is None else compiled
         )
 
-    def add(self, generations: Sequence[Predictions], *, start: int) -> None:
-        """Count some consecutive rows of all generations, of which `start` came before."""
+    def add(
+        self, generations: Sequence[Predictions], *, start: int, places: AnyArray | None = None
+    ) -> None:
+        """Count some rows of all generations.
+
+        Args:
+            generations: The rows.
+            start: How many rows came before them, where they are consecutive.
+            places: Where they stand among all rows, where they are not. The compiled kernel takes
+                none while each row is its own block.
+        """
         layout = self.layout
         total = len(generations[0])
         if start + total > layout.rows:
             raise InputError(f"The tally is for {layout.rows} rows, but there are more.")
         keys = id_keys(generations[0].id_column)
         if layout.exact:
-            self.keys[start : start + total] = keys
+            self.keys[slice(start, start + total) if places is None else places] = keys
         for first in range(0, total, _CHUNK):
             stop = min(first + _CHUNK, total)
-            chunk = _chunk(layout, generations, keys, first, stop, start=start)
+            chunk = _chunk(layout, generations, keys, first, stop, start=start, places=places)
             for pair, place, old, new in self._jobs:
                 sums = self._pair(pair) if place is None else self.pairs[place]
                 moves = self._kernel(
@@ -108,6 +234,17 @@ class Tally:
             self._count_ambiguous(chunk)
             self._count_cases(chunk)
             self._weigh(chunk)
+        one = generations[0]
+        if self.ranks is not None and one.truth is not None:
+            scores = zip(generations, layout.scored, strict=True)
+            self.ranks.add(
+                start,
+                keys,
+                one.truth,
+                one.weights if layout.weighted else None,
+                [each.scores if scored else None for each, scored in scores],
+                places,
+            )
         self.rows += total
 
     def merge(self, other: "Tally") -> None:
@@ -118,6 +255,8 @@ class Tally:
             np.maximum(self.heaviest, other.heaviest, out=self.heaviest)
         for flows, more in zip(self.flows, other.flows, strict=True):
             flows.merge(more)
+        if self.ranks is not None and other.ranks is not None:
+            self.ranks.merge(other.ranks)
         self.rows += other.rows
 
     def group_sums(self, pair: int, grouping: Grouping) -> Floats:
@@ -146,13 +285,38 @@ class Tally:
 
     def folded(self, sums: Floats, blocks: int) -> Floats:
         """Sums by block, (blocks, ...), in fewer blocks: as many as label frequencies have."""
-        layout = self.layout
-        if blocks == layout.blocks:
+        layout, count = self.layout, len(sums)
+        if blocks == count:
             return sums
-        hashed = hashes_of(self.keys) if layout.exact else np.arange(layout.blocks)
+        own = layout.exact and count == layout.blocks
+        hashed = hashes_of(self.keys) if own else np.arange(count)
         coarse = np.zeros((blocks, *sums.shape[1:]))
         np.add.at(coarse, hashed & (blocks - 1), sums)
         return coarse
+
+    def confusion(self, generation: int) -> Confusion | None:
+        """Sums by class of a generation, (blocks, classes); None without truth.
+
+        The cases of the true classes say what is right in either generation of a pair.
+        """
+        layout = self.layout
+        if not layout.truth:
+            return None
+        place, side = next(
+            (place, pair.index(generation))
+            for place, pair in enumerate(layout.pairs)
+            if generation in pair
+        )
+        (grouping,) = (each for each in layout.groupings if each.name == "truth")
+        cases = self.group_sums(place, grouping)[..., : len(layout.cases)]
+        right = cases[..., 0] + cases[..., 2 - side]  # kept, and lost of the old or gained
+        blocks = min(grouping.blocks, layout.label_blocks)
+        return Confusion(
+            *(
+                self.folded(each, blocks)
+                for each in (cases.sum(axis=-1).T, self.generations[generation].labels, right.T)
+            )
+        )
 
     def heaviest_of(self, grouping: Grouping) -> Floats:
         """The largest weight of a row in each group, (groups,)."""
@@ -184,7 +348,7 @@ class Tally:
 
     def _count_ambiguous(self, chunk: Chunk) -> None:
         first, *others = chunk.labels[: self.layout.regular]
-        if len(others) > 1:  # of two generations, the pair itself says it
+        if len(others) > 1:  # of two generations, the pair itself states it
             differs = np.logical_or.reduce([first != labels for labels in others])
             weights = differs if chunk.weights is None else differs * chunk.weights
             blocks = Blocks.of(self.layout, chunk)
@@ -259,6 +423,7 @@ def _chunk(
     stop: int,
     *,
     start: int,
+    places: AnyArray | None = None,
 ) -> Chunk:
     rows = slice(first, stop)
     one = generations[0]
@@ -282,4 +447,63 @@ def _chunk(
         truth=truth,
         weights=one.weights[rows] if layout.weighted and one.weights is not None else None,
         codes=codes[0][None] if len(codes) == 1 else np.stack(codes),
+        places=None if places is None else places[rows],
     )
+
+
+def without_truth(labelled: Tally, unlabelled: Tally) -> Tally:
+    """All rows counted as if no truth were known: what metrics of labels and scores are made of.
+
+    Args:
+        labelled: The rows with a true class.
+        unlabelled: The others, in a layout that is the same but for the truth.
+
+    Returns:
+        A tally in the layout of the second. Its flows are those of the second alone.
+    """
+    layout, known = unlabelled.layout, labelled.layout
+    made = Tally(layout, compiled=False)
+    made.merge(unlabelled)
+    made.rows += labelled.rows
+    made.ambiguous += labelled.ambiguous
+    made.keys += labelled.keys
+    for mine, theirs in zip(made.generations, labelled.generations, strict=True):
+        mine.means[:, 0] += theirs.means[:, 0]
+        mine.labels += theirs.labels
+    own = {grouping.name: grouping for grouping in known.groupings}
+    for grouping in layout.groupings:
+        group = own.get(grouping.name, known.groupings[0])  # all: the sum over the true classes
+        rows = made._groups(grouping)
+        first, cells = grouping.first, grouping.groups * grouping.blocks
+        for place in range(len(layout.pairs)):
+            whole = grouping.name == "all"
+            sums = labelled.pair_sums(place) if whole else labelled.group_sums(place, group)
+            sums = sums.reshape(cells, -1)
+            target = made.pairs[place].cells[first : first + cells]
+            target[:, :_PLAIN] += _by_label(sums[:, : len(CASES)])
+            columns = len(layout.pair_columns(layout.pairs[place]))
+            target[:, _PLAIN : _PLAIN + columns] += sums[:, len(CASES) : len(CASES) + columns]
+            if made.counts is not None:
+                found = _by_label(labelled.case_counts(place, group))
+                made.counts[place][rows] += found.sum(axis=0, keepdims=True) if whole else found
+        if made.heaviest is None or made.counting is None or made.squares is None:
+            continue
+        for into, part, join in (
+            (made.heaviest, labelled.heaviest_of(group), np.maximum),
+            (made.counting, labelled.counting_of(group), np.add),
+            (made.squares, labelled.squares_of(group), np.add),
+        ):
+            assert part is not None
+            more = join.reduce(part, keepdims=True) if grouping.name == "all" else part
+            into[rows] = join(into[rows], more)
+    return made
+
+
+_PLAIN = len(CASES_WITHOUT_TRUTH)
+
+
+def _by_label(cases: AnyArray) -> AnyArray:
+    """Sums by case, (..., cases), as sums of what kept its label and what changed it."""
+    kept = [place for place, name in enumerate(CASES) if name in ("kept", "wrong_same")]
+    moved = [place for place in range(len(CASES)) if place not in kept]
+    return np.stack([cases[..., kept].sum(axis=-1), cases[..., moved].sum(axis=-1)], axis=-1)

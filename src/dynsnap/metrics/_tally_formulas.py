@@ -9,7 +9,8 @@ from collections.abc import Collection, Sequence
 import numpy as np
 
 from dynsnap._types import Floats
-from dynsnap.metrics._catalogue import Cases, metrics_of_cases
+from dynsnap.metrics._catalogue import metrics_of_cases
+from dynsnap.metrics._metric import Cases
 from dynsnap.metrics._ratios import alpha, kappa, ratio
 from dynsnap.metrics._tally_layout import CASES, CASES_WITHOUT_TRUTH
 

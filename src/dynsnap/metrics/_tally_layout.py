@@ -4,6 +4,7 @@ Rows fall into blocks by a hash of their id, and every sum is kept per block. We
 random then gives bootstrap intervals without a second look at the rows, whatever their order is.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -23,6 +24,7 @@ ROOM = 2_000_000  # numbers that the sums of all groups may take, about 16 MB
 # The cases of an input, old to new, with truth and without.
 CASES = ("kept", "gained", "lost", "wrong_same", "wrong_other")
 CASES_WITHOUT_TRUTH = ("same", "other")
+LOSSES = ("log_loss", "brier")  # of scores beside the truth
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,7 @@ class Chunk:
         start: How many rows came before.
         keys: The key of every row's id, see `predictions._id_keys`.
         codes: For each grouping, the group of every row.
+        places: Where every row stands among all, if they are not consecutive.
     """
 
     start: int
@@ -59,6 +62,7 @@ class Chunk:
     truth: Labels | None
     weights: Floats | None
     codes: Labels
+    places: AnyArray | None = None
 
     def __len__(self) -> int:
         return len(self.labels[0])
@@ -79,6 +83,10 @@ class TallyLayout:
         pairs: Which generations are compared with which, old before new.
         regular: How many generations, from the first on, count for metrics of all at once; the
             rest (a twin of one of them) do not. None for all.
+        classification: Whether log loss and the Brier score are counted.
+        ranking: Whether AUROC and average precision are.
+        precision: For each generation, the rounding error of its scores next to 1, which log loss
+            takes for 0; that of double precision if left out.
     """
 
     rows: int
@@ -90,6 +98,9 @@ class TallyLayout:
     top_k: tuple[int, ...] = (2,)
     pairs: tuple[tuple[int, int], ...] = ((0, 1),)
     regular: int | None = None
+    classification: bool = False
+    ranking: bool = False
+    precision: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         if self.rows < 1:
@@ -103,6 +114,11 @@ class TallyLayout:
     def exact(self) -> bool:
         """Whether each row is its own block."""
         return self.rows <= BLOCKS
+
+    @property
+    def exact_shares(self) -> bool:
+        """Whether shares are so many inputs of all, which their intervals then know."""
+        return not self.weighted
 
     @property
     def blocks(self) -> int:
@@ -126,7 +142,15 @@ class TallyLayout:
         """The metrics of a generation that are the mean of one number per row."""
         if not self.truth:
             return ()
-        return ("accuracy", *(generation_names(self.top_k) if self.scored[generation] else ()))
+        if not self.scored[generation]:
+            return ("accuracy",)
+        losses = LOSSES if self.classification else ()
+        return ("accuracy", *generation_names(self.top_k), *losses)
+
+    def most_loss(self, generation: int) -> dict[str, float]:
+        """The largest loss that one input can have, by metric."""
+        least = self.precision[generation] if self.precision else float(np.finfo(np.float64).eps)
+        return {"log_loss": -math.log(least), "brier": 1.0 if self.classes == 2 else 2.0}
 
     @cached_property
     def groupings(self) -> tuple[Grouping, ...]:

@@ -1,6 +1,7 @@
 """Predictions over other class names: widened, put in another order, renamed, merged."""
 
 from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,12 +18,18 @@ from dynsnap.predictions._text import (
 )
 from dynsnap.predictions._validate import highest_class
 
+if TYPE_CHECKING:
+    from dynsnap.predictions.tasks import Task
 
-def union_of(every: Sequence[tuple[str, ...]], rename: Mapping[str, str]) -> tuple[str, ...]:
+
+def union_of(
+    every: Sequence[tuple[str, ...]], rename: Mapping[str, str], *, task: "Task | None" = None
+) -> tuple[str, ...]:
     """All classes of some generations under their new names, those of the first in front."""
     check_rename(rename, {name for each in every for name in each}, where="any generation")
     union = tuple(dict.fromkeys(name for each in every for name in _new_names(each, rename)))
-    refuse_too_many(len(union), where="all generations together")
+    if task is None or task.per_label:
+        refuse_too_many(len(union), where="all generations together")
     return union
 
 
@@ -37,7 +44,7 @@ def check_rename(rename: Mapping[str, str], known: Collection[str], *, where: st
 def renamed(predictions: Predictions, rename: Mapping[str, str]) -> Predictions:
     """The same predictions with some classes called otherwise, all at once.
 
-    Two classes that get one name become one class: their scores are added up, and a note says so.
+    Two classes that get one name become one class: their scores are added up, and a note states it.
 
     Example:
         >>> made = Predictions(ids=[1], classes=["cat", "kitten", "dog"], scores=[[0.3, 0.3, 0.4]])
@@ -66,6 +73,15 @@ def with_classes(
     if names == own == classes:
         return predictions
     target = _targets(names, classes)
+    if predictions.task is not None:
+        move, truth = predictions.task.moved, predictions.truth
+        assert predictions.values is not None
+        return changed(
+            predictions,
+            classes=classes,
+            values=move(predictions.values, target),
+            truth=None if truth is None else move(truth, target),
+        )
     labels = target[predictions.labels]
     scores = predictions.scores
     if scores is not None:
@@ -76,7 +92,8 @@ def with_classes(
         classes=classes,
         labels=labels,
         scores=scores,
-        truth=None if predictions.truth is None else target[predictions.truth],
+        # The last place is for inputs without truth, which have -1.
+        truth=None if predictions.truth is None else np.append(target, -1)[predictions.truth],
         notes=(*predictions.notes, *_merging_notes(own, names)),
     )
 

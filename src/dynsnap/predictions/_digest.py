@@ -3,7 +3,7 @@
 Parquet and Arrow files carry it in the metadata of their schema, under `dynsnap.digest`, and NPZ
 archives as their comment: CRC-32 of every mebibyte, hashed together, and how long the file is. It
 covers every byte but its own, which are taken for a blank of the same length. It is for damage, not
-for forgery: whoever changes a file on purpose can change the digest too.
+for forgery: a forger can change the digest too.
 """
 
 import hashlib

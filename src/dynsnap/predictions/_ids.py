@@ -1,4 +1,4 @@
-"""The column of ids: whole numbers or text, each once."""
+"""The column of ids: whole numbers or text, each once, and a number for each of them."""
 
 import contextlib
 from collections.abc import Sequence
@@ -8,10 +8,53 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dynsnap._types import AnyArray
+from dynsnap._types import AnyArray, Positions
 from dynsnap.errors import InputError
-from dynsnap.predictions._kinds import combined, is_text, unpacked
+from dynsnap.predictions._schema import combined, is_text, native, type_name, unpacked
 from dynsnap.predictions._text import CONTROL_RE2, decoded, listed, shown
+
+DENSE = 4  # a table of all numbers in the range pays off up to this many per id
+_LONG = 256  # bytes of an id; numpy takes one step for each byte of the longest
+
+_BASIS = np.uint64(0xCBF29CE484222325)
+_PRIME = np.uint64(0x100000001B3)
+_FINISH = np.uint64(0x9E3779B97F4A7C15)
+
+
+def id_keys(column: pa.Array) -> AnyArray:
+    """A 64-bit key of every id: a whole number is its own key, a text is hashed.
+
+    Keys depend on nothing but the id: not on its row, the process or the machine.
+
+    Args:
+        column: Ids as `Predictions.id_column` holds them.
+
+    Example:
+        >>> id_keys(pa.array([7, 8])).tolist()
+        [7, 8]
+        >>> texts = pa.array(["b", "a", "b"], pa.large_string())
+        >>> one, other, again = id_keys(texts).tolist()
+        >>> one == again, one == other
+        (True, False)
+    """
+    if pa.types.is_int64(column.type):
+        return np.asarray(column.to_numpy().view(np.uint64))
+    starts, content = text_buffers(column)
+    hashes = np.empty(len(column), np.uint64)
+    lengths = np.diff(starts)
+    if len(column) >= COMPILED_FROM or lengths.max(initial=0) > _LONG:
+        from dynsnap.predictions import _kernels
+
+        _kernels.hash_texts(starts, content, hashes)
+        return hashes
+    # The same hash (FNV-1a) as the compiled one, a byte of all ids at a time.
+    hashes[:] = _BASIS
+    for place in range(int(lengths.max(initial=0))):
+        rows = np.flatnonzero(lengths > place)
+        hashes[rows] = (hashes[rows] ^ content[starts[rows] + place]) * _PRIME
+    hashes ^= hashes >> np.uint64(32)
+    return hashes * _FINISH
+
 
 COMPILED_FROM = 100_000  # rows; below this, loading numba takes longer than it saves
 
@@ -45,7 +88,7 @@ def as_id_column(values: Any) -> pa.Array:
         except pa.ArrowInvalid:
             raise InputError("Ids must be valid UTF-8 text. Decode them properly first.") from None
     raise InputError(
-        f"Ids must be whole numbers or text, but are of the type {column.type}. "
+        f"Ids must be whole numbers or text, but are {type_name(column.type)}. "
         "Convert them with str() or int()."
     )
 
@@ -105,6 +148,24 @@ def one_id_column(columns: Sequence[pa.Array]) -> pa.Array:
     return columns[0] if len(columns) == 1 else pa.concat_arrays(columns)
 
 
+def places_in(ids: pa.Array, among: pa.Array) -> Positions:
+    """Where each id stands in another column; -1 for those that are not there."""
+    if ids.type != among.type:
+        ids, among = as_text(ids), as_text(among)
+    if pa.types.is_integer(among.type) and len(among):
+        wanted, numbers = ids.to_numpy(), among.to_numpy()
+        low, high = int(numbers.min()), int(numbers.max())
+        if high - low < DENSE * len(numbers):
+            table = np.full(high - low + 1, -1, np.intp)
+            table[numbers - low] = np.arange(len(numbers))
+            inside = (wanted >= low) & (wanted <= high)
+            places = np.full(len(wanted), -1, np.intp)
+            places[inside] = table[wanted[inside] - low]
+            return places
+    found = pc.index_in(ids, value_set=among).fill_null(-1)
+    return np.asarray(found, np.intp)
+
+
 def text_buffers(column: pa.Array) -> tuple[AnyArray, AnyArray]:
     """The offsets and the bytes behind a large_string array, without a copy."""
     _, offsets, content = column.buffers()
@@ -130,7 +191,7 @@ def _as_arrow(values: Any) -> Any:
     else:
         values = list(values)
     try:
-        return pa.array(values)
+        return pa.array(native(values))
     except (pa.ArrowException, OverflowError, UnicodeError, TypeError, ValueError):
         raise InputError(
             "Ids must be all whole numbers or all valid text, but they are mixed or of a type "

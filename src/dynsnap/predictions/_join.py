@@ -1,21 +1,136 @@
-"""Where the ids of one column stand in others."""
+"""Where the ids of one column are in others, and what all generations know of an input."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from dynsnap._types import AnyArray, Positions
-from dynsnap.predictions._ids import as_text
+from dynsnap.errors import ComparisonError
+from dynsnap.predictions._ids import as_text, places_in
+from dynsnap.predictions._labels import Slice
+from dynsnap.predictions._predictions import Predictions, changed
+from dynsnap.predictions._text import shown
+
+_Fact: TypeAlias = Literal["truth", "weights"]
+
+
+@dataclass(slots=True)
+class _Contradiction:
+    """Inputs of which two generations say different things, with the first as an example."""
+
+    inputs: int
+    one: object
+    other: object
+    id: object
+
+
+@dataclass(slots=True)
+class Common:
+    """Gives every generation the truth, weights and slices that any has, rows by rows.
+
+    Contradictions are counted on the way, and refused at the end.
+    """
+
+    names: Sequence[str]
+    inputs: int = 0
+    contradictions: dict[tuple[_Fact, int, int], _Contradiction] = field(default_factory=dict)
+
+    def add(
+        self, generations: Sequence[Predictions], *, id_column: pa.Array
+    ) -> tuple[Predictions, ...]:
+        """Some rows of all generations, lined up; truth and weights from the first that has them.
+
+        Args:
+            generations: The same inputs, in the same order, over the same classes.
+            id_column: Their ids.
+        """
+        slices: dict[str, Slice] = {}
+        for each in generations:
+            for name, column in each.slices.items():
+                slices[name] = slices[name].beside(column) if name in slices else column
+        facts = {
+            "id_column": id_column,
+            "truth": self._common("truth", generations, id_column),
+            "weights": self._common("weights", generations, id_column),
+            "slices": slices,
+        }
+        self.inputs += len(id_column)
+        return tuple(changed(each, **facts) for each in generations)
+
+    def merge(self, later: "Common") -> None:
+        """Add what was found in rows that come later."""
+        self.inputs += later.inputs
+        for key, more in later.contradictions.items():
+            found = self.contradictions.setdefault(key, replace(more, inputs=0))
+            found.inputs += more.inputs
+
+    def refuse_contradictions(self) -> None:
+        """Raise if two generations contradict each other in any row."""
+        if not self.contradictions:
+            return
+        # "truth" comes before "weights", and earlier generations before later ones.
+        (fact, first, second), found = min(self.contradictions.items())
+        what = "truths" if fact == "truth" else "weights"
+        advice = f"Correct one of them, or leave its {fact} out."
+        if fact == "truth" and found.inputs == self.inputs > 1:
+            advice = (
+                "Not one is the same: they seem to be of different data sets, or one has fine and "
+                "the other coarse classes. Compare predictions of the same inputs and classes."
+            )
+        raise ComparisonError(
+            f"{shown(self.names[first])} and {shown(self.names[second])} give different {what} for "
+            f"{found.inputs:,} of {self.inputs:,} shared ids, such as {shown(found.one)} and "
+            f"{shown(found.other)} for the id {shown(found.id)}. {advice}"
+        )
+
+    def _common(
+        self, fact: _Fact, generations: Sequence[Predictions], id_column: pa.Array
+    ) -> AnyArray | None:
+        """The weights of the first generation that has any; the truth, input by input."""
+        holders = [
+            (number, values)
+            for number, each in enumerate(generations)
+            if (values := getattr(each, fact)) is not None
+        ]
+        if not holders:
+            return None
+        first, common = holders[0]
+        for number, values in holders[1:]:
+            task = generations[0].task
+            if fact == "truth" and task is not None:
+                differs = task.truth_differs(common, values)
+            elif fact == "truth":  # one may know what the other does not know yet
+                differs = (common != values) & (common >= 0) & (values >= 0)
+            else:  # one file may have stored fewer digits than the other
+                differs = ~np.isclose(common, values, rtol=1e-6, atol=0)
+            if differs.any():
+                row = int(np.argmax(differs))
+                classes = generations[0].classes
+                one, other = (
+                    value[row]
+                    if fact == "weights"
+                    else classes[value[row]]
+                    if task is None
+                    else task.texts(value[row : row + 1], classes)[0]
+                    for value in (common, values)
+                )
+                example = _Contradiction(0, one, other, id_column[row].as_py())
+                found = self.contradictions.setdefault((fact, first, number), example)
+                found.inputs += int(differs.sum())
+            if fact == "truth" and task is None and (common < 0).any():
+                common = np.where(common < 0, values, common)
+        shared: AnyArray = common
+        return shared
+
 
 EXAMPLES = 5
-DENSE = 4  # a table of all numbers in the range pays off up to this many per id
 
 
-class Lacking(NamedTuple):
+class MissingId(NamedTuple):
     """An id that some column lacks, and the first place where another one has it."""
 
     column: int
@@ -38,7 +153,7 @@ class Join:
     rows: tuple[Positions | None, ...]
     shared: int
     missing: tuple[int, ...]
-    lacking: tuple[tuple[Lacking, ...], ...]
+    lacking: tuple[tuple[MissingId, ...], ...]
     same_order: bool
 
 
@@ -52,7 +167,7 @@ def join(columns: Sequence[pa.Array]) -> Join:
         >>> found.rows, found.missing
         ((array([1, 2]), array([0, 1])), (1, 1))
         >>> found.lacking[1]
-        (Lacking(column=0, row=0, id='3'),)
+        (MissingId(column=0, row=0, id='3'),)
     """
     if len({column.type for column in columns}) > 1:
         columns = [as_text(column) for column in columns]
@@ -82,32 +197,14 @@ def join(columns: Sequence[pa.Array]) -> Join:
     )
 
 
-def first_few(lacking: Iterable[Lacking]) -> tuple[Lacking, ...]:
+def first_few(lacking: Iterable[MissingId]) -> tuple[MissingId, ...]:
     """The few that a report names."""
     return tuple(sorted(lacking)[:EXAMPLES])
 
 
-def places_in(ids: pa.Array, among: pa.Array) -> Positions:
-    """Where each id stands in another column; -1 for those that are not there."""
-    if ids.type != among.type:
-        ids, among = as_text(ids), as_text(among)
-    if pa.types.is_integer(among.type) and len(among):
-        wanted, numbers = ids.to_numpy(), among.to_numpy()
-        low, high = int(numbers.min()), int(numbers.max())
-        if high - low < DENSE * len(numbers):
-            table = np.full(high - low + 1, -1, np.intp)
-            table[numbers - low] = np.arange(len(numbers))
-            inside = (wanted >= low) & (wanted <= high)
-            places = np.full(len(wanted), -1, np.intp)
-            places[inside] = table[wanted[inside] - low]
-            return places
-    found = pc.index_in(ids, value_set=among).fill_null(-1)
-    return np.asarray(found, np.intp)
-
-
 def _missing(
     columns: Sequence[pa.Array], places: Sequence[Positions]
-) -> tuple[tuple[int, ...], tuple[tuple[Lacking, ...], ...]]:
+) -> tuple[tuple[int, ...], tuple[tuple[MissingId, ...], ...]]:
     """How many ids of all that any column has each one lacks, and the first few of them."""
     first, *others = columns
     extras: list[pa.Array] = []  # ids of each of the others that the first one lacks
@@ -137,9 +234,11 @@ def _is_in(ids: pa.Array, among: pa.Array) -> AnyArray:
     return np.asarray(pc.is_in(ids, value_set=among), bool)
 
 
-def _few(columns: Sequence[pa.Array], lost: Iterable[tuple[int, Positions]]) -> tuple[Lacking, ...]:
+def _few(
+    columns: Sequence[pa.Array], lost: Iterable[tuple[int, Positions]]
+) -> tuple[MissingId, ...]:
     return first_few(
-        Lacking(number, int(row), str(columns[number][int(row)].as_py()))
+        MissingId(number, int(row), str(columns[number][int(row)].as_py()))
         for number, rows in lost
         for row in rows[:EXAMPLES]
     )

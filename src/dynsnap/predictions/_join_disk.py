@@ -1,7 +1,7 @@
 """The join of files that need not fit into memory: which ids are equal, and rows in their order.
 
 Ids are parted on disk by ranges or by a hash, so that equal ones meet in the same part, and each
-part is joined in memory. That tells where every row stands in the order of the first file. Rows of
+part is joined in memory. That shows where every row stands in the order of the first file. Rows of
 a file in another order are sorted on disk by that place. Memory stays small in whatever order the
 ids come, and the answer is the one that joining all of them at once would give.
 """
@@ -16,8 +16,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dynsnap._types import Positions
-from dynsnap.predictions._ids import all_differ, as_text, refuse_repeats, repeats, text_buffers
-from dynsnap.predictions._join import DENSE, Lacking, first_few, join
+from dynsnap.predictions._ids import (
+    DENSE,
+    all_differ,
+    as_text,
+    refuse_repeats,
+    repeats,
+    text_buffers,
+)
+from dynsnap.predictions._join import MissingId, first_few, join
 from dynsnap.predictions._labels import Slice
 from dynsnap.predictions._predictions import Predictions, changed
 from dynsnap.predictions._spill import Buckets, Spill, sorted_by
@@ -25,13 +32,13 @@ from dynsnap.predictions._spill import Buckets, Spill, sorted_by
 _PART_ROWS = 1 << 20  # how many ids are joined in memory at a time, about
 _BUCKET_ROWS = 1 << 20  # rows whose matches or places are looked at together
 _BUCKET_BYTES = 32 << 20  # of predictions that are sorted in memory at a time
-_PLAIN = ("labels", "truth", "weights", "scores")  # what a row has, one value or several
+_PLAIN = ("labels", "truth", "weights", "scores", "values")  # what a row has, one value or several
 _SHOWN = 3  # repeated ids in a message
 
 
 @dataclass(slots=True)
-class FirstLook:
-    """What one look at the ids of several files tells, all read side by side.
+class IdScan:
+    """What one look at the ids of several files shows, all read side by side.
 
     Attributes:
         rows: Rows of each file.
@@ -52,15 +59,15 @@ class FirstLook:
     high: int = -1
 
 
-def first_look(files: Sequence[Iterable[pa.Array]]) -> FirstLook:
+def scan_ids(files: Sequence[Iterable[pa.Array]]) -> IdScan:
     """Read the ids of all files once. Each comes in pieces of one size, but for its last.
 
     Example:
-        >>> look = first_look([[pa.array([1, 2]), pa.array([3])], [pa.array([1, 2])]])
+        >>> look = scan_ids([[pa.array([1, 2]), pa.array([3])], [pa.array([1, 2])]])
         >>> look.rows, look.alike, look.increasing
         ([3, 2], False, True)
     """
-    look = FirstLook(rows=[0] * len(files), text=[False] * len(files))
+    look = IdScan(rows=[0] * len(files), text=[False] * len(files))
     last = nothing = pa.array([], pa.int64())
     for pieces in zip_longest(*files, fillvalue=nothing):
         look.first = look.first or [piece[:_SHOWN] for piece in pieces]
@@ -75,7 +82,7 @@ def first_look(files: Sequence[Iterable[pa.Array]]) -> FirstLook:
 
 
 @dataclass(frozen=True, slots=True)
-class Parting:
+class IdPartitioning:
     """How ids are parted so that equal ones meet, and a part of them fits into memory.
 
     Whole numbers that lie close together are parted by ranges, since a table then joins them; all
@@ -94,14 +101,14 @@ class Parting:
     width: int = 0
 
     @classmethod
-    def after(cls, look: FirstLook) -> "Parting":
+    def after(cls, look: IdScan) -> "IdPartitioning":
         """For files that were looked at.
 
         Example:
-            >>> Parting.after(first_look([[pa.array([7, 9, 8])]]))
-            Parting(parts=1, text=False, low=7, width=1048576)
-            >>> Parting.after(first_look([[pa.array([7, 10**9])]]))
-            Parting(parts=1, text=False, low=0, width=0)
+            >>> IdPartitioning.after(scan_ids([[pa.array([7, 9, 8])]]))
+            IdPartitioning(parts=1, text=False, low=7, width=1048576)
+            >>> IdPartitioning.after(scan_ids([[pa.array([7, 10**9])]]))
+            IdPartitioning(parts=1, text=False, low=0, width=0)
         """
         text, span, rows = any(look.text), look.high - look.low + 1, max(look.rows)
         if text or span > DENSE * rows:
@@ -127,11 +134,11 @@ class Parting:
         return (hashes >> top).astype(np.intp)
 
 
-class PartedIds:
+class PartitionedIds:
     """The ids of one file on disk, with their rows, in parts."""
 
     def __init__(
-        self, ids: Iterable[pa.Array], spill: Spill, parting: Parting, *, rows: int
+        self, ids: Iterable[pa.Array], spill: Spill, parting: IdPartitioning, *, rows: int
     ) -> None:
         self.rows, self.parts, self._parting = rows, parting.parts, parting
         text, parts = parting.text, parting.parts
@@ -192,7 +199,7 @@ class PartedIds:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Matches:
-    """Which ids are shared, as `Join` says it, but for their rows, which are on disk.
+    """Which ids are shared, as `Join` states it, but for their rows, which are on disk.
 
     Attributes:
         shared: Ids that every file has.
@@ -203,17 +210,17 @@ class Matches:
 
     shared: int
     missing: tuple[int, ...]
-    lacking: tuple[tuple[Lacking, ...], ...]
+    lacking: tuple[tuple[MissingId, ...], ...]
     rows: Buckets
 
 
-def match(files: Sequence[PartedIds], spill: Spill) -> Matches:
+def match(files: Sequence[PartitionedIds], spill: Spill) -> Matches:
     """Join ids that are unique in each file, and parted alike."""
     rows = [file.rows for file in files]
     kind = np.dtype((row_type(max(rows)), (len(files),)))
     found = spill.buckets(-(-rows[0] // _BUCKET_ROWS), [("rows", kind)])
     missing = np.zeros(len(files), np.int64)
-    lacking: list[tuple[Lacking, ...]] = [()] * len(files)
+    lacking: list[tuple[MissingId, ...]] = [()] * len(files)
     shared = 0
     for part in range(files[0].parts):
         ids, places = zip(*(file.read(part) for file in files), strict=True)
@@ -313,7 +320,7 @@ def places_of(matches: Matches, rows: Sequence[int], spill: Spill) -> list[Place
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Chosen:
-    """Which of some rows are shared; what `Places` tells, for another process."""
+    """Which of some rows are shared; what `Places` shows, for another process."""
 
     rows: Positions
 
@@ -418,7 +425,7 @@ def _placed(
         start += len(piece)
 
 
-def _widen(look: FirstLook, pieces: Iterable[pa.Array]) -> None:
+def _widen(look: IdScan, pieces: Iterable[pa.Array]) -> None:
     for piece in pieces:
         if len(piece) and pa.types.is_integer(piece.type):
             ends = pc.min_max(piece).as_py()

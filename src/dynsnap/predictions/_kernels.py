@@ -47,7 +47,7 @@ def highest(scores: Scores, labels: Labels) -> None:
         best = 0
         most = scores[row, 0]
         for column in range(1, classes):
-            # Two selections rather than a branch: nobody can predict which score is higher.
+            # Two selections rather than a branch: which score is higher is unpredictable.
             value = scores[row, column]
             better = value > most
             best = column if better else best

@@ -104,7 +104,7 @@ def split_address(place: str | Path) -> tuple[Path, str] | None:
 
 
 def name_of(place: str | Path) -> str:
-    """What tells an address apart from most others: the method and the generation.
+    """What distinguishes an address from most others: the method and the generation.
 
     Example:
         >>> name_of("results/mine::singlebase/average/g1/r0")

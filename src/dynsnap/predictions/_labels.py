@@ -12,8 +12,9 @@ import pyarrow.compute as pc
 from dynsnap import _check
 from dynsnap._types import AnyArray, Flags, Labels
 from dynsnap.errors import InputError, did_you_mean
-from dynsnap.predictions._kinds import combined, unpacked
+from dynsnap.predictions._schema import combined, native, type_name, unpacked
 from dynsnap.predictions._text import (
+    check_class_names,
     check_name,
     decoded,
     listed,
@@ -164,13 +165,35 @@ def as_positions(
             f"`{what}` must have one value for each of the {rows:,} ids, but has "
             f"{len(column):,} values."
         )
-    if pa.types.is_integer(column.type):
-        # Numbers with gaps: taken as names they would find no class, and hide what is wrong.
-        refuse_missing(column.null_count, rows=rows, what=what)
+    if pa.types.is_integer(column.type) and column.null_count < rows:
+        # Numbers with gaps: what they are is decided as for numbers without.
+        gaps = column.is_null().to_numpy(zero_copy_only=False)
+        known = column.filter(column.is_valid()).to_numpy(zero_copy_only=False)
+        places = np.full(rows, -1, np.int32)
+        found = as_positions(
+            known, what=what, rows=len(known), classes=classes, positions=positions
+        )
+        places[~gaps] = -1 if found is None else found
+        return places
     names, codes = encoded(column)
     if not names:
         return None
     return positions_in(names, codes, positions_of(classes), what=what)
+
+
+def class_names_of(values: Any, *, what: str) -> tuple[str, ...]:
+    """Class names from values of any plain kind, as `classes_` of scikit-learn has them.
+
+    They are written as labels and truth of the same kind are read: 3 and 3.0 are "3".
+
+    Example:
+        >>> class_names_of(np.array([0, 1]), what="classes")
+        ('0', '1')
+    """
+    array = _as_arrow(_as_column(values, what=what), what=what)
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    return check_class_names(_texts(array, np.arange(len(array))))
 
 
 def as_slice(values: Any, *, name: str, rows: int) -> Slice:
@@ -220,7 +243,7 @@ def _texts(dictionary: pa.Array, used: AnyArray) -> list[str | None]:
     try:
         values = dictionary.take(pa.array(used))
         if pa.types.is_floating(values.type):
-            numbers = values.to_numpy(zero_copy_only=False)
+            numbers = values.to_numpy(zero_copy_only=False) + 0.0  # no negative zero
             return [None if np.isnan(each) else str(each).removesuffix(".0") for each in numbers]
         texts: list[str | None] = pc.cast(values, pa.large_string()).to_pylist()
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, UnicodeDecodeError):
@@ -229,7 +252,7 @@ def _texts(dictionary: pa.Array, used: AnyArray) -> list[str | None]:
 
 
 def _not_names(kind: pa.DataType) -> InputError:
-    return InputError(f"Values of the type {kind} cannot be read as names. Convert them to text.")
+    return InputError(f"Values {type_name(kind)} cannot be read as names. Convert them to text.")
 
 
 def _as_column(values: Any, *, what: str) -> Any:
@@ -240,7 +263,7 @@ def _as_column(values: Any, *, what: str) -> Any:
         if isinstance(values, str | bytes):
             raise InputError(f"`{what}` must be one per input, but is the text {shown(values)}.")
         array: AnyArray | list[Any]
-        array = np.asarray(values) if hasattr(values, "__array__") else list(values)
+        array = native(_of_another(values)) if hasattr(values, "__array__") else list(values)
         if isinstance(array, np.ndarray):
             if array.ndim != 1:
                 raise InputError(
@@ -261,6 +284,14 @@ def _as_column(values: Any, *, what: str) -> Any:
     if (plain or pa.types.is_boolean(values.type)) and not values.null_count:
         return values.to_numpy(zero_copy_only=False)
     return values
+
+
+def _of_another(values: Any) -> AnyArray | list[Any]:
+    """What another library holds as an array; as a list where it has no array for its type."""
+    try:
+        return np.asarray(values)
+    except Exception:  # whatever that library raises
+        return list(values)
 
 
 def _as_arrow(values: Any, *, what: str) -> pa.Array:

@@ -3,7 +3,9 @@
 import fnmatch
 import glob
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
@@ -11,9 +13,14 @@ from urllib.parse import unquote, urlsplit
 import pyarrow as pa
 
 from dynsnap.errors import FileError
+from dynsnap.predictions._digest import Verification, together
 from dynsnap.predictions._keys import split_address
+from dynsnap.predictions._reading import reading
+from dynsnap.predictions._schema import CLASSES_KEY, bare, is_list, is_text
+from dynsnap.predictions._sources import ParquetBatches
 from dynsnap.predictions._stored import Address, refuse_study, resolve
-from dynsnap.predictions._text import on_one_line
+from dynsnap.predictions._text import listed, on_one_line, shown
+from dynsnap.predictions._vocabulary import Batches
 
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 _PATTERN = re.compile(r"[*?\[]")
@@ -35,7 +42,7 @@ class StoredFile(NamedTuple):
     filesystem: Any
 
 
-class Many(NamedTuple):
+class FileSet(NamedTuple):
     """The files that hold one generation together, in the order of their names."""
 
     name: str
@@ -52,7 +59,7 @@ def is_uri(place: str | Path) -> bool:
     return isinstance(place, str) and _URI.match(place) is not None
 
 
-def locate(place: str | Path) -> Path | Many | Address:
+def locate(place: str | Path) -> Path | FileSet | Address:
     """What a place stands for: a file, or the Parquet files of a directory, a pattern or a store.
 
     An address in published results stands for itself, one in a run folder for its file.
@@ -95,10 +102,10 @@ def locate(place: str | Path) -> Path | Many | Address:
         _check_found(name, found)
     else:
         return path
-    return Many(name, tuple(StoredFile(file, str(file), None) for file in found))
+    return FileSet(name, tuple(StoredFile(file, str(file), None) for file in found))
 
 
-def files_of(found: Path | Many | Address) -> list[Path | str]:
+def files_of(found: Path | FileSet | Address) -> list[Path | str]:
     """The files that hold what was located."""
     if isinstance(found, Path):
         return [found]
@@ -120,7 +127,7 @@ def _is_data(parts: Sequence[str]) -> bool:
     return not hidden and parts[-1].lower().endswith(_PARQUET)
 
 
-def _in_store(uri: str) -> Many:
+def _in_store(uri: str) -> FileSet:
     from pyarrow import fs
 
     name = on_one_line(uri)
@@ -154,7 +161,7 @@ def _in_store(uri: str) -> Many:
     _check_found(name, [PurePosixPath(path) for path in found])
     scheme = address.partition("://")[0]
     files = (StoredFile(f"{scheme}://{path.lstrip('/')}", path, filesystem) for path in found)
-    return Many(name, tuple(files))
+    return FileSet(name, tuple(files))
 
 
 def filesystem_of(uri: str) -> tuple[Any, str]:
@@ -187,3 +194,90 @@ def _check_found(name: str, found: Sequence[Path | PurePosixPath]) -> None:
                 f"{name} matches {on_one_line(file)}, but files that make up a generation together "
                 "must be Parquet. Name one file, or a pattern that ends in .parquet."
             )
+
+
+_AT_ONCE = 16  # files that are looked at together: a store far away takes its time for each
+
+
+class File(NamedTuple):
+    """A file and what it is called in messages."""
+
+    place: Path | str
+    source: Batches
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Chained:
+    """Files one after another. What is wrong with one is said with its name."""
+
+    files: Sequence[File]
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the first file; the others have the same."""
+        return self.files[0].source.schema
+
+    @property
+    def verification(self) -> Verification:
+        """Whether all files are as they were written."""
+        return together([file.source.verification for file in self.files])
+
+    def batches(self, columns: Sequence[str], /) -> Iterator[pa.RecordBatch]:
+        """The rows of all files."""
+        for place, source in self.files:
+            with reading(place):
+                yield from source.batches(columns)
+
+
+def opened_together(many: FileSet) -> list[File]:
+    """Look at files that must have the same columns."""
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        files = list(pool.map(_looked_at, many.files))
+    for file in files[1:]:
+        _check_alike(files[0], file)
+    return files
+
+
+def _looked_at(file: StoredFile) -> File:
+    with reading(file.place):
+        return File(file.place, ParquetBatches.looked_at(file.path, file.filesystem))
+
+
+def _check_alike(first: File, other: File) -> None:
+    one, two = first.source.schema, other.source.schema
+    names = f"{on_one_line(other.place)} and {on_one_line(first.place)}"
+    advice = "Files that make up a generation together must be written alike."
+    lacking, more = (
+        [name for name in these.names if name not in those.names]
+        for these, those in ((one, two), (two, one))
+    )
+    if lacking or more:
+        said = [f"only the second has {listed(lacking)}"] if lacking else []
+        said += [f"only the first has {listed(more)}"] if more else []
+        raise FileError(f"{names} have different columns: {', '.join(said)}. {advice}")
+    if _classes(one) != _classes(two):
+        raise FileError(f"{names} name different classes in their metadata. {advice}")
+    for name in one.names:
+        kinds = [
+            _kind(schema.field(schema.get_all_field_indices(name)[0])) for schema in (two, one)
+        ]
+        if kinds[0] != kinds[1] and "null" not in kinds:
+            raise FileError(
+                f"{names} have different types in the column {shown(name)}: {kinds[0]} and "
+                f"{kinds[1]}. {advice}"
+            )
+
+
+def _classes(schema: pa.Schema) -> bytes | None:
+    found: bytes | None = (schema.metadata or {}).get(CLASSES_KEY)
+    return found
+
+
+def _kind(field: pa.Field) -> str:
+    """The type of a column, as far as files that are read together must agree on it."""
+    kind = bare(field.type)
+    if is_list(kind):
+        return f"lists of {kind.value_type}"
+    if is_text(kind):
+        return "text"
+    return "whole numbers" if pa.types.is_integer(kind) else str(kind)

@@ -11,9 +11,9 @@ import pyarrow as pa
 from dynsnap._types import AnyArray
 from dynsnap._untrusted import POSITIONS, ArrayArchive
 from dynsnap.errors import InputError
-from dynsnap.predictions._labels import as_positions
-from dynsnap.predictions._schema import ColumnNames, metadata_of
-from dynsnap.predictions._text import check_class_names, decoded, shown
+from dynsnap.predictions._labels import as_positions, class_names_of, encoded
+from dynsnap.predictions._schema import ColumnNames, combined, metadata_of
+from dynsnap.predictions._text import decoded, listed, shown
 
 CLASSES = "classes"  # the array that holds the class names
 
@@ -21,9 +21,9 @@ CLASSES = "classes"  # the array that holds the class names
 def read_table(path: Path, columns: ColumnNames) -> pa.Table:
     """The arrays of an archive as a table.
 
-    Whole numbers in `label` and `truth` are positions in `classes` where the array `positions` is
-    true, and class names where it is false. Without it they are positions if they cannot be names.
-    An archive without `classes` has names, as every other format: 3 is the class "3".
+    Whole numbers in `label` and `truth` are class names, as in every other format: 3 is the class
+    "3". Where the array `positions` is true they are positions in `classes`, -1 for no truth.
+    Without it, a number that is no name but a position is refused.
     """
     with ArrayArchive(path) as archive:
         return _table(archive, columns)
@@ -52,18 +52,69 @@ def _table(archive: ArrayArchive, columns: ColumnNames) -> pa.Table:
             continue
         array = archive.read(name)
         if listed:
-            table[name] = _lists(array, name=name, rows=rows)
-        elif (
-            classes
-            and name in (columns.label, columns.truth)
-            and array.dtype.kind in "iu"
-            and positions is not False
-        ):
-            places = as_positions(array, what=name, rows=rows, classes=classes, positions=positions)
-            table[name] = pa.DictionaryArray.from_arrays(pa.array(places), pa.array(classes))
+            table[name] = lists_of_rows(array, name=name, rows=rows)
         else:
             table[name] = _column(array, name=name, needed=special)
-    return pa.table(table, metadata=None if classes is None else metadata_of(classes))
+    made = pa.table(table, metadata=None if classes is None else metadata_of(classes))
+    return named_classes(made, classes, columns, positions=positions)
+
+
+def named_classes(
+    table: pa.Table,
+    classes: tuple[str, ...] | None,
+    columns: ColumnNames,
+    *,
+    positions: bool | None,
+) -> pa.Table:
+    """The same table with labels and truth by name.
+
+    Args:
+        table: Columns of arrays.
+        classes: The class names that come with them, if any do.
+        columns: What the columns are called.
+        positions: Whether whole numbers are positions in `classes`, or names. None takes them for
+            names, and refuses one that is no name of a class but a position.
+    """
+    if classes is None or positions is False:
+        return table
+    if positions:
+        return places_as_names(table, classes, columns)
+    for name in sorted({columns.label, columns.truth} & set(table.column_names)):
+        column = combined(table.column(name))
+        if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
+            continue
+        places = {str(place) for place in range(len(classes))} - set(classes)
+        doubtful = [each for each in encoded(column)[0] if each in places]
+        if doubtful:
+            raise InputError(
+                f"`{name}` holds {listed(doubtful, most=3)}, which is no class among "
+                f"{listed(classes, most=3)}, but a position: are they names or positions? Say so "
+                "with positions=False or positions=True (in NPZ, an array `positions`)."
+            )
+    return table
+
+
+def places_as_names(table: pa.Table, classes: tuple[str, ...], columns: ColumnNames) -> pa.Table:
+    """The same table with labels and truth by name, which are positions in the classes so far."""
+    for name in {columns.label, columns.truth} & set(table.column_names):
+        column = combined(table.column(name))
+        if pa.types.is_integer(column.type):
+            gaps = column.is_null().to_numpy(zero_copy_only=False)
+            values = column.fill_null(0).to_numpy()
+            if name == columns.truth:  # a place that no class has: the truth is not known
+                gaps |= values == -1
+            places = as_positions(
+                np.where(gaps, 0, values),
+                what=name,
+                rows=len(column),
+                classes=classes,
+                positions=True,
+            )
+            named = pa.DictionaryArray.from_arrays(
+                pa.array(places, mask=gaps), pa.array(classes, pa.string())
+            )
+            table = table.set_column(table.column_names.index(name), name, named)
+    return table
 
 
 def write_arrays(path: Path, arrays: Mapping[str, AnyArray], *, comment: bytes = b"") -> None:
@@ -75,7 +126,8 @@ def write_arrays(path: Path, arrays: Mapping[str, AnyArray], *, comment: bytes =
                 np.lib.format.write_array(member, array, allow_pickle=False)
 
 
-def _lists(array: AnyArray, *, name: str, rows: int) -> pa.Array:
+def lists_of_rows(array: AnyArray, *, name: str, rows: int) -> pa.Array:
+    """A matrix of scores as one list for each row."""
     if array.ndim == 3:
         raise InputError(
             f"The array {shown(name)} has three axes, as the scores of an ensemble's members do. "
@@ -91,9 +143,9 @@ def _lists(array: AnyArray, *, name: str, rows: int) -> pa.Array:
 
 
 def _class_names(array: AnyArray) -> tuple[str, ...]:
-    if array.ndim != 1 or array.dtype.kind not in "USiu":
+    if array.ndim != 1 or array.dtype.kind not in "USiubf":
         raise InputError(f"The array {shown(CLASSES)} must be a list of class names.")
-    return check_class_names(_text(array, name=CLASSES).astype(str).tolist())
+    return class_names_of(_text(array, name=CLASSES), what=CLASSES)
 
 
 def _text(array: AnyArray, *, name: str) -> AnyArray:

@@ -1,9 +1,9 @@
 """What one trained learner said about a set of inputs."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +14,9 @@ from dynsnap.predictions._ids import as_id_column, check_ids
 from dynsnap.predictions._labels import Slice, as_positions, as_slice, refuse_missing
 from dynsnap.predictions._text import check_class_names
 from dynsnap.predictions._validate import as_scores, as_weights, highest_class, read_only
+
+if TYPE_CHECKING:
+    from dynsnap.predictions.tasks import AnswerTask
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -34,10 +37,13 @@ class Predictions:
         classes: Class names; every other attribute counts classes in this order.
         labels: The label of each input, as a position in `classes`.
         scores: (inputs, classes), float32 or float64, or None for labels alone.
-        truth: The true class of each input, or None where it is not known.
+        truth: The true class of each input, -1 where it is not known; None where none is.
         slices: Columns to break results down by, under their names.
         weights: The importance or traffic of each input, or None where all count the same.
         notes: What a reader of results should know about these predictions, a sentence each.
+        task: What answers are, where they are no classes (`dynsnap.predictions.tasks`); `labels`
+            are then without meaning, and `truth` has the form that the task gives it.
+        values: (inputs, values): the answers of such a task.
 
     Example:
         >>> made = Predictions(ids=[7, 8], classes=["cat", "dog"], scores=[[0.2, 0.8], [0.5, 0.5]])
@@ -55,6 +61,8 @@ class Predictions:
     slices: Mapping[str, Slice]
     weights: Floats | None
     notes: tuple[str, ...]
+    task: "AnswerTask | None"
+    values: AnyArray | None
 
     def __init__(
         self,
@@ -64,7 +72,7 @@ class Predictions:
         scores: Any = None,
         labels: Any = None,
         truth: Any = None,
-        slices: Mapping[str, Any] | None = None,
+        slices: Any = None,
         weights: Any = None,
         positions: bool | None = None,
     ) -> None:
@@ -89,8 +97,7 @@ class Predictions:
         true = None
         if truth is not None:
             true = as_positions(truth, what="truth", rows=rows, classes=names, positions=positions)
-            if true is not None:
-                refuse_missing(int((true < 0).sum()), rows=rows, what="truth")
+        own_slices = {} if slices is None else _slice_columns(slices, id_column)
         _fill(
             self,
             id_column=id_column,
@@ -99,11 +106,98 @@ class Predictions:
             scores=rows_of_scores,
             truth=true,
             slices={
-                name: as_slice(values, name=name, rows=rows)
-                for name, values in (slices or {}).items()
+                name: as_slice(values, name=name, rows=rows) for name, values in own_slices.items()
             },
             weights=None if weights is None else as_weights(weights, rows=rows),
             notes=(),
+            task=None,
+            values=None,
+        )
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        *,
+        id: str = "id",  # noqa: A002  the column is called so everywhere
+        truth: str | None = None,
+        label: str | None = None,
+        scores: str | Sequence[Any] | Mapping[Any, Any] | None = None,
+        weight: str | None = None,
+        slices: Sequence[str] | None = None,
+    ) -> "Predictions":
+        """Predictions from a frame of pandas or polars, an Arrow table, or a dict of arrays.
+
+        Values of `truth` and `label` are class names, also whole numbers: 3 is the class "3".
+        What is not named here is looked for where files have it: `truth`, `label`, `score:<class>`.
+
+        Args:
+            frame: The frame; anything with `__arrow_c_stream__`.
+            id: The column of ids. An index that has a name is a column of that name.
+            truth: The column of true classes; it may have gaps.
+            label: The column of predicted classes.
+            scores: The columns of scores: their prefix, which the class name follows; a list of
+                columns that are called like their classes; a mapping of classes to columns; or one
+                column of lists.
+            weight: The column of weights.
+            slices: The columns to break results down by; all others with few values if left out.
+
+        Example:
+            >>> frame = {"customer": [7, 8], "churned": [0, 1], "p0": [0.8, 0.4], "p1": [0.2, 0.6]}
+            >>> made = Predictions.from_frame(frame, id="customer", truth="churned", scores="p")
+            >>> made.classes, made.labels.tolist(), made.truth.tolist()
+            (('0', '1'), [0, 1], [0, 1])
+        """
+        from dynsnap.predictions._read import from_frame
+
+        return from_frame(
+            frame, id=id, truth=truth, label=label, scores=scores, weight=weight, slices=slices
+        )
+
+    @classmethod
+    def from_arrays(
+        cls,
+        ids: Any,
+        proba: Any,
+        classes: Any,
+        truth: Any = None,
+        *,
+        labels: Any = None,
+        weights: Any = None,
+        slices: Any = None,
+        positions: bool | None = None,
+    ) -> "Predictions":
+        """Predictions from arrays, as scikit-learn has them.
+
+        Args:
+            ids: An id for each input, whole numbers or text.
+            proba: (inputs, classes): what `predict_proba` gives; None for labels alone.
+            classes: What the columns of `proba` are: `classes_` of a classifier as it is.
+            truth: The true class of each input, by name: whole numbers are names, as in `classes_`.
+                Gaps (None, NaN) are inputs whose truth is not known.
+            labels: The predicted classes, by name; those with the highest scores if left out.
+            weights: The importance or traffic of each input.
+            slices: Columns to break results down by: a mapping, or a frame (matched by its column
+                `id` if it has one).
+            positions: Whether whole numbers in `truth` and `labels` are positions in `classes`. If
+                left out they are names, and one that is no name but a position is refused.
+
+        Example:
+            >>> made = Predictions.from_arrays([7, 8], [[0.8, 0.2], [0.4, 0.6]], [1, 2], [1, 1])
+            >>> made.classes, made.labels.tolist(), made.truth.tolist()
+            (('1', '2'), [0, 1], [0, 0])
+        """
+        from dynsnap.predictions._read import from_arrays
+
+        return from_arrays(
+            ids,
+            proba,
+            classes,
+            truth,
+            labels=labels,
+            weights=weights,
+            slices=slices,
+            positions=positions,
         )
 
     def __len__(self) -> int:
@@ -113,8 +207,18 @@ class Predictions:
         extras = [
             name for name in ("scores", "truth", "weights") if getattr(self, name) is not None
         ]
+        if self.task is not None:
+            held = ", ".join([*extras, *(f"slice {name!r}" for name in self.slices)])
+            return f"<Predictions: {len(self):,} inputs, task {self.task.name!r}, {held}>"
         held = ", ".join(["labels", *extras, *(f"slice {name!r}" for name in self.slices)])
         return f"<Predictions: {len(self):,} inputs, {len(self.classes):,} classes, {held}>"
+
+    @property
+    def unlabelled(self) -> int:
+        """How many inputs have no true class."""
+        if self.task is not None:  # whose truths may be numbers below 0
+            return len(self) if self.truth is None and not self.task.graded else 0
+        return len(self) if self.truth is None else int((self.truth < 0).sum())
 
     @cached_property
     def ids(self) -> AnyArray:
@@ -164,6 +268,8 @@ class Predictions:
             slices={name: column.take(rows) for name, column in self.slices.items()},
             weights=None if self.weights is None else self.weights[rows],
             notes=self.notes,
+            task=self.task,
+            values=None if self.values is None else self.values[rows],
         )
 
 
@@ -177,6 +283,8 @@ def trusted(
     slices: Mapping[str, Slice] | None = None,
     weights: Floats | None = None,
     notes: tuple[str, ...] = (),
+    task: "AnswerTask | None" = None,
+    values: AnyArray | None = None,
 ) -> Predictions:
     """Predictions from parts that were checked already: nothing is looked at again."""
     made = Predictions.__new__(Predictions)
@@ -190,8 +298,18 @@ def trusted(
         slices=dict(slices or {}),
         weights=weights,
         notes=notes,
+        task=task,
+        values=values,
     )
     return made
+
+
+def _slice_columns(slices: Any, id_column: pa.Array) -> Mapping[str, Any]:
+    if isinstance(slices, Mapping):
+        return slices
+    from dynsnap.predictions._frames import slice_columns
+
+    return slice_columns(slices, id_column)
 
 
 def changed(predictions: Predictions, **parts: Any) -> Predictions:

@@ -106,7 +106,7 @@ class _ScoreWriter:
         self.keys.append(key)
 
     def finish(self) -> str | None:
-        """Close the file; its digest tells whether labels belong to it."""
+        """Close the file; its digest shows whether labels belong to it."""
         if self._aside is None:
             _files.remove(self._path)
             return None

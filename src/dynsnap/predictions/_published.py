@@ -122,6 +122,28 @@ def open_published(folder: Path, key: PredictionKey, columns: ColumnNames) -> Ta
     return TableBatches(table, together([labels.verification, scores.verification]))
 
 
+def published_labels(folder: Path, keys: Sequence[PredictionKey]) -> pa.Table:
+    """Labels of ensembles on the same inputs, all read at once: `id`, `truth`, and their columns.
+
+    Args:
+        folder: Published results.
+        keys: The ensembles, all on one kind of inputs.
+    """
+    with reading(folder / LABELS):
+        source = ParquetBatches.looked_at(str(folder / LABELS))
+        contents = Contents.of(source.schema)
+        if source.rows != sum(contents.rows.values()) or not set(keys) <= set(contents.keys):
+            raise InputError(f"It lacks rows or labels that it lists. {_AGAIN}")
+        (start, stop), *_ = {contents.place_in_labels(key) for key in keys}
+        wanted = dict.fromkeys(["id", "truth", *(key.column for key in keys)])
+        columns = [name for name in wanted if name in source.schema.names]
+        source.check_whole(columns)
+        batches = list(source.batches(columns, start=start, stop=stop))
+        if not batches:
+            raise InputError(f"It has no rows for {keys[0]}. {_AGAIN}")
+        return pa.Table.from_batches(batches)
+
+
 def _labels_of(
     key: PredictionKey, contents: Contents, source: ParquetBatches, names: ColumnNames
 ) -> pa.Table:
@@ -140,7 +162,7 @@ def _labels_of(
         own = name.removeprefix(SLICE)
         if own in wanted or own == names.scores or own.startswith(names.score_prefix):
             raise InputError(
-                f"It has a slice {shown(own)}, which is the name of a column that says something "
+                f"It has a slice {shown(own)}, which is the name of a column that states something "
                 "else. Read it with another name for that column (such as --truth-column), or "
                 "publish the study without the slice."
             )

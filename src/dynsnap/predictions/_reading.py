@@ -9,8 +9,10 @@ from pathlib import Path
 import pyarrow as pa
 
 from dynsnap.errors import FileError, InputError
-from dynsnap.predictions._sources import compression_of, format_of
+from dynsnap.predictions._frames import FrameName
+from dynsnap.predictions._sources import format_of
 from dynsnap.predictions._text import on_one_line
+from dynsnap.predictions._text_files import compression_of
 
 # What the libraries below raise on bytes that make no sense.
 _DAMAGE = (
@@ -27,6 +29,7 @@ _DAMAGE = (
     zlib.error,
 )
 _STARTS = {b"PAR1": ".parquet", b"ARROW1": ".arrow", b"PK\x03\x04": ".npz", b"\x1f\x8b": ".csv.gz"}
+_PACKED_TEXT = ("CSV", "TSV", "JSON Lines")
 
 
 @contextlib.contextmanager
@@ -37,6 +40,10 @@ def reading(place: Path | str) -> Iterator[None]:
         place: A file of this machine, or the name of something else that holds Parquet.
     """
     name = on_one_line(place)
+    if isinstance(place, FrameName):
+        with _reading_frame(name):
+            yield
+        return
     try:
         if isinstance(place, Path) and not place.exists():
             raise FileError(f"{name} does not exist. Check the path.")
@@ -50,6 +57,17 @@ def reading(place: Path | str) -> Iterator[None]:
         raise FileError(f"{name} cannot be read as {_why(place, error)}") from error
 
 
+@contextlib.contextmanager
+def _reading_frame(name: str) -> Iterator[None]:
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{name}: {error}") from error
+    except _DAMAGE as error:
+        reason = on_one_line(" ".join(str(error).split()) or type(error).__name__, limit=160)
+        raise InputError(f"{name} cannot be read: {reason.rstrip('.')}.") from error
+
+
 def _why(place: Path | str, error: BaseException) -> str:
     wanted = format_of(place) if isinstance(place, Path) else "Parquet"
     if isinstance(error, MemoryError):
@@ -58,7 +76,8 @@ def _why(place: Path | str, error: BaseException) -> str:
         return f"{wanted}: {error.strerror}. Allow it to be read."
     if isinstance(place, Path) and (known := _seen(place, wanted)):
         return known
-    if wanted == "CSV" and "invalid UTF8" in str(error):  # pyarrow's words
+    told = "invalid utf8" in str(error).lower()  # pyarrow's words
+    if wanted in _PACKED_TEXT and told:
         return f"{wanted}: its text is not UTF-8. Write it in UTF-8."
     reason = on_one_line(" ".join(str(error).split()) or type(error).__name__, limit=160)
     advice = "It may be cut off or damaged; write it again."
@@ -74,6 +93,10 @@ def _seen(path: Path, wanted: str) -> str | None:
         if not start:
             return f"{wanted}: it is empty. Write it again."
         found = next((Path(end) for magic, end in _STARTS.items() if start.startswith(magic)), path)
-        if (format_of(found), compression_of(found)) != (wanted, compression_of(path)):
+        packed = compression_of(found)
+        if packed and wanted in _PACKED_TEXT and compression_of(path) is None:
+            return f"{wanted}: it is packed by gzip. Call it {on_one_line(path.name)}.gz."
+        kind = wanted if packed and wanted in _PACKED_TEXT else format_of(found)
+        if (kind, packed) != (wanted, compression_of(path)):
             return f"{wanted}: it looks like a {found} file. Give it that ending."
     return None

@@ -1,20 +1,152 @@
-"""Which column of a file is what."""
+"""Which column of a file is what, and which kinds of Arrow types it may have."""
 
 import json
 from collections import Counter
-from dataclasses import dataclass, fields
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from dynsnap.errors import InputError, PlanError
+from dynsnap.errors import InputError, PlanError, did_you_mean
 from dynsnap.predictions._declared import check_columns
 from dynsnap.predictions._keys import FORM
-from dynsnap.predictions._kinds import is_list, is_number, is_plain
 from dynsnap.predictions._text import check_class_names, listed, shown
 
-_INDEX = "__index_level_"
+if TYPE_CHECKING:
+    from dynsnap.predictions.tasks import Task
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Whether values are text, or bytes that may be text."""
+    types = pa.types
+    return bool(
+        types.is_string(kind)
+        or types.is_large_string(kind)
+        or is_view(kind)
+        or types.is_binary(kind)
+        or types.is_large_binary(kind)
+    )
+
+
+def is_view(kind: pa.DataType) -> bool:
+    """Whether values are text in the newer layout, which not every operation takes yet."""
+    return bool(pa.types.is_string_view(kind) or pa.types.is_binary_view(kind))
+
+
+def is_number(kind: pa.DataType) -> bool:
+    """Whether values are numbers of any width."""
+    types = pa.types
+    return bool(types.is_floating(kind) or types.is_integer(kind) or types.is_decimal(kind))
+
+
+def is_list(kind: pa.DataType) -> bool:
+    """Whether values are lists."""
+    types = pa.types
+    return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))
+
+
+def is_plain(kind: pa.DataType) -> bool:
+    """Whether a value can be read as a name: text, a number, a truth value, a time."""
+    kind = bare(kind)
+    return bool(
+        is_text(kind) or is_number(kind) or pa.types.is_boolean(kind) or pa.types.is_temporal(kind)
+    )
+
+
+def native(values: Any) -> Any:
+    """An array of numpy in this machine's order of bytes, the only one that Arrow takes.
+
+    Example:
+        >>> native(np.array([1, 2], ">i8")).dtype.isnative
+        True
+    """
+    if isinstance(values, np.ndarray) and not values.dtype.isnative:
+        return values.astype(values.dtype.newbyteorder("="))
+    return values
+
+
+# A column of objects of several kinds: a type that no role and no slice takes.
+MIXED = pa.struct([("mixed", pa.list_(pa.null()))])
+
+
+def type_name(kind: pa.DataType) -> str:
+    """What a message states about the type of values.
+
+    Example:
+        >>> type_name(pa.date32()), type_name(MIXED)
+        ('of the type date32[day]', 'of several kinds')
+    """
+    return "of several kinds" if kind == MIXED else f"of the type {kind}"
+
+
+def bare(kind: pa.DataType) -> pa.DataType:
+    """The type of the values themselves, however they are packed.
+
+    Example:
+        >>> bare(pa.dictionary(pa.uint32(), pa.string()))
+        DataType(string)
+    """
+    while True:
+        if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
+            kind = kind.value_type
+        elif isinstance(kind, pa.BaseExtensionType):
+            kind = kind.storage_type
+        else:
+            return kind
+
+
+def unpacked(column: Any) -> Any:
+    """The same values, packed as a dictionary of plain ones at most: what all operations take.
+
+    Libraries write more than that: views of text, dictionaries of views or of dictionaries, runs
+    of equal values, types of their own.
+
+    Example:
+        >>> views = pa.array(["a", "b"]).cast(pa.string_view())
+        >>> found = unpacked(pa.DictionaryArray.from_arrays(pa.array([1, 0], pa.uint8()), views))
+        >>> str(found.dictionary.type), found.to_pylist()
+        ('large_string', ['b', 'a'])
+    """
+    kind = column.type
+    if isinstance(kind, pa.BaseExtensionType):
+        return unpacked(column.storage)
+    if pa.types.is_run_end_encoded(kind):
+        runs = pa.RunEndEncodedArray.from_arrays(column.run_ends, _decoded(column.values))
+        return pc.run_end_decode(runs.slice(column.offset, len(column)))
+    if pa.types.is_dictionary(kind):
+        values = _decoded(column.dictionary)
+        if values is column.dictionary:
+            return column
+        return pa.DictionaryArray.from_arrays(column.indices, values)
+    if is_view(kind):
+        text = pa.types.is_string_view(kind)
+        return column.cast(pa.large_string() if text else pa.large_binary())
+    return column
+
+
+def combined(column: Any) -> Any:
+    """The chunks of a column as one array, whatever dictionaries of their own they have."""
+    if column.num_chunks == 1:
+        return unpacked(column.chunk(0))
+    if not column.num_chunks:
+        return pa.array([], bare(column.type))
+    return pa.concat_arrays([_decoded(chunk) for chunk in column.chunks])
+
+
+def _decoded(values: Any) -> Any:
+    plain = unpacked(values)
+    return plain.dictionary_decode() if pa.types.is_dictionary(plain.type) else plain
+
+
+INDEX = "__index_level_"
 CLASSES_KEY = b"dynsnap.classes"  # in the metadata of a schema: the class names, as a JSON list
 PUBLISHED_KEY = b"dynsnap.published"  # what is inside the labels of a published study
+
+
+_OF_TASKS = ("score", "correct")  # columns that only some tasks look for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +160,10 @@ class ColumnNames:
         score_prefix: What the name of a score column starts with; the class name follows.
         scores: One list of scores per input, its classes in the file's metadata.
         weight: The importance or traffic of an input.
+        score: The score of the positive class, for the task "binary".
+        correct: The grade of an answer, for the task "graded".
+        model: In a table with a row for each input and model, the column that names the model.
+        labels: In a table with a column of labels for each model, those columns, oldest first.
 
     Example:
         >>> ColumnNames(id="image", label="predicted").label
@@ -40,24 +176,94 @@ class ColumnNames:
     score_prefix: str = "score:"
     scores: str = "scores"
     weight: str = "weight"
+    score: str = "score"
+    correct: str = "correct"
+    model: str | None = None
+    labels: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        names = [getattr(self, field.name) for field in fields(self)]
+        if isinstance(self.labels, str) or not isinstance(self.labels, Sequence):
+            raise PlanError(
+                f"`labels` must be a list of columns, one for each model: {self.labels!r}."
+            )
+        object.__setattr__(self, "labels", tuple(self.labels))
+        if self.model is not None and self.labels:
+            raise PlanError(
+                "Name `model` for a table with a row for each input and model, or `labels` for one "
+                "with a column for each model, not both."
+            )
+        roles = [role for role in self._single if role not in _OF_TASKS or role in self.renamed]
+        names = [getattr(self, role) for role in roles] + list(self.labels)
+        if self.model is not None:
+            names.append(self.model)
         if not all(isinstance(name, str) and name for name in names):
             raise PlanError(f"Every column needs a name, but the names are {names}.")
         if len(set(names)) < len(names):
             raise PlanError(f"Every column needs a name of its own, but the names are {names}.")
 
+    @classmethod
+    def of(cls, given: "ColumnNames | Mapping[str, Any] | None") -> "ColumnNames":
+        """Column names from a mapping of roles to names, as a `[columns]` table has them.
+
+        Example:
+            >>> ColumnNames.of({"id": "image"}).id
+            'image'
+        """
+        if isinstance(given, ColumnNames):
+            return given
+        return cls(**check_columns_table(given or {}, "`columns`"))
+
+    @classmethod
+    def roles(cls) -> tuple[str, ...]:
+        """The kinds of columns, as a `[columns]` table may name them."""
+        return tuple(field.name for field in fields(cls))
+
+    @property
+    def _single(self) -> tuple[str, ...]:
+        """The roles of one column each."""
+        every = (field.name for field in fields(self))
+        return tuple(role for role in every if role not in ("model", "labels"))
+
+    @property
+    def many_models(self) -> bool:
+        """Whether a table holds the predictions of several models."""
+        return self.model is not None or bool(self.labels)
+
+    @property
+    def of_one(self) -> "ColumnNames":
+        """The same names for the predictions of one model."""
+        return replace(self, model=None, labels=())
+
     @property
     def renamed(self) -> tuple[str, ...]:
         """The roles that were given another name, and so must be in the file."""
-        plain = {field.name: field.default for field in fields(self)}
+        plain = {field.name: field.default for field in fields(self) if field.name in self._single}
         return tuple(role for role, name in plain.items() if getattr(self, role) != name)
 
     @property
     def reserved(self) -> frozenset[str]:
         """The names that a slice cannot have."""
         return frozenset({self.id, self.truth, self.label, self.scores, self.weight})
+
+
+def check_columns_table(given: Any, where: str) -> dict[str, Any]:
+    """What a table `[columns]` states, if it names columns for known roles."""
+    if not isinstance(given, Mapping):
+        raise PlanError(f'{where} must be a table, such as id = "image", got {given!r}.')
+    known = ColumnNames.roles()
+    for role, name in given.items():
+        if role not in known:
+            raise PlanError(
+                f"There is no kind of column {role!r} in {where}. {did_you_mean(str(role), known)}"
+            )
+        if role == "labels":
+            good = isinstance(name, list | tuple) and all(isinstance(each, str) for each in name)
+        else:
+            good = isinstance(name, str) or (role == "model" and name is None)
+        if not good:
+            what = "a list of names" if role == "labels" else "a name"
+            raise PlanError(f"{role!r} in {where} must be {what}, got {name!r}.")
+    return {role: tuple(name) if role == "labels" else name for role, name in given.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,9 +273,10 @@ class ColumnLayout:
     Attributes:
         score_columns: One column per class.
         score_list: One column that holds a list of scores per input.
-        classes: The class names as far as the schema tells them, in the order of the scores.
+        classes: The class names as far as the schema shows them, in the order of the scores.
         others: Columns that may be slices.
         unusable: Columns that cannot be, because of their type or because they share a name.
+        task: What answers are, where they are no classes; then `label` holds them.
     """
 
     id: str
@@ -81,6 +288,7 @@ class ColumnLayout:
     classes: tuple[str, ...] | None
     others: tuple[str, ...]
     unusable: tuple[str, ...]
+    task: "Task | None" = None
 
     @property
     def has_scores(self) -> bool:
@@ -94,8 +302,8 @@ class ColumnLayout:
         return (*(name for name in single if name is not None), *self.score_columns)
 
 
-def interpret(schema: pa.Schema, columns: ColumnNames) -> ColumnLayout:
-    """Find out which column of a file is what.
+def interpret(schema: pa.Schema, columns: ColumnNames, task: "Task | None" = None) -> ColumnLayout:
+    """Find out which column of a file is what, for classes or for another task.
 
     Example:
         >>> schema = pa.schema({"id": pa.int64(), "score:cat": pa.float32(), "hour": pa.int8()})
@@ -110,7 +318,9 @@ def interpret(schema: pa.Schema, columns: ColumnNames) -> ColumnLayout:
             "It holds the predictions of many ensembles. Name one by its address, with the folder "
             f"of this file: {FORM}."
         )
-    _check_presence(names, columns)
+    if task is not None:
+        return task.interpret(schema, columns)
+    check_presence(schema, columns)
     prefix = columns.score_prefix
     score_columns = tuple(name for name in names if name.startswith(prefix) and name != prefix)
     score_list = columns.scores if _has_list(schema, columns) else None
@@ -126,13 +336,7 @@ def interpret(schema: pa.Schema, columns: ColumnNames) -> ColumnLayout:
         name if name in names else None for name in (columns.truth, columns.label, columns.weight)
     )
     taken = {columns.id, truth, label, weight, score_list, *score_columns}
-    rest = {name: count for name, count in Counter(names).items() if name not in taken}
-    others = dict.fromkeys(
-        name
-        for name, count in rest.items()
-        # An index that pandas wrote down is a row number.
-        if count == 1 and is_plain(schema.field(name).type) and not name.startswith(_INDEX)
-    )
+    others, unusable = slice_columns(schema, taken)
     layout = ColumnLayout(
         id=columns.id,
         truth=truth,
@@ -141,17 +345,67 @@ def interpret(schema: pa.Schema, columns: ColumnNames) -> ColumnLayout:
         score_columns=score_columns,
         score_list=score_list,
         classes=classes,
-        others=tuple(others),
-        unusable=tuple(name for name in rest if name not in others),
+        others=others,
+        unusable=unusable,
     )
     if layout.label is None and not layout.has_scores:
         raise InputError(
             f"There is neither a column {shown(columns.label)} nor scores ({shown(prefix)} and "
             f"the class name, or a list column {shown(columns.scores)}); the columns are "
-            f"{listed(names, most=12)}. {_option('label')}"
+            f"{listed(names, most=12)}. {_other_task(schema, columns) or _option('label')}"
         )
     _check_types(schema, layout)
     return layout
+
+
+def slice_columns(
+    schema: pa.Schema, taken: Collection[str | None]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The columns that may be slices, and those that cannot be, of all that are nothing else."""
+    rest = {name: count for name, count in Counter(schema.names).items() if name not in taken}
+    others = dict.fromkeys(
+        name
+        for name, count in rest.items()
+        # An index that pandas wrote down is a row number.
+        if count == 1 and is_plain(schema.field(name).type) and not name.startswith(INDEX)
+    )
+    return tuple(others), tuple(name for name in rest if name not in others)
+
+
+# What columns of other tasks are often called, and how these are asked for.
+_ELSEWHERE = {
+    "binary": ("score", "proba", "probability", "prob", "y_score", "y_prob", "y_proba", "p"),
+    "graded": ("correct", "grade", "is_correct", "passed", "reward"),
+    "regression": ("prediction", "predicted", "y_pred", "pred", "value"),
+    "ranking": ("ranking", "items", "recommendations", "top_k"),
+    "multilabel": ("labels", "tags", "prediction", "predicted", "y_pred", "pred"),
+}
+_ASKED_FOR = {
+    "binary": "the score of the positive class, read it with `--task binary --score-column NAME`",
+    "graded": "the grade of each answer, read it with `--task graded --correct-column NAME`",
+    "regression": "a predicted number, read it with `--task regression --tolerance NUMBER "
+    "--label-column NAME`",
+    "ranking": "a ranking, read it with `--task ranking --k 10 --label-column NAME`",
+    "multilabel": "a set of labels, read it with `--task multilabel --label-column NAME`",
+}
+
+
+def _is_numeric(kind: pa.DataType) -> bool:
+    return is_number(kind) or bool(pa.types.is_boolean(kind))
+
+
+def _other_task(schema: pa.Schema, columns: ColumnNames) -> str:
+    """What to do with a column that looks like the answers of another task; empty if none does."""
+    for task, known in _ELSEWHERE.items():
+        for name in (columns.score, columns.correct, *schema.names):
+            if name not in schema.names or name.lower() not in known:
+                continue
+            kind = bare(schema.field(name).type)
+            lists = task in ("ranking", "multilabel")
+            if is_text(kind) or (is_list(kind) if lists else _is_numeric(kind)):
+                said = _ASKED_FOR[task].replace("NAME", name)
+                return f'If {shown(name)} is {said} (in Python: `task="{task}"`).'
+    return ""
 
 
 def metadata_of(classes: tuple[str, ...]) -> dict[bytes, bytes]:
@@ -161,10 +415,15 @@ def metadata_of(classes: tuple[str, ...]) -> dict[bytes, bytes]:
 
 def _option(role: str) -> str:
     option = "--score-prefix" if role == "score_prefix" else f"--{role}-column"
-    return f"Name another with `{option} NAME` (in Python: `ColumnNames({role}=NAME)`)."
+    return (
+        f"Name another, which all files must have, with `{option} NAME` (in Python: "
+        f"`columns={{{role!r}: NAME}}`)."
+    )
 
 
-def _check_presence(names: list[str], columns: ColumnNames) -> None:
+def check_presence(schema: pa.Schema, columns: ColumnNames) -> None:
+    """Raise unless the columns that were named are there, and each of them once."""
+    names = schema.names
     for role in ("id", *columns.renamed):
         wanted = getattr(columns, role)
         if role == "score_prefix":
@@ -174,13 +433,40 @@ def _check_presence(names: list[str], columns: ColumnNames) -> None:
         if not found:
             what = "column that starts with" if role == "score_prefix" else "column"
             raise InputError(
-                f"There is no {what} {shown(wanted)}; the columns are {listed(names, most=12)}. "
-                f"{_option(role)}"
+                f"There is no {what} {shown(wanted)}; the columns are "
+                f"{listed([name for name in names if not name.startswith(INDEX)], most=12)}. "
+                f"{_option(role)} {_about_index(schema, wanted) if role == 'id' else ''}".rstrip()
             )
     for name, count in Counter(names).items():
         special = name in columns.reserved or name.startswith(columns.score_prefix)
         if special and count > 1:
             raise InputError(f"The column {shown(name)} occurs more than once. Keep one.")
+
+
+def refuse_absent(schema: pa.Schema, name: str, *, role: str) -> None:
+    """Raise if a table has no column of this name, which a caller gave for a role."""
+    if name not in schema.names:
+        names = [each for each in schema.names if not each.startswith(INDEX)]
+        hint = _about_index(schema, name) if role == "id" else ""
+        raise InputError(
+            f"There is no column {shown(name)} for `{role}`; the columns are "
+            f"{listed(names, most=12)}. {hint}{did_you_mean(name, names)}"
+        )
+
+
+def _about_index(schema: pa.Schema, wanted: str) -> str:
+    """What to do about ids that are the index of a frame of pandas; empty for other tables."""
+    if b"pandas" not in (schema.metadata or {}):
+        return ""
+    if any(name.startswith(INDEX) for name in schema.names):
+        return (
+            "The index of the frame is not a column: if it holds the ids, call "
+            f"`frame.rename_axis({wanted!r})`. "
+        )
+    return (
+        "The index of its frame only counts rows: if all frames have the same inputs in the "
+        f"same order, call `frame.reset_index(names={wanted!r})`. "
+    )
 
 
 def _has_list(schema: pa.Schema, columns: ColumnNames) -> bool:
@@ -213,12 +499,16 @@ def _classes_in(schema: pa.Schema) -> tuple[str, ...] | None:
 
 
 def _check_types(schema: pa.Schema, layout: ColumnLayout) -> None:
+    if layout.label is not None and is_list(bare(schema.field(layout.label).type)):
+        raise InputError(
+            f"The column {shown(layout.label)} holds lists. If they are sets of labels, read them "
+            "with `--task multilabel`; if they are rankings, with `--task ranking --k 10` (in "
+            'Python: `task="multilabel"`, `task="ranking"`).'
+        )
     for name in (*layout.score_columns, *([layout.weight] if layout.weight else [])):
         kind = schema.field(name).type
         if not is_number(kind):
-            raise InputError(
-                f"The column {shown(name)} must be numbers, but is of the type {kind}."
-            )
+            raise InputError(f"The column {shown(name)} must be numbers, but is {type_name(kind)}.")
     if layout.score_list is not None:
         kind = schema.field(layout.score_list).type.value_type
         if not is_number(kind):

@@ -1,7 +1,6 @@
 """Files as batches of rows, whatever their format."""
 
 import contextlib
-import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -9,13 +8,11 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from dynsnap._untrusted import Bounded, allowance
 from dynsnap.errors import FileError, InputError
 from dynsnap.predictions._declared import (
     check_arrow,
-    check_first_line,
+    check_pages,
     check_rows,
     check_views,
     check_whole,
@@ -24,12 +21,12 @@ from dynsnap.predictions._declared import (
     width,
 )
 from dynsnap.predictions._digest import NO_DIGEST, Verification, verify
-from dynsnap.predictions._pages import check_pages
 from dynsnap.predictions._schema import ColumnNames
 from dynsnap.predictions._text import on_one_line, shown
+from dynsnap.predictions._text_files import read_delimited, read_json_lines
 from dynsnap.predictions._vocabulary import Batches
 
-Format: TypeAlias = Literal["Parquet", "Arrow", "CSV", "NPZ"]
+Format: TypeAlias = Literal["Parquet", "Arrow", "CSV", "TSV", "JSON Lines", "NPZ"]
 
 _FORMATS: dict[str, Format] = {
     ".parquet": "Parquet",
@@ -39,13 +36,16 @@ _FORMATS: dict[str, Format] = {
     ".ipc": "Arrow",
     ".csv": "CSV",
     ".csv.gz": "CSV",
+    ".tsv": "TSV",
+    ".tsv.gz": "TSV",
+    ".jsonl": "JSON Lines",
+    ".ndjson": "JSON Lines",
+    ".jsonl.gz": "JSON Lines",
     ".npz": "NPZ",
 }
 _BATCH_ROWS = 1 << 17
 _BATCH_BYTES = 64 << 20  # with thousands of scores per row, fewer rows are read at a time
 _BUFFER = 1 << 20  # bytes that are read at once of a column
-_CSV_BLOCK = 16 << 20  # bytes: a line must fit in, also one of many thousand scores
-_OTHER_MARKS = (";", "\t", "|")  # between values of tables that are called CSV all the same
 _ARROW_MAGIC = b"ARROW1"
 
 
@@ -60,14 +60,9 @@ def format_of(path: Path) -> Format:
         if path.name.lower().endswith(suffix):
             return found
     raise FileError(
-        f"{on_one_line(path)}: the ending {shown(path.suffix)} does not tell the format. "
-        f"Use one of {', '.join(_FORMATS)}."
+        f"{on_one_line(path)}: unsupported file extension {shown(path.suffix)}. Use one of "
+        f"{', '.join(_FORMATS)}."
     )
-
-
-def compression_of(path: Path) -> str | None:
-    """How a file as a whole is compressed, as its name tells."""
-    return "gzip" if path.name.lower().endswith(".gz") else None
 
 
 @contextlib.contextmanager
@@ -86,8 +81,10 @@ def opened(path: Path, columns: ColumnNames) -> Iterator[Batches]:
             check_arrow(memoryview(mapped.read_buffer()))
             mapped.seek(0)
             yield _ArrowBatches(mapped, path)
-    elif kind == "CSV":
-        yield TableBatches(_read_csv(path, columns), NO_DIGEST)
+    elif kind == "CSV" or kind == "TSV":
+        yield TableBatches(read_delimited(path, kind, columns), NO_DIGEST)
+    elif kind == "JSON Lines":
+        yield TableBatches(read_json_lines(path), NO_DIGEST)
     else:
         from dynsnap.predictions._npz import read_table
 
@@ -136,7 +133,7 @@ class ParquetBatches:
 
     @classmethod
     def looked_at(cls, path: str, filesystem: Any = None) -> "ParquetBatches":
-        """What the end of the file tells of it; a local file is checked against its digest.
+        """What the end of the file shows about it; a local file is checked against its digest.
 
         Of one that is stored elsewhere, which would have to be fetched once more for that, pages
         are checked as they are read.
@@ -261,50 +258,3 @@ def _sound(batch: pa.RecordBatch, columns: Sequence[str]) -> pa.RecordBatch:
     chosen.validate(full=True)
     check_views(chosen)
     return chosen
-
-
-def _read_csv(path: Path, columns: ColumnNames) -> pa.Table:
-    """A CSV file. Text stays as it is written: "007" is not 7, and "NA" may be a class."""
-    from pyarrow import csv
-
-    read_options = csv.ReadOptions(block_size=_CSV_BLOCK)
-    parse_options = csv.ParseOptions(newlines_in_values=True)
-    with _unpacked(path) as stream:
-        check_first_line(stream.read(_CSV_BLOCK))
-    with _unpacked(path) as stream:
-        names = csv.open_csv(stream, read_options, parse_options).schema.names
-    mark = next((mark for mark in _OTHER_MARKS if mark in names[0]), None)
-    if len(names) == 1 and mark is not None:
-        raise InputError(
-            f"There is one column, {shown(names[0])}: values seem to be separated by "
-            f"{shown(mark)}. Write it with commas."
-        )
-
-    def type_of(name: str) -> pa.DataType:
-        number = name == columns.weight or name.startswith(columns.score_prefix)
-        return pa.float64() if number else pa.string()
-
-    convert_options = csv.ConvertOptions(column_types={name: type_of(name) for name in names})
-    with _unpacked(path) as stream:
-        table = csv.read_csv(stream, read_options, parse_options, convert_options)
-    if names.count(columns.id) != 1:
-        return table  # what is wrong is said where columns are interpreted
-    ids = _whole_numbers(table.column(columns.id))
-    return table.set_column(names.index(columns.id), columns.id, ids)
-
-
-def _unpacked(path: Path) -> Any:
-    """The bytes of a file, unpacked on the way where its name tells so, and not without end."""
-    stream = pa.input_stream(str(path), compression=compression_of(path))
-    if compression_of(path) is None:
-        return stream
-    return io.BufferedReader(Bounded(stream, allowance(path.stat().st_size)))
-
-
-def _whole_numbers(ids: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Ids as numbers, if all of them are whole numbers written in the usual way."""
-    try:
-        numbers = pc.cast(ids, pa.int64())
-    except pa.ArrowInvalid:
-        return ids
-    return numbers if pc.cast(numbers, pa.string()).equals(ids) else ids

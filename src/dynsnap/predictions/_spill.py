@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from dynsnap._aside import locked, sweep
+from dynsnap._files import locked, sweep
 from dynsnap._types import AnyArray, Positions
 from dynsnap.errors import FileError
 
@@ -49,7 +49,7 @@ class Spill:
         with _room():
             if self._folder is None:
                 self._folder, lock = _own_folder()
-                # Also at the end of the process, where nobody has closed the stream.
+                # Also at the end of the process, where the stream was not closed.
                 self._remove = weakref.finalize(self, _remove, self._folder, lock, os.getpid())
             self._files.append(Buckets(self._folder / f"{len(self._files)}", count, dtype))
         return self._files[-1]
@@ -97,7 +97,7 @@ def _remove(folder: Path, lock: int | None, owner: int) -> None:
         os.close(lock)
 
 
-class OutOfReach(Exception):  # noqa: N818  # nothing is wrong
+class TemporaryFileGone(Exception):  # noqa: N818  # nothing is wrong
     """A temporary file of another process cannot be opened here."""
 
 
@@ -115,7 +115,7 @@ class Buckets:
         self.count = count
         self.dtype = np.dtype(dtype)
         self._path = path
-        self._first = 0  # the number of the first bucket that `_runs` tells of
+        self._first = 0  # the number of the first bucket that `_runs` reports
         self._runs: list[AnyArray] = []  # of each addition: where every bucket begins, in bytes
         self._end = 0  # bytes
         self._file: Any = path.open("x+b")
@@ -145,7 +145,7 @@ class Buckets:
             with self._path.open("rb") as file:
                 return _read(file, runs, self.dtype)
         except OSError as error:
-            raise OutOfReach(str(self._path)) from error
+            raise TemporaryFileGone(str(self._path)) from error
 
     def size(self, number: int) -> int:
         """How many rows a bucket has."""

@@ -1,22 +1,34 @@
 """Beyond the paper: keep the deployed label unless another class leads by a margin (hysteresis)."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 
 from dynsnap import _check
 from dynsnap._types import AnyArray, Labels, Scores
 from dynsnap.errors import InputError
-from dynsnap.predictions._align import refuse_strangers, titles_of
-from dynsnap.predictions._join import places_in
+from dynsnap.predictions._align import refuse_disjoint_ids, titles_of
+from dynsnap.predictions._ids import places_in
 from dynsnap.predictions._predictions import Predictions, changed
+from dynsnap.predictions._read import as_predictions
+from dynsnap.predictions._schema import ColumnNames
+from dynsnap.predictions._stream_file import Source
 from dynsnap.predictions._validate import highest_class
 
-MARGIN = 0.2  # docs/beyond.md says why
+MARGIN = 0.2  # docs/beyond.md states why
 # A class that leads by exactly the margin does not lead by more, however that is rounded: votes of
 # members often differ by exactly so much. It is more than single precision loses.
 _TIE = 1e-6
 
 
-def stabilize(old: Predictions, new: Predictions, *, margin: float = MARGIN) -> Predictions:
+def stabilize(
+    old: Predictions | Source,
+    new: Predictions | Source,
+    *,
+    margin: float = MARGIN,
+    columns: ColumnNames | Mapping[str, Any] | None = None,
+) -> Predictions:
     """New predictions that keep the old label unless another class leads by more than a margin.
 
     Two equally good models decide close calls by chance. The old label has one more argument for
@@ -24,9 +36,10 @@ def stabilize(old: Predictions, new: Predictions, *, margin: float = MARGIN) -> 
     whose old class the new model does not know, keep their new label.
 
     Args:
-        old: The deployed predictions; labels are enough.
+        old: The deployed predictions; labels are enough. A frame or a file will do, see `read`.
         new: The predictions of the retrained model, with scores.
         margin: By how much another class must lead: 0 changes nothing, 1 keeps every old label.
+        columns: What the columns of frames and files are called.
 
     Example:
         >>> old = Predictions(ids=[1, 2], classes=["cat", "dog"], labels=["dog", "dog"])
@@ -36,22 +49,39 @@ def stabilize(old: Predictions, new: Predictions, *, margin: float = MARGIN) -> 
         >>> kept.names_of(kept.labels).tolist()
         ['dog', 'cat', 'cat']
     """
+    old, new = (as_predictions(each, columns) for each in (old, new))
     if new.scores is None:
         raise InputError(
             "The new predictions hold labels alone, and need scores (columns `score:<class>`): a "
             "margin between classes follows from scores."
         )
-    places = places_in(new.id_column, old.id_column)
-    if (places < 0).all():
-        refuse_strangers(titles_of(("old", "new"), 2), [old.id_column, new.id_column])
-    column = {name: position for position, name in enumerate(new.classes)}
-    columns = np.array([column.get(name, -1) for name in old.classes])
-    deployed = np.where(places < 0, -1, columns[old.labels[places]])
+    _, deployed = deployed_in(old, new)
     scores = stabilize_scores(new.scores, deployed, margin=margin).astype(new.scores.dtype)
     note = (
         f"Stabilized: deployed labels are kept unless another class leads by more than {margin:g}."
     )
-    return changed(new, scores=scores, labels=highest_class(scores), notes=(*new.notes, note))
+    return relabelled(new, labels=highest_class(scores), scores=scores, note=note)
+
+
+def deployed_in(old: Predictions, new: Predictions) -> tuple[Labels, Labels]:
+    """For each new input, its row among the old ones and the column of its deployed class.
+
+    Both are -1 for an input that the old predictions lack; the column is -1 for a class that the
+    new ones lack.
+    """
+    places = places_in(new.id_column, old.id_column)
+    if (places < 0).all():
+        refuse_disjoint_ids(titles_of(("old", "new"), 2), [old.id_column, new.id_column])
+    column = {name: position for position, name in enumerate(new.classes)}
+    columns = np.array([column.get(name, -1) for name in old.classes])
+    return places, np.where(places < 0, -1, columns[old.labels[places]])
+
+
+def relabelled(
+    predictions: Predictions, *, labels: Labels, scores: Scores, note: str
+) -> Predictions:
+    """The same inputs with other labels and scores, and a note about it."""
+    return changed(predictions, labels=labels, scores=scores, notes=(*predictions.notes, note))
 
 
 def stabilize_scores(scores: Scores, deployed: Labels, *, margin: float = MARGIN) -> Scores:

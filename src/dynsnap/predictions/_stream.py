@@ -4,31 +4,119 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from pathlib import Path
 from types import TracebackType
+from typing import TYPE_CHECKING, Any
 
 from dynsnap.errors import InputError, PlanError
-from dynsnap.predictions._align import holders_of, named, refuse_strangers, titles_of
-from dynsnap.predictions._classes import reorders, union_of
-from dynsnap.predictions._join_common import Common
+from dynsnap.predictions._align import (
+    AlignmentReport,
+    gaps_in,
+    holders_of,
+    named,
+    refuse_disjoint_ids,
+    refuse_other_tasks,
+    titles_of,
+)
+from dynsnap.predictions._classes import reorders, union_of, with_classes
+from dynsnap.predictions._join import Common
 from dynsnap.predictions._join_disk import (
-    FirstLook,
-    PartedIds,
-    Parting,
+    Chosen,
+    IdPartitioning,
+    IdScan,
+    PartitionedIds,
     Places,
     Sorted,
-    first_look,
+    SortedRows,
+    kept,
     match,
     places_of,
+    scan_ids,
 )
 from dynsnap.predictions._predictions import Predictions
 from dynsnap.predictions._reading import reading
-from dynsnap.predictions._report import AlignmentReport
 from dynsnap.predictions._same import same_files
 from dynsnap.predictions._schema import ColumnNames
+from dynsnap.predictions._slicing import Slicing
 from dynsnap.predictions._spill import Spill
-from dynsnap.predictions._stream_file import StreamedFile
-from dynsnap.predictions._stream_part import AlignedPart, Lane
+from dynsnap.predictions._stream_file import Source, StreamedFile, in_blocks
+
+if TYPE_CHECKING:
+    from dynsnap.predictions.tasks import Task
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class StreamedGeneration:
+    """One generation on its way to the blocks.
+
+    Attributes:
+        text: Whether its ids are text.
+        follow: Whether labels follow the scores when classes change places.
+        places: Which rows to keep, in their order; None for all.
+        moved: Its rows in the order of the first generation, where they came in another.
+    """
+
+    file: StreamedFile
+    text: bool
+    follow: bool
+    places: Places | Chosen | None = None
+    moved: Sorted | SortedRows | None = None
+
+    def pieces(self) -> Iterator[Predictions]:
+        """The shared rows in the order of the first file, over the file's own classes."""
+        if self.moved is not None:
+            return self.moved.pieces()
+        pieces = self.file.pieces(text=self.text)
+        return pieces if self.places is None else kept(pieces, self.places)
+
+    @property
+    def is_portable(self) -> bool:
+        """Whether some rows of it can be sent to another process."""
+        return self.moved is not None or self.file.is_portable
+
+    def within(self, start: int, stop: int) -> "StreamedGeneration":
+        """Only the shared rows from `start` up to `stop`, for another process."""
+        if isinstance(self.moved, Sorted):
+            nothing = replace(self.file, parts=())
+            return replace(self, file=nothing, moved=self.moved.within(start, stop))
+        if isinstance(self.places, Places):
+            rows = self.places.rows(start, stop)
+            first, last = int(rows[0]), int(rows[-1]) + 1
+            chosen = Chosen(rows - first) if last - first > len(rows) else None
+            return replace(self, file=self.file.of_rows(first, last), places=chosen)
+        return replace(self, file=self.file.of_rows(start, stop))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class AlignedPart:
+    """Some consecutive rows of all generations, block by block.
+
+    Attributes:
+        start: How many rows come before.
+        common: What the generations know of these rows together, filled by the iteration.
+    """
+
+    start: int
+    classes: tuple[str, ...]
+    rename: Mapping[str, str]
+    rows_at_once: int
+    generations: tuple[StreamedGeneration, ...]
+    common: Common
+
+    def __iter__(self) -> Iterator[tuple[Predictions, ...]]:
+        generations = [
+            in_blocks(self._pieces(generation), self.rows_at_once)
+            for generation in self.generations
+        ]
+        for block in zip(*generations, strict=True):
+            made = self.common.add(block, id_column=block[0].id_column)
+            # Once two files contradict each other, what is left is only counted.
+            if not self.common.contradictions:
+                yield made
+
+    def _pieces(self, generation: StreamedGeneration) -> Iterator[Predictions]:
+        for piece in generation.pieces():
+            yield with_classes(piece, self.classes, rename=self.rename, follow=generation.follow)
+
 
 ROWS_AT_ONCE = 1 << 17
 ROWS_IN_PART = 1 << 20
@@ -54,7 +142,7 @@ class AlignedStream:
     report: AlignmentReport
     rows_at_once: int
     rows_in_part: int
-    _lanes: tuple[Lane, ...]
+    _generations: tuple[StreamedGeneration, ...]
     _rename: Mapping[str, str]
     _open: ExitStack
 
@@ -67,37 +155,39 @@ class AlignedStream:
     def slices(self) -> dict[str, tuple[str, ...]]:
         """The values of every slice column, each from the first generation that has it."""
         found: dict[str, tuple[str, ...]] = {}
-        for lane in self._lanes:
-            for name, values in lane.file.vocabulary.slices.items():
+        for generation in self._generations:
+            for name, values in generation.file.vocabulary.slices.items():
                 found.setdefault(name, values)
         return found
 
     def __iter__(self) -> Iterator[tuple[Predictions, ...]]:
-        whole = self._part(0, self._lanes)
+        whole = self._part(0, self._generations)
         yield from whole
         whole.common.refuse_contradictions()
 
     @property
-    def travels(self) -> bool:
+    def is_portable(self) -> bool:
         """Whether other processes can read it by themselves: all files are Parquet."""
-        return all(lane.travels for lane in self._lanes)
+        return all(generation.is_portable for generation in self._generations)
 
     def parts(self) -> Iterator[AlignedPart]:
-        """The same rows in parts, which may be sent to other processes where it `travels`.
+        """The same rows in parts, which may be sent to other processes where it `is_portable`.
 
         Contradictions are left in the parts: together, they are for the caller to refuse.
         """
         for start in range(0, self.rows, self.rows_in_part):
             stop = min(self.rows, start + self.rows_in_part)
-            yield self._part(start, tuple(lane.within(start, stop) for lane in self._lanes))
+            yield self._part(
+                start, tuple(generation.within(start, stop) for generation in self._generations)
+            )
 
-    def _part(self, start: int, lanes: tuple[Lane, ...]) -> AlignedPart:
+    def _part(self, start: int, generations: tuple[StreamedGeneration, ...]) -> AlignedPart:
         return AlignedPart(
             start=start,
             classes=self.classes,
             rename=self._rename,
             rows_at_once=self.rows_at_once,
-            lanes=lanes,
+            generations=generations,
             common=Common(self.report.names),
         )
 
@@ -118,11 +208,13 @@ class AlignedStream:
 
 
 def stream(
-    paths: Sequence[str | Path],
+    paths: Sequence[Source],
     *,
     names: Sequence[str] | None = None,
-    columns: ColumnNames | None = None,
+    columns: ColumnNames | Mapping[str, Any] | None = None,
     rename: Mapping[str, str] | None = None,
+    slices: Slicing | Sequence[str] | None = None,
+    tasks: "Sequence[Task | None] | None" = None,
     rows_at_once: int = ROWS_AT_ONCE,
     rows_in_part: int = ROWS_IN_PART,
 ) -> AlignedStream:
@@ -137,10 +229,13 @@ def stream(
     Args:
         paths: Where the predictions of each generation are, oldest first: a file; or Parquet files
             that hold a generation together, as a directory, a pattern ("old/*.parquet"), or a URI
-            that pyarrow knows (s3://, gs://, file://) of a file, a directory or a pattern.
+            that pyarrow knows (s3://, gs://, file://) of a file, a directory or a pattern; or a
+            table in memory, see `read`.
         names: What to call the generations in reports and messages.
         columns: What the columns are called, where it is not as `read` expects.
         rename: New names for some classes, in all generations.
+        slices: The slices to make, and no others, see `read`.
+        tasks: What the answers of each generation are, where they are no classes.
         rows_at_once: Rows of a block, at most; fewer with thousands of classes.
         rows_in_part: Rows of a part, about; see `AlignedStream.parts`.
 
@@ -151,6 +246,7 @@ def stream(
 
     Example:
         >>> import tempfile
+        >>> from pathlib import Path
         >>> from dynsnap.predictions import write
         >>> old = Predictions(ids=[1, 2, 3], classes=["cat", "dog"], labels=[0, 1, 1])
         >>> new = Predictions(ids=[3, 1], classes=["cat", "dog"], labels=[0, 0])
@@ -171,32 +267,60 @@ def stream(
     titles = titles_of(names, len(paths))
     rename = rename or {}
     with ExitStack() as until:
-        files = [StreamedFile.opened(path, columns or ColumnNames(), until) for path in paths]
+        kinds = [None] * len(paths) if tasks is None else tasks
+        slicing = Slicing.of(slices)
+        own_names = ColumnNames.of(columns)
+        files = [
+            StreamedFile.opened(path, own_names, until, name=title, slicing=slicing, task=task)
+            for path, title, task in zip(paths, titles, kinds, strict=True)
+        ]
+        if slicing is not None:
+            slicing.refuse_unmet()
+        refuse_other_tasks(titles, [file.layout.task for file in files])
+        files = _named_alike(files)
         for file in files:
             file.check_weights()
         own = [file.vocabulary.classes for file in files]
-        classes = union_of(own, rename)
+        classes = union_of(own, rename, task=files[0].vocabulary.task)
         follow = [
             reorders(each, classes, rename) and file.labels_follow()
             for each, file in zip(own, files, strict=True)
         ]
-        lanes, report = _line_up(files, titles, follow, until)
+        generations, report = _line_up(files, titles, follow, until)
         report = replace(
             report,
             weights_of=named(titles, [file.layout.weight is not None for file in files]),
             truth_of=named(titles, [file.vocabulary.has_truth for file in files]),
+            truth_gaps=gaps_in(
+                (file.vocabulary.has_truth, file.vocabulary.truth_gaps) for file in files
+            ),
             slices_of=holders_of(titles, [file.vocabulary.slices for file in files]),
             same=tuple(same_files(titles, paths)),
+            files=tuple(str(file.place) for file in files),
         )
         return AlignedStream(
             classes=classes,
             report=report,
             rows_at_once=rows_of_block(len(classes), rows_at_once),
             rows_in_part=rows_of_part(len(classes), rows_at_once, rows_in_part),
-            _lanes=lanes,
+            _generations=generations,
             _rename=rename,
             _open=until.pop_all(),
         )
+
+
+def _named_alike(files: list[StreamedFile]) -> list[StreamedFile]:
+    """The same files; those of a binary task have the names that the truth of any gives."""
+    own = [file.vocabulary for file in files]
+    if not any(each.made_up for each in own):
+        return files
+    from dynsnap.predictions.tasks import named_alike
+
+    names = named_alike([each.classes for each in own], [each.made_up for each in own])
+    return [
+        replace(file, vocabulary=replace(file.vocabulary, classes=classes))
+        for file, classes in zip(files, names, strict=True)
+    ]
 
 
 def rows_of_block(classes: int, rows_at_once: int = ROWS_AT_ONCE) -> int:
@@ -206,7 +330,7 @@ def rows_of_block(classes: int, rows_at_once: int = ROWS_AT_ONCE) -> int:
         >>> rows_of_block(10), rows_of_block(100_000)
         (131072, 167)
     """
-    return min(rows_at_once, max(1, _BLOCK_SCORES // classes))
+    return min(rows_at_once, max(1, _BLOCK_SCORES // max(1, classes)))
 
 
 def rows_of_part(
@@ -227,14 +351,14 @@ def _line_up(
     titles: tuple[str, ...],
     follow: Sequence[bool],
     until: ExitStack,
-) -> tuple[tuple[Lane, ...], AlignmentReport]:
-    look = first_look([file.ids() for file in files])
+) -> tuple[tuple[StreamedGeneration, ...], AlignmentReport]:
+    look = scan_ids([file.ids() for file in files])
     for file, rows in zip(files, look.rows, strict=True):
         if not rows:
             with reading(file.place):
                 raise InputError("There are no rows.")
-    lanes = [
-        Lane(file=file, text=text, follow=own)
+    generations = [
+        StreamedGeneration(file=file, text=text, follow=own)
         for file, text, own in zip(files, look.text, follow, strict=True)
     ]
     if look.alike:
@@ -251,14 +375,14 @@ def _line_up(
             same_order=True,
             verification=tuple(file.verification for file in files),
         )
-        return tuple(lanes), report
+        return tuple(generations), report
     spill = until.enter_context(Spill())
     parted = _parted(files, look, spill)
     matches = match(parted, spill)
     for ids in parted:
         ids.close()
     if not matches.shared:
-        refuse_strangers(titles, look.first)
+        refuse_disjoint_ids(titles, look.first)
     every = places_of(matches, look.rows, spill)
     report = AlignmentReport(
         names=titles,
@@ -270,29 +394,31 @@ def _line_up(
         verification=tuple(file.verification for file in files),
     )
     placed = (
-        _placed(lane, places, spill, rows=rows, shared=matches.shared)
-        for lane, places, rows in zip(lanes, every, look.rows, strict=True)
+        _placed(generation, places, spill, rows=rows, shared=matches.shared)
+        for generation, places, rows in zip(generations, every, look.rows, strict=True)
     )
     return tuple(placed), report
 
 
-def _parted(files: Sequence[StreamedFile], look: FirstLook, spill: Spill) -> list[PartedIds]:
+def _parted(files: Sequence[StreamedFile], look: IdScan, spill: Spill) -> list[PartitionedIds]:
     """The ids of each file on disk, where they were found to be unique."""
     made = []
     for file, rows in zip(files, look.rows, strict=False):
         with reading(file.place):
-            ids = PartedIds(file.ids(), spill, Parting.after(look), rows=rows)
+            ids = PartitionedIds(file.ids(), spill, IdPartitioning.after(look), rows=rows)
             ids.check_unique(file.where)
         made.append(ids)
     return made
 
 
-def _placed(lane: Lane, places: Places, spill: Spill, *, rows: int, shared: int) -> Lane:
+def _placed(
+    generation: StreamedGeneration, places: Places, spill: Spill, *, rows: int, shared: int
+) -> StreamedGeneration:
     """The lane with its rows in their places: as they are, some left out, or sorted on disk."""
     if places.in_order and rows > shared:
-        return replace(lane, places=places)
+        return replace(generation, places=places)
     moved = None
     if not places.in_order:
-        moved = Sorted(lane.pieces(), places, spill, shared=shared)
+        moved = Sorted(generation.pieces(), places, spill, shared=shared)
     places.close()
-    return replace(lane, moved=moved)
+    return replace(generation, moved=moved)

@@ -4,31 +4,110 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
-from dynsnap.predictions._digest import Verification, together
+from dynsnap.predictions._digest import IN_MEMORY, Verification, together
+from dynsnap.predictions._frames import FrameName, Place, Table, as_table, refuse_other_kinds
 from dynsnap.predictions._ids import as_id_column, as_text, check_ids, one_id_column
-from dynsnap.predictions._locate import Many, locate
-from dynsnap.predictions._many import Chained, File, opened_together
+from dynsnap.predictions._locate import Chained, File, FileSet, locate, opened_together
+from dynsnap.predictions._models import OneModel, models_in, one_model
 from dynsnap.predictions._predictions import Predictions, changed
 from dynsnap.predictions._published import open_published
 from dynsnap.predictions._reading import reading
 from dynsnap.predictions._schema import ColumnLayout, ColumnNames, interpret
-from dynsnap.predictions._sources import ParquetBatches, opened
+from dynsnap.predictions._slicing import Slicing
+from dynsnap.predictions._sources import ParquetBatches, TableBatches, opened
 from dynsnap.predictions._stored import Address
-from dynsnap.predictions._tables import Part, checked_rows, joined, parts_of, weights_in
+from dynsnap.predictions._tables import BatchPart, checked_rows, joined, parts_of, weights_in
 from dynsnap.predictions._validate import check_some_weight, highest_class
 from dynsnap.predictions._vocabulary import Batches, Vocabulary, vocabulary_of
+
+if TYPE_CHECKING:
+    from dynsnap.predictions.tasks import Task
 
 _ID_ROWS = 1 << 17  # ids that are looked at together
 
 _PROFUSE = 3  # files that a message names
 
 
+Source: TypeAlias = Place | Table | OneModel
+
+
+class Opened(NamedTuple):
+    """An input as named columns: what everything is read from, whatever it came as.
+
+    Attributes:
+        place: What it is called in messages: a path, or a `FrameName` for a table in memory.
+        files: The files that hold it together, or the one table.
+    """
+
+    place: Path | str
+    files: tuple[File, ...]
+
+    @property
+    def table(self) -> Batches:
+        """All rows: the schema, and batches of the columns that are asked for."""
+        return self.files[0].source if len(self.files) == 1 else Chained(self.files)
+
+
+def open_input(
+    source: Source, columns: ColumnNames, until: ExitStack, *, name: str = "The table"
+) -> Opened:
+    """Open predictions of any kind as named columns, in batches of rows.
+
+    Args:
+        source: A frame of pandas or polars, anything with `__arrow_c_stream__`, a dict of arrays;
+            the place of a file or of many, see `locate`; or one model of any of these.
+        columns: What the columns are called.
+        until: Files stay open until it is closed.
+        name: What to call a table in memory in messages.
+
+    Example:
+        >>> with ExitStack() as until:
+        ...     found = open_input({"id": [1, 2], "label": ["cat", "dog"]}, ColumnNames(), until)
+        ...     [batch.to_pylist() for batch in found.table.batches(["label"])]
+        [[{'label': 'cat'}, {'label': 'dog'}]]
+    """
+    if isinstance(source, OneModel):
+        whole = open_input(source.source, columns, until, name=name)
+        with reading(whole.files[0].place):
+            files = [
+                File(file.place, one_model(file.source, source, columns)) for file in whole.files
+            ]
+        return Opened(whole.place, tuple(files))
+    if not isinstance(source, str | Path):
+        title = FrameName(name)
+        with reading(title):
+            refuse_other_kinds(source, what="It")
+            batches = TableBatches(as_table(source, columns), IN_MEMORY)
+        return Opened(title, (File(title, batches),))
+    found = locate(source)
+    if isinstance(found, FileSet):
+        return Opened(found.name, tuple(opened_together(found)))
+    place = found if isinstance(found, Path) else str(found)
+    with reading(place):
+        return Opened(place, (File(place, until.enter_context(_opened(found, columns))),))
+
+
+def models_of(source: Place | Table, columns: ColumnNames, *, name: str) -> list[OneModel]:
+    """The models of a table that holds several, each as a source of its own."""
+    if not isinstance(source, str | Path):
+        with reading(FrameName(name)):
+            refuse_other_kinds(source, what="It")
+            source = as_table(source, columns)  # a stream is read only once
+    with ExitStack() as until:
+        found = open_input(source, columns, until, name=name)
+        with reading(found.place):
+            models = models_in(found.table, columns)
+    wide = bool(columns.labels)
+    return [OneModel(source, each, each if wide else columns.model or "", wide) for each in models]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
-class Rows:
+class FileRows:
     """Some rows of a file: from `start` up to `stop`, None for all that are left."""
 
     file: File
@@ -65,27 +144,35 @@ class StreamedFile:
     """
 
     place: Path | str
-    parts: tuple[Rows, ...]
+    parts: tuple[FileRows, ...]
     layout: ColumnLayout
     vocabulary: Vocabulary
 
     @classmethod
-    def opened(cls, place: str | Path, columns: ColumnNames, until: ExitStack) -> "StreamedFile":
-        """Open a file, until the stack is closed, and find out which names it uses."""
-        found = locate(place)
-        if not isinstance(found, Many):
-            name = found if isinstance(found, Path) else str(found)
-            with reading(name):
-                source = until.enter_context(_opened(found, columns))
-                layout = interpret(source.schema, columns)
-                vocabulary = vocabulary_of(source, layout)
-            one = (Rows(File(name, source)),)
-            return cls(place=name, parts=one, layout=layout, vocabulary=vocabulary)
-        files, layout = opened_together(found, columns)
-        with reading(found.name):
-            vocabulary = vocabulary_of(Chained(files), layout)
-        parts = tuple(map(Rows, files))
-        return cls(place=found.name, parts=parts, layout=layout, vocabulary=vocabulary)
+    def opened(
+        cls,
+        source: Source,
+        columns: ColumnNames,
+        until: ExitStack,
+        *,
+        name: str = "The table",
+        slicing: Slicing | None = None,
+        task: "Task | None" = None,
+    ) -> "StreamedFile":
+        """Open predictions, until the stack is closed, and find out which names they use."""
+        if isinstance(source, OneModel) and task is not None:
+            source = source._replace(role=getattr(columns, task.role))
+        found = open_input(source, columns, until, name=name)
+        with reading(found.files[0].place):
+            layout = interpret(found.table.schema, columns.of_one, task)
+        parts = tuple(map(FileRows, found.files))
+        with reading(found.place):
+            whole = found.table
+            table = _by_id(whole, layout)
+            vocabulary = vocabulary_of(table, layout, slicing)
+        if table is not whole:
+            parts = (FileRows(File(found.place, table)),)
+        return cls(place=found.place, parts=parts, layout=layout, vocabulary=vocabulary)
 
     @property
     def verification(self) -> Verification:
@@ -93,18 +180,18 @@ class StreamedFile:
         return together([part.verification for part in self.parts])
 
     @property
-    def travels(self) -> bool:
+    def is_portable(self) -> bool:
         """Whether it can be sent to another process, and some rows of it read without the rest."""
         return all(isinstance(part.file.source, ParquetBatches) for part in self.parts)
 
     def of_rows(self, start: int, stop: int) -> "StreamedFile":
-        """These rows only, of a file that travels."""
+        """These rows only, of a file that is_portable."""
         chosen, before = [], 0
         for part in self.parts:
             rows = part.file.source.rows  # type: ignore[attr-defined]  # of Parquet
             first, last = max(0, start - before), min(rows, stop - before)
             if first < last:
-                chosen.append(Rows(part.file, first, last))
+                chosen.append(FileRows(part.file, first, last))
             before += rows
         return replace(self, parts=tuple(chosen))
 
@@ -142,7 +229,7 @@ class StreamedFile:
                     before += len(piece)
                     yield changed(piece, id_column=as_text(piece.id_column)) if text else piece
 
-    def unchecked(self) -> Iterator[Part]:
+    def unchecked(self) -> Iterator[BatchPart]:
         """All rows, brought into form."""
         for part in self.parts:
             with reading(part.file.place):
@@ -153,7 +240,7 @@ class StreamedFile:
         for part in self.parts:
             with reading(part.file.place):
                 if isinstance(part.file.source, ParquetBatches):
-                    part.file.source.check_whole((*self.layout.essential, *self.vocabulary.slices))
+                    part.file.source.check_whole(self._columns)
 
     def check_weights(self) -> None:
         """Raise if there are weights, and all are zero."""
@@ -185,7 +272,7 @@ class StreamedFile:
             places[_PROFUSE:] = [f"{len(places) - _PROFUSE} more"]
         return " and ".join(places)
 
-    def _follows(self, part: Rows) -> bool:
+    def _follows(self, part: FileRows) -> bool:
         with reading(part.file.place):
             return all(
                 some.scores is not None
@@ -194,8 +281,21 @@ class StreamedFile:
                 for some in self._parts_of(part)
             )
 
-    def _parts_of(self, part: Rows) -> Iterator[Part]:
+    @property
+    def _columns(self) -> tuple[str, ...]:
+        return (*self.layout.essential, *self.vocabulary.slice_columns)
+
+    def _parts_of(self, part: FileRows) -> Iterator[BatchPart]:
         return parts_of(part, self.layout, self.vocabulary, before=part.start)
+
+
+def _by_id(source: Batches, layout: ColumnLayout) -> Batches:
+    """A file with a row for each id, where a task takes several answers to an input."""
+    if layout.task is None or not layout.task.graded:
+        return source
+    from dynsnap.predictions.tasks import grouped
+
+    return grouped(source, layout)
 
 
 def _opened(found: Path | Address, columns: ColumnNames) -> AbstractContextManager[Batches]:
@@ -225,6 +325,6 @@ def in_blocks(pieces: Iterable[Predictions], rows: int) -> Iterator[Predictions]
 def _stacked(pieces: list[Predictions]) -> Predictions:
     if len(pieces) == 1:
         return pieces[0]
-    names = [field.name for field in fields(Part)]
-    whole = joined(Part(**{name: getattr(piece, name) for name in names}) for piece in pieces)
+    names = [field.name for field in fields(BatchPart)]
+    whole = joined(BatchPart(**{name: getattr(piece, name) for name in names}) for piece in pieces)
     return changed(pieces[0], **{name: getattr(whole, name) for name in names})

@@ -37,7 +37,7 @@ _BLOCK = 8_192  # rows: their scores stay in the cache while columns are turned 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Part:
+class BatchPart:
     """Some rows of a file, brought into form but not yet checked."""
 
     id_column: pa.Array
@@ -45,26 +45,40 @@ class Part:
     truth: Labels | None
     scores: Scores | None
     weights: Floats | None
+    values: AnyArray | None = None
     slices: Mapping[str, Slice] = field(default_factory=dict)
 
 
 def parts_of(
     source: Batches, layout: ColumnLayout, vocabulary: Vocabulary, *, before: int = 0
-) -> Iterator[Part]:
+) -> Iterator[BatchPart]:
     """A whole file, a batch of rows at a time; or what comes after so many rows of it."""
-    for batch in source.batches((*layout.essential, *vocabulary.slices)):
+    for batch in source.batches((*layout.essential, *vocabulary.slice_columns)):
         yield _part(batch, layout, vocabulary, before=before)
         before += batch.num_rows
 
 
 def _part(
     batch: pa.RecordBatch, layout: ColumnLayout, vocabulary: Vocabulary, *, before: int = 0
-) -> Part:
+) -> BatchPart:
     """The rows of one batch, with labels, truth and slices as positions in the vocabulary.
 
     Args:
         before: How many rows of the file came before, so that a message can name a row.
     """
+    slices = {name: _slice(batch, vocabulary, name) for name in vocabulary.slices}
+    weights = None if layout.weight is None else weights_in(batch.column(layout.weight))
+    if layout.task is not None:
+        found = layout.task.read(batch, layout, vocabulary, before)
+        return BatchPart(
+            id_column=as_id_column(batch.column(layout.id)),
+            labels=found.labels,
+            truth=found.truth,
+            scores=found.scores,
+            values=found.values,
+            weights=weights,
+            slices=slices,
+        )
     classes = positions_of(vocabulary.classes)
 
     def positions(column: str | None, what: str) -> Labels | None:
@@ -72,20 +86,25 @@ def _part(
             return None
         return positions_in(*encoded(batch.column(column)), classes, what=what)
 
-    return Part(
+    return BatchPart(
         id_column=as_id_column(batch.column(layout.id)),
         labels=positions(layout.label, "label"),
         truth=positions(layout.truth, "truth") if vocabulary.has_truth else None,
         scores=_scores(batch, layout, vocabulary, before) if layout.has_scores else None,
-        weights=None if layout.weight is None else weights_in(batch.column(layout.weight)),
-        slices={
-            name: as_coded_slice(*encoded(batch.column(name)), values, name=name)
-            for name, values in vocabulary.slices.items()
-        },
+        weights=weights,
+        slices=slices,
     )
 
 
-def joined(parts: Iterable[Part]) -> Part:
+def _slice(batch: pa.RecordBatch, vocabulary: Vocabulary, name: str) -> Slice:
+    cut = vocabulary.cuts.get(name)
+    if cut is not None:
+        return cut.coded({column: batch.column(column) for column in cut.columns})
+    values = vocabulary.slices[name]
+    return as_coded_slice(*encoded(batch.column(name)), values, name=name)
+
+
+def joined(parts: Iterable[BatchPart]) -> BatchPart:
     """Parts one below the other."""
     every = [part for part in parts if len(part.id_column)]
     if not every:
@@ -97,7 +116,7 @@ def joined(parts: Iterable[Part]) -> Part:
         name: None
         if getattr(first, name) is None
         else np.concatenate([getattr(part, name) for part in every])
-        for name in ("labels", "truth", "weights")
+        for name in ("labels", "truth", "weights", "values")
     }
     columns["slices"] = {
         name: Slice(column.values, np.concatenate([part.slices[name].codes for part in every]))
@@ -106,10 +125,10 @@ def joined(parts: Iterable[Part]) -> Part:
     columns["id_column"] = one_id_column([part.id_column for part in every])
     blocks = [part.scores for part in every if part.scores is not None]
     del every, first  # so that the blocks are the only hold on the scores
-    return Part(**columns, scores=_stacked(blocks) if blocks else None)
+    return BatchPart(**columns, scores=_stacked(blocks) if blocks else None)
 
 
-def checked(part: Part, vocabulary: Vocabulary) -> Predictions:
+def checked(part: BatchPart, vocabulary: Vocabulary) -> Predictions:
     """Predictions from all rows of a file, checked as the constructor checks."""
     made = checked_rows(part, vocabulary)
     check_ids(part.id_column)
@@ -118,7 +137,7 @@ def checked(part: Part, vocabulary: Vocabulary) -> Predictions:
     return made
 
 
-def checked_rows(part: Part, vocabulary: Vocabulary, *, before: int = 0) -> Predictions:
+def checked_rows(part: BatchPart, vocabulary: Vocabulary, *, before: int = 0) -> Predictions:
     """Predictions from some rows of a file, checked but for what only all rows together can tell.
 
     That is: no id occurs twice, and not every weight is zero.
@@ -140,6 +159,8 @@ def checked_rows(part: Part, vocabulary: Vocabulary, *, before: int = 0) -> Pred
         slices=part.slices,
         weights=part.weights,
         notes=vocabulary.notes,
+        values=part.values,
+        task=vocabulary.task,
     )
 
 

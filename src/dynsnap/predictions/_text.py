@@ -2,13 +2,78 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import TypeAlias
 
 import numpy as np
 
 from dynsnap._types import AnyArray
 from dynsnap.errors import InputError
+
+FEW = 50  # so many values may be classes whatever they look like: of ratings, there are 0.5 to 5
+_NEARLY_ALL = 0.9  # different values for each row: ids, or free text
+_MANY = 0.5
+_TELLING = 10  # with fewer values, each row may well have its own
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+
+
+def doubts(column: str, names: Collection[str], *, rows: int) -> list[str]:
+    """What a reader should know about class names that nothing but this column names.
+
+    Class names that the file declares, by columns of scores or in its metadata, are not looked at.
+
+    Args:
+        column: The column.
+        names: Its distinct values, without declared class names.
+        rows: How many rows it has.
+
+    Raises:
+        InputError: They are not class names: more than 50 numbers that are not whole, or nearly
+            as many values as rows.
+
+    Example:
+        >>> doubts("label", ["0.5", "1"], rows=9)
+        ['The column "label" holds numbers that are not whole, taken for class names: "0.5".']
+    """
+    broken = natural_order(name for name in names if _is_broken(name))
+    if len(broken) > FEW:
+        raise InputError(
+            f"The column {shown(column)} must hold class names, but has {len(names):,} different "
+            f"values in {rows:,} rows, {len(broken):,} of them numbers that are not whole, such as "
+            f"{listed(broken, most=2)}. Are they scores (--task binary), or predictions of a "
+            f"number (--task regression --tolerance NUMBER)? {_advice(column)}"
+        )
+    if len(names) > FEW and len(names) > _NEARLY_ALL * rows:
+        raise InputError(
+            f"The column {shown(column)} must hold class names, but has {len(names):,} different "
+            f"values in {rows:,} rows, such as {listed(natural_order(names), most=2)}. Are they "
+            f"ids, or free text (grade it, and give --task graded)? {_advice(column)}"
+        )
+    found = []
+    if broken:
+        found.append(
+            f"The column {shown(column)} holds numbers that are not whole, taken for class names: "
+            f"{listed(broken)}."
+        )
+    if len(names) > _TELLING and len(names) > (_MANY if len(names) > FEW else _NEARLY_ALL) * rows:
+        found.append(
+            f"The column {shown(column)} has {len(names):,} different values in {rows:,} rows: are "
+            "they class names?"
+        )
+    return found
+
+
+def _advice(column: str) -> str:
+    return (
+        "Name the column of class names with --label-column and --truth-column; if these are "
+        f"class names, declare them: scores, or the metadata `dynsnap.classes` beside "
+        f"{shown(column)}."
+    )
+
+
+def _is_broken(name: str) -> bool:
+    return bool(_NUMBER.fullmatch(name)) and not float(name).is_integer()
+
 
 # Controls move a terminal's cursor or end a line; the two separators end a line as well. The same
 # class is written once for Python and once for pyarrow's regular expressions (RE2).
@@ -18,8 +83,9 @@ _LINE = 60
 
 # Every class is measured on its own, with intervals: so many take about 20 s and 1.6 GB.
 MOST_CLASSES = 25_000
+LONGEST_CLASS = 10_000  # characters; names are looked through one by one, and shown
 
-_NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?")
+_PLAIN_NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?")
 _DIGITS = re.compile(r"([0-9]+)")
 
 _SortKey: TypeAlias = tuple[int, float, tuple[tuple[int, str], ...], str]
@@ -92,6 +158,12 @@ def check_class_names(classes: Iterable[object]) -> tuple[str, ...]:
         )
     names = tuple(check_name(name, kind="class name") for name in classes)
     refuse_too_many(len(names), where="`classes`")
+    long = max(names, key=len, default="")
+    if len(long) > LONGEST_CLASS:
+        raise InputError(
+            f"The class name {shown(long)} has {len(long):,} characters; {LONGEST_CLASS:,} are the "
+            "most. Is it free text? Name the right column, or shorten it."
+        )
     if not names:
         raise InputError("`classes` is empty. Name at least one class.")
     if len(set(names)) < len(names):
@@ -134,7 +206,7 @@ def natural_order(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def _sort_key(name: str) -> _SortKey:
-    if _NUMBER.fullmatch(name):
+    if _PLAIN_NUMBER.fullmatch(name):
         return (0, float(name), (), name)
     # Digits are compared by length, then as text: int() refuses very long ones.
     pieces = _DIGITS.split(name)

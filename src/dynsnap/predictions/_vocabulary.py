@@ -5,26 +5,29 @@ looked through once, a batch at a time.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from dynsnap.errors import InputError
 from dynsnap.predictions._digest import Verification
-from dynsnap.predictions._kinds import bare
 from dynsnap.predictions._labels import encoded, refuse_missing, refuse_unknown, slice_values
-from dynsnap.predictions._plausible import doubts
-from dynsnap.predictions._schema import ColumnLayout
+from dynsnap.predictions._schema import ColumnLayout, bare
+from dynsnap.predictions._slicing import SliceCut, Slicing
 from dynsnap.predictions._text import (
     check_class_names,
     check_name,
+    doubts,
     listed,
     natural_order,
     refuse_too_many,
     shown,
 )
+
+if TYPE_CHECKING:
+    from dynsnap.predictions.tasks import AnswerTask
 
 MOST_SLICE_VALUES = 50
 _MOST_SLICES = 1_000
@@ -52,18 +55,47 @@ class Vocabulary:
         scored: How many of them have scores; the others are named by the truth alone.
         slices: The values of each slice column.
         has_truth: Whether any input has a true class.
+        truth_gaps: Whether some have one, and some have none.
         notes: What was left out or made up, a sentence each.
+        cuts: How the slices that were asked for by name are made of columns.
+        task: What answers are, where they are no classes.
+        made_up: Of classes, those that nothing in the file names.
+        width: How many values each row has then, and `truth_width` its truth.
     """
 
     classes: tuple[str, ...]
     scored: int
     slices: Mapping[str, tuple[str, ...]]
     has_truth: bool
+    truth_gaps: bool = False
     notes: tuple[str, ...] = ()
+    cuts: Mapping[str, SliceCut] = field(default_factory=dict)
+    task: "AnswerTask | None" = None
+    made_up: tuple[str, ...] = ()
+    width: int = 1
+    truth_width: int = 1
+
+    @property
+    def slice_columns(self) -> tuple[str, ...]:
+        """The columns that slices are made of."""
+        every = (self.cuts[name].columns if name in self.cuts else (name,) for name in self.slices)
+        return tuple(dict.fromkeys(column for columns in every for column in columns))
 
 
-def vocabulary_of(source: Batches, layout: ColumnLayout) -> Vocabulary:
-    """Look through the columns of names, and give up early on those with too many values."""
+def vocabulary_of(
+    source: Batches, layout: ColumnLayout, slicing: Slicing | None = None
+) -> Vocabulary:
+    """Look through the columns of names, and give up early on those with too many values.
+
+    Args:
+        source: The file.
+        layout: Which column is what.
+        slicing: The slices that were asked for; None for every column with few values.
+    """
+    if layout.task is not None:
+        found = layout.task.vocabulary(source, layout)
+        slices, cuts, ignored = _slices(source, layout, slicing)
+        return replace(found, slices=slices, cuts=cuts, notes=(*found.notes, *ignored))
     notes: list[str] = []
     known = layout.classes or ()
     if layout.score_list is not None and not known:
@@ -74,14 +106,15 @@ def vocabulary_of(source: Batches, layout: ColumnLayout) -> Vocabulary:
             "Classes are called by their positions (0, 1, ...): the file has no class names for "
             f"{shown(layout.score_list)}."
         )
-    said, unlabelled, labels = _names_in(source, layout.label)
-    true, unknown, truths = _names_in(source, layout.truth)
+    said, unlabelled, labels = names_in(source, layout.label)
+    true, unknown, truths = names_in(source, layout.truth)
     for column, names, rows in ((layout.label, said, labels), (layout.truth, true, truths)):
         if column is not None:
             notes += doubts(column, names - set(known), rows=rows)
     if layout.has_scores:
         refuse_unknown(said, known, what="label")
         new = natural_order(true - set(known))
+        _refuse_places(true, known)
         if new:
             notes.append(f"Truth names classes that the model has no score for: {listed(new)}.")
     else:
@@ -91,21 +124,50 @@ def vocabulary_of(source: Batches, layout: ColumnLayout) -> Vocabulary:
     if not known and not new:
         raise InputError("There is no class: no row has a label. Write one into each row.")
     refuse_missing(unlabelled, rows=labels, what="label")
-    if true:  # a column without a single value is no truth at all
-        refuse_missing(unknown, rows=truths, what="truth")
-    slices, ignored = _slices_in(source, layout)
-    if ignored:
-        notes.append(
-            f"Columns that are not slices (more than {MOST_SLICE_VALUES} values, or none that "
-            f"can be shown) were ignored: {listed(ignored)}."
-        )
+    slices, cuts, ignored = _slices(source, layout, slicing)
+    notes += ignored
     return Vocabulary(
         classes=check_class_names((*known, *new)),
         scored=len(known) if layout.has_scores else 0,
         slices=slices,
-        has_truth=bool(true),
+        has_truth=bool(true),  # a column without a single value is no truth at all
+        truth_gaps=bool(true) and unknown > 0,
         notes=tuple(notes),
+        cuts=cuts,
     )
+
+
+def _slices(
+    source: Batches, layout: ColumnLayout, slicing: Slicing | None
+) -> tuple[dict[str, tuple[str, ...]], dict[str, SliceCut], list[str]]:
+    """The values of each slice, how those that were asked for are made, and what was left out."""
+    if slicing is not None:
+        cuts = slicing.cuts(layout.others, lambda column: lambda: _column(source, column))
+        return {name: cut.values for name, cut in cuts.items()}, cuts, []
+    slices, ignored = slices_in(source, layout.others, layout.unusable)
+    if not ignored:
+        return slices, {}, []
+    note = (
+        f"Columns that are not slices (more than {MOST_SLICE_VALUES} values, or none that can be "
+        f"shown) were ignored: {listed(ignored)}."
+    )
+    return slices, {}, [note]
+
+
+def _column(source: Batches, column: str) -> Iterator[pa.Array]:
+    for batch in source.batches([column]):
+        yield batch.column(column)
+
+
+def _refuse_places(true: set[str], classes: Sequence[str]) -> None:
+    """Raise where the truth names no class that has a score, but could be positions of them."""
+    places = {str(place) for place in range(len(classes))}
+    if true and true <= places and not true & set(classes):
+        raise InputError(
+            f"`truth` holds {listed(natural_order(true), most=3)}, but the classes are "
+            f"{listed(classes, most=3)}: are these positions? Write names, or say "
+            "`positions=True` (in NPZ and in a dict, an array `positions` that is true)."
+        )
 
 
 def _list_size(source: Batches, column: str) -> int:
@@ -119,7 +181,7 @@ def _list_size(source: Batches, column: str) -> int:
     return 0
 
 
-def _names_in(source: Batches, column: str | None) -> tuple[set[str], int, int]:
+def names_in(source: Batches, column: str | None) -> tuple[set[str], int, int]:
     """The names in a column, how many rows have none, and how many rows there are."""
     names: set[str] = set()
     rows = missing = 0
@@ -135,18 +197,21 @@ def _names_in(source: Batches, column: str | None) -> tuple[set[str], int, int]:
     if pa.types.is_floating(kind) and not all(name.lstrip("-").isdigit() for name in names):
         raise InputError(
             f"The column {shown(column)} must hold class names, but holds numbers that are not "
-            f"whole, such as {listed(sorted(names), most=2)}."
+            f"whole, such as {listed(sorted(names), most=2)}. If they are predictions of a number, "
+            "read them with `--task regression --tolerance NUMBER`; if they are scores of one "
+            "class, with `--task binary --score-column NAME`."
         )
     return names, missing, rows
 
 
-def _slices_in(
-    source: Batches, layout: ColumnLayout
+def slices_in(
+    source: Batches, columns: Sequence[str], unusable: Sequence[str] = ()
 ) -> tuple[dict[str, tuple[str, ...]], list[str]]:
+    """The values of each column that can be a slice, and the names of those that cannot."""
     slices: dict[str, tuple[str, ...]] = {}
     # A column takes a moment, however few bytes it has.
-    ignored = [*layout.unusable, *layout.others[_MOST_SLICES:]]
-    for column in layout.others[:_MOST_SLICES]:
+    ignored = [*unusable, *columns[_MOST_SLICES:]]
+    for column in columns[:_MOST_SLICES]:
         try:
             check_name(column, kind="slice name")
             values = _values_in(source, column)

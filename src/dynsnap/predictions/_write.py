@@ -1,7 +1,8 @@
 """Write predictions to a file of any of the formats."""
 
-from collections.abc import Iterator, Mapping
-from itertools import chain
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +12,17 @@ import pyarrow as pa
 from dynsnap import _files
 from dynsnap._types import AnyArray, Scores
 from dynsnap._untrusted import POSITIONS
-from dynsnap.errors import FileError
+from dynsnap.errors import FileError, InputError
 from dynsnap.predictions._digest import BLANK, DIGEST_KEY, seal
 from dynsnap.predictions._labels import Slice
 from dynsnap.predictions._npz import CLASSES, write_arrays
 from dynsnap.predictions._predictions import Predictions
 from dynsnap.predictions._schema import ColumnNames, metadata_of
-from dynsnap.predictions._sources import compression_of, format_of
+from dynsnap.predictions._sources import Format, format_of
 from dynsnap.predictions._text import on_one_line, shown
+from dynsnap.predictions._text_files import compression_of
+
+TEXT: tuple[Format, ...] = ("CSV", "TSV", "JSON Lines")  # formats without types and metadata
 
 _ROWS = 1 << 20  # in one batch, which is one row group of a Parquet file
 _MOST_SCORE_COLUMNS = 100  # with more classes, scores are one column of lists
@@ -31,15 +35,16 @@ def write(
     columns: ColumnNames | None = None,
     compact: bool = False,
 ) -> None:
-    """Write predictions so that `read` gives them back; the file's ending tells the format.
+    """Write predictions so that `read` gives them back; the file's ending shows the format.
 
-    Scores are columns `score:<class>`, and one list column `scores` (not in CSV) beyond 100
-    classes. The file is either wholly written or left as it was. All but CSV carry a digest, which
-    reading checks.
+    Scores are columns `score:<class>`, and one list column `scores` (not in text) beyond 100
+    classes. The file is either wholly written or left as it was. All but text (CSV, TSV, JSON
+    Lines) carries a digest, which reading checks.
 
     Args:
         predictions: What to write.
-        path: The file: .parquet, .arrow, .feather, .csv, .csv.gz or .npz.
+        path: The file: .parquet, .arrow, .feather, .csv, .tsv, .jsonl (the last three also with
+            .gz), or .npz.
         columns: What to call the columns, where it is not as `read` expects.
         compact: Keep scores in half precision (three digits), and pack Parquet as hard as it goes:
             for files that are stored for long. Labels stay what they are.
@@ -57,6 +62,11 @@ def write(
         ...     print(read(file).ids)
         ['a' 'b']
     """
+    if predictions.task is not None:
+        raise InputError(
+            f"These are answers of the task {predictions.task.name}, and only classes can be "
+            "written. Keep the file that they were read from."
+        )
     file = Path(path)
     names = columns or ColumnNames()
     kind = format_of(file)
@@ -70,14 +80,14 @@ def write(
     with _files.replacing(file) as aside:
         if kind == "NPZ":
             write_arrays(aside, _arrays(predictions, names, compact), comment=BLANK)
-        elif kind == "CSV":
-            _write_csv(aside, _batches(predictions, names, plain=True))
-        elif kind == "Arrow":
-            _write_arrow(aside, _batches(predictions, names, compact=compact))
         else:
             packing = {"compression": "zstd", "compression_level": 19} if compact else {}
-            _write_parquet(aside, _batches(predictions, names, compact=compact), packing)
-        if kind != "CSV":
+            packed = compression_of(file) is not None
+            plain = kind in TEXT
+            with TableWriter(aside, kind, packed=packed, packing=packing) as writer:
+                for batch in _batches(predictions, names, plain=plain, compact=compact):
+                    writer.write(batch)
+        if kind in ("Parquet", "Arrow", "NPZ"):
             seal(aside, kind)
 
 
@@ -92,11 +102,12 @@ def _batches(
 def _batch(
     part: Predictions, names: ColumnNames, *, plain: bool, compact: bool = False
 ) -> pa.RecordBatch:
-    """Some rows as columns; `plain` has only what CSV can hold."""
+    """Some rows as columns; `plain` has only what text can hold."""
     scores = part.scores if part.scores is None or not compact else short(part.scores)
 
     def named(column: Slice) -> pa.Array:
-        coded = pa.DictionaryArray.from_arrays(pa.array(column.codes), pa.array(column.values))
+        codes = pa.array(column.codes, mask=column.codes < 0)  # no value: a truth not known
+        coded = pa.DictionaryArray.from_arrays(codes, pa.array(column.values))
         return coded.dictionary_decode() if plain else coded
 
     columns: dict[str, pa.Array] = {names.id: part.id_column}
@@ -141,35 +152,74 @@ def _arrays(predictions: Predictions, names: ColumnNames, compact: bool) -> dict
     return {name: array for name, array in arrays.items() if array is not None}
 
 
-def _write_parquet(
-    path: Path, batches: Iterator[pa.RecordBatch], packing: Mapping[str, Any]
-) -> None:
-    import pyarrow.parquet as pq
+class TableWriter:
+    """Writes tables of one schema to a file, one below the other; their format is the file's.
 
-    first = next(batches)
-    repeated = [field.name for field in first.schema if pa.types.is_dictionary(field.type)]
-    # Scores hardly repeat: trying to make a dictionary of them costs time and gives nothing.
-    with pq.ParquetWriter(
-        path, first.schema, use_dictionary=repeated, write_page_checksum=True, **packing
-    ) as writer:
-        for batch in chain([first], batches):
-            writer.write_batch(batch)
+    Example:
+        >>> import pathlib, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     file = pathlib.Path(folder, "rows.jsonl")
+        ...     with TableWriter(file, "JSON Lines") as writer:
+        ...         writer.write(pa.table({"id": [7, 8]}))
+        ...     file.read_text()
+        '{"id": 7}\\n{"id": 8}\\n'
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        kind: Format,
+        *,
+        packed: bool = False,
+        packing: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Args:
+        path: The file, which may be called otherwise until it is whole.
+        kind: Its format.
+        packed: Whether text is packed by gzip.
+        packing: How Parquet is packed.
+        """
+        self._path, self._kind, self._packed = path, kind, packed
+        self._packing = packing or {}
+        self._until = ExitStack()
+        self._write: Callable[[Any], object] | None = None
+
+    def __enter__(self) -> "TableWriter":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._until.close()
+
+    def write(self, table: Any) -> None:
+        """Write a table or a record batch below those before."""
+        if self._write is None:  # made with the first one, which shows the columns
+            self._write = self._opened(table.schema)
+        self._write(table)
+
+    def _opened(self, schema: pa.Schema) -> Callable[[Any], object]:
+        enter = self._until.enter_context
+        if self._kind == "Parquet":
+            import pyarrow.parquet as pq
+
+            repeated = [field.name for field in schema if pa.types.is_dictionary(field.type)]
+            # Scores hardly repeat: trying to make a dictionary of them costs time and gives
+            # nothing.
+            settings = {"use_dictionary": repeated, "write_page_checksum": True, **self._packing}
+            return enter(pq.ParquetWriter(self._path, schema, **settings)).write  # type: ignore[no-any-return]
+        if self._kind == "Arrow":
+            sink = enter(pa.OSFile(str(self._path), "wb"))
+            return enter(pa.ipc.new_file(sink, schema)).write  # type: ignore[no-any-return]
+        packing = "gzip" if self._packed else None
+        sink = enter(pa.output_stream(str(self._path), compression=packing))
+        if self._kind == "JSON Lines":
+            return lambda table: sink.write(_json_lines(table))
+        from pyarrow import csv
+
+        mark = "\t" if self._kind == "TSV" else ","
+        options = csv.WriteOptions(delimiter=mark)
+        return enter(csv.CSVWriter(sink, schema, write_options=options)).write  # type: ignore[no-any-return]
 
 
-def _write_arrow(path: Path, batches: Iterator[pa.RecordBatch]) -> None:
-    first = next(batches)
-    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, first.schema) as writer:
-        for batch in chain([first], batches):
-            writer.write_batch(batch)
-
-
-def _write_csv(path: Path, batches: Iterator[pa.RecordBatch]) -> None:
-    from pyarrow import csv
-
-    first = next(batches)
-    with (
-        pa.output_stream(str(path), compression=compression_of(path)) as sink,
-        csv.CSVWriter(sink, first.schema) as writer,
-    ):
-        for batch in chain([first], batches):
-            writer.write_batch(batch)
+def _json_lines(table: Any) -> bytes:
+    rows = (json.dumps(row, ensure_ascii=False) for row in table.to_pylist())
+    return "".join(f"{row}\n" for row in rows).encode()

@@ -4,7 +4,7 @@
 figures as SVG and PNG.
 """
 
-from dynsnap.report import document, figures
+from dynsnap.report import document, figures, notebook
 from dynsnap.report.build.audit import audit_document, audit_json
 from dynsnap.report.build.comparison import (
     BREAKDOWNS,
@@ -14,17 +14,20 @@ from dynsnap.report.build.comparison import (
 )
 from dynsnap.report.build.distill import distill_document, distill_json
 from dynsnap.report.build.frontier import frontier_table
-from dynsnap.report.build.inputs import Looks
+from dynsnap.report.build.history import HistoryFindings, RetrainRow, history_document
+from dynsnap.report.build.inputs import Excerpts
 from dynsnap.report.build.size import size_document
 from dynsnap.report.build.study import InputDrilldown, StudyFindings, study_document
 from dynsnap.report.build.study_charts import Curve
 from dynsnap.report.build.study_words import (
+    preferred,
     rounds_of,
     said_replicates,
     said_rounds,
     said_windows,
 )
 from dynsnap.report.build.verdict import verdict_document
+from dynsnap.report.build.watch import watch_document
 from dynsnap.report.document import Document, figures_of
 from dynsnap.report.render.html import MOST_BYTES, to_html
 from dynsnap.report.render.junit import to_junit
@@ -41,8 +44,10 @@ __all__ = [
     "SECTIONS",
     "Curve",
     "Document",
+    "Excerpts",
+    "HistoryFindings",
     "InputDrilldown",
-    "Looks",
+    "RetrainRow",
     "StudyFindings",
     "audit_document",
     "audit_json",
@@ -54,8 +59,11 @@ __all__ = [
     "figures",
     "figures_of",
     "frontier_table",
+    "history_document",
     "kappa",
     "markdown_table",
+    "notebook",
+    "preferred",
     "register_section",
     "rounds_of",
     "said_replicates",
@@ -70,4 +78,5 @@ __all__ = [
     "to_svg",
     "to_terminal",
     "verdict_document",
+    "watch_document",
 ]

@@ -23,7 +23,7 @@ Order: TypeAlias = Literal["", "ascending", "descending"]
 # What a column holds. Names, words and claims are text, of one line, several, or many; an interval
 # belongs to the column before it; an input is a small image or the beginning of a text.
 Kind: TypeAlias = Literal["name", "number", "interval", "words", "claim", "plot", "input"]
-Status: TypeAlias = Literal["passed", "failed", "skipped"]
+Status: TypeAlias = Literal["passed", "failed", "unresolved", "skipped"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,6 +111,7 @@ class Table:
 
     Attributes:
         name: Its id on a page.
+        row_names: The ids of its rows on a page, where links lead to them; empty for none.
         full_rows: Positions of rows that only a page shows.
         brief_rows: The most rows that terminal and Markdown show; 0 for all.
         footer: A sentence below it.
@@ -122,12 +123,15 @@ class Table:
         search: Whether a page has a field to search it.
         sortable: Whether a page sorts it.
         grouped: Whether the first column is shown once for rows that share it.
+        folded: Whether it is unfolded on demand, on a page and in Markdown; the terminal states
+            only how long it is.
     """
 
     name: str
     title: str
     columns: tuple[Column, ...]
     rows: tuple[tuple[Cell, ...], ...]
+    row_names: tuple[str, ...] = ()
     full_rows: frozenset[int] = frozenset()
     brief_rows: int = 0
     footer: str = ""
@@ -139,6 +143,7 @@ class Table:
     search: bool = False
     sortable: bool = True
     grouped: bool = False
+    folded: bool = False
     detail: Detail = "all"
 
 
@@ -153,7 +158,7 @@ class Prose:
 
 @dataclass(frozen=True, slots=True)
 class Bullet:
-    """An item of a list, with the section that it leads to."""
+    """An item of a list, with the section (or the row of a table) that it leads to."""
 
     text: str
     section: str = ""
@@ -178,6 +183,7 @@ class Tile:
     """One of the numbers that are looked at first.
 
     Attributes:
+        also: Another word for it, which a page shows beside the symbol.
         note: What else belongs to it, such as how many inputs.
         reference: The value that it is held against, such as the noise floor.
     """
@@ -185,6 +191,7 @@ class Tile:
     name: str
     estimate: Estimate
     symbol: str = ""
+    also: str = ""
     meaning: str = ""
     note: str = ""
     reference: float | None = None
@@ -234,6 +241,15 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True)
+class Fold:
+    """Parts that a page folds away until a reader asks for them; elsewhere they are just shown."""
+
+    title: str
+    nodes: tuple["Node", ...]
+    detail: Detail = "all"
+
+
+@dataclass(frozen=True, slots=True)
 class Details:
     """A text that is unfolded on demand, such as a file."""
 
@@ -264,16 +280,21 @@ class Section:
     detail: Detail = "all"
 
 
-Node: TypeAlias = Table | Prose | Bullets | Tiles | Stack | Side | Details | Section | Figure
+Node: TypeAlias = Table | Prose | Bullets | Tiles | Stack | Side | Fold | Details | Section | Figure
 
 
 @dataclass(frozen=True, slots=True)
 class Banner:
-    """The decision that a report is about."""
+    """The decision that a report is about.
+
+    Attributes:
+        reasons: Why it is as it is, each with the place on the page that it leads to.
+    """
 
     word: str
     text: str
     good: bool
+    reasons: tuple[Bullet, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -338,7 +359,7 @@ def walk(nodes: Iterable[Node]) -> Iterator[Node]:
         yield node
         if isinstance(node, Section):
             yield from walk(node.body)
-        elif isinstance(node, Side):
+        elif isinstance(node, Side | Fold):
             yield from walk(node.nodes)
 
 
@@ -349,7 +370,7 @@ def _kept(nodes: Iterable[Node], level: Level) -> Iterator[Node]:
         if isinstance(node, Section):
             lead = node.lead if node.lead_detail in ("all", level) else ""
             yield replace(node, lead=lead, body=tuple(_kept(node.body, level)))
-        elif isinstance(node, Side):
+        elif isinstance(node, Side | Fold):
             yield replace(node, nodes=tuple(_kept(node.nodes, level)))
         elif isinstance(node, Tiles):
             tiles = (tile for tile in node.tiles if tile.detail in ("all", level))

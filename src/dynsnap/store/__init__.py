@@ -3,10 +3,11 @@
 from dynsnap.store._container import DamagedError
 from dynsnap.store._ensembles import SavedEnsemble, load_ensemble, save_ensemble
 from dynsnap.store._rounds import environment
-from dynsnap.store._runfolder import RoundCheckpoints, RoundEntry, RunFolder
+from dynsnap.store._runfolder import FolderLock, RoundCheckpoints, RoundEntry, RunFolder
 
 __all__ = [
     "DamagedError",
+    "FolderLock",
     "RoundCheckpoints",
     "RoundEntry",
     "RunFolder",

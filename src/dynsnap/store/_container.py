@@ -1,7 +1,7 @@
 """Several parts in one file, each with its checksum: a plain zip that numpy and unzip can open.
 
 The parts lie uncompressed, so an array in the file can be mapped instead of read: what is not
-looked at costs no memory. Nothing in it is ever unpickled, and what its manifest says is checked
+looked at costs no memory. Nothing in it is ever unpickled, and what its manifest states is checked
 against a schema before anything is made of it.
 """
 
@@ -35,7 +35,7 @@ _DAMAGE = (
     TypeError,
     ValueError,
     OverflowError,
-    MemoryError,  # for want of any, Python's parser says so about a header that makes no sense
+    MemoryError,  # for want of any, Python's parser raises it for a header that makes no sense
     OSError,  # a place before the beginning of the file, or a bad sector
 )
 
@@ -57,7 +57,7 @@ class Container:
     """A container that was opened and whose checksums hold.
 
     Attributes:
-        facts: What its manifest says; not checked yet beyond being a table.
+        facts: What its manifest states; not checked yet beyond being a table.
         content: The whole file, where it was read into memory.
     """
 

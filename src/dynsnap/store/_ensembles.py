@@ -28,7 +28,7 @@ class SavedEnsemble:
         learners: Serialised learners, in the trainer's own safe format.
         positions: For each member its place among the scores that the learners give: several of
             them where dropout is left on. Each place is that of one member.
-        model: The model's name and settings, for whoever builds it again.
+        model: The model's name and settings, to build it again.
         about: What else is known: study, environment.
         known: Which classes each member has seen in training, (members, classes); None where all
             have seen the same.
@@ -64,12 +64,38 @@ class SavedEnsemble:
             )
         if self.combination not in COMBINATIONS:
             raise InputError(f"There is no combination {self.combination!r}.")
+        if self.learned and not (
+            len(self.learned) == len(self.learners) == len(self.positions)
+            and all(max(columns) < len(self.classes) for columns in self.learned)
+        ):
+            raise InputError("`learned` must have the classes of each learner.")
         shape = (len(self.positions), len(self.classes))
         if self.known is not None and self.known.shape != shape:
             raise InputError(
                 f"`known` must be (members, classes), {shape}, but has the shape "
                 f"{self.known.shape}."
             )
+
+    @property
+    def learned(self) -> tuple[tuple[int, ...], ...]:
+        """Of each learner, the classes that its scores are of; empty where all score all.
+
+        Learners of several generations that an estimator holds know different classes.
+        """
+        found = self.about.get("estimator", {}).get("learned", [])
+        if (problem := mismatch(_manifests.LEARNED, found, "learned")) is not None:
+            raise InputError(f"{problem}.")
+        return tuple(map(tuple, found))
+
+    @property
+    def votes(self) -> Flags | None:
+        """Which classes each member votes on, (members, classes); None where all vote on all."""
+        if self.known is not None or not self.learned:
+            return self.known
+        flags = np.zeros((len(self.positions), len(self.classes)), dtype=bool)
+        for row, learner in zip(flags, np.asarray(self.positions).tolist(), strict=True):
+            row[list(self.learned[learner])] = True
+        return flags
 
 
 def save_ensemble(path: Path | str, ensemble: SavedEnsemble) -> str:
@@ -113,7 +139,7 @@ def save_ensemble(path: Path | str, ensemble: SavedEnsemble) -> str:
 
 
 def load_ensemble(path: Path | str, *, sha256: str | None = None) -> SavedEnsemble:
-    """Read an ensemble, after making sure that it is whole and says nothing that it must not.
+    """Read an ensemble, after making sure that it is whole and contains only what it may.
 
     Args:
         path: The file.

@@ -18,6 +18,7 @@ from dynsnap._untrusted import (
     Whole,
     mismatch,
 )
+from dynsnap.data import COLUMNS
 from dynsnap.ensemble import COMBINATIONS
 from dynsnap.store._container import sums_of
 
@@ -68,9 +69,11 @@ _READING = Table(
         "features": ListOf(_NAME, most=1_000_000, distinct=True),
         "size": ListOf(Whole(1, _MOST_PIXELS), least=2, most=2),
         "grey": Flag(),
+        "frame": COLUMNS,
         "allow_missing": Flag(),
     },
 )
+LEARNED: Schema = ListOf(ListOf(Whole(0, MOST_CLASSES), least=1, distinct=True), most=MOST_MEMBERS)
 ENSEMBLE: Schema = Table(
     {
         "kind": OneOf(("ensemble",)),
@@ -115,10 +118,16 @@ ROUND: Schema = Table(
                         ),
                         "epochs": Whole(1, 1_000_000_000),
                         "snapshots": Whole(1, 1_000_000),
-                        "selection": OneOf(("window", "top")),
+                        "selection": OneOf(("window", "top", "last")),
                         "dropout": Number(0, 1),
                         "passes": Whole(1, 10_000_000),
-                    }
+                    },
+                    {
+                        "average": Number(0, 1),
+                        "smoothing": Number(0, 1),
+                        "rate": Number(0),
+                        "codistill": Number(0, 1),
+                    },
                 ),
                 "generation": Whole(1, 1_000_000),
                 "replicate": Whole(0, 1_000_000),
@@ -126,7 +135,20 @@ ROUND: Schema = Table(
                 "seed": _SEED,
                 "twin": Whole(0, 1),
                 "parent": AnyOf(Null(), Text(longest=500)),
-            }
+            },
+            {
+                "distillation": Table(
+                    {
+                        "teacher": Text(longest=500),
+                        "weight": Number(0, 1),
+                        "temperature": Number(0),
+                        "rows": OneOf(("all", "right", "wrong")),
+                        "views": Whole(1, 10_000_000),
+                    }
+                ),
+                "interpolate": Flag(),
+                "by_time": Flag(),
+            },
         ),
         "seed": _SEED,
         "best_accuracy": Number(0, 1),
@@ -134,7 +156,7 @@ ROUND: Schema = Table(
         "cost": AnyOf(Null(), Number(0)),
         "environment": _ENVIRONMENT,
         "sha256": sums_of(
-            r"(accuracy|epochs|curve|scores\.[^/\\]{1,200})\.npy|weights\.\d{4,6}\.bin"
+            r"(accuracy|epochs|curve|selection(_curve)?|scores\.[^/\\]{1,200})\.npy|weights\.\d{4,6}\.bin"
         ),
     }
 )

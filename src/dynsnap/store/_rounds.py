@@ -1,7 +1,6 @@
 """A round as parts of a container, and back."""
 
 import contextlib
-import dataclasses
 import functools
 import importlib.metadata
 import json
@@ -29,6 +28,9 @@ def parts(done: Round, *, weights: bool, half: bool) -> dict[str, bytes | AnyArr
         "epochs.npy": np.asarray(done.epochs, np.int64),
         "curve.npy": np.asarray(done.curve, np.float64),
     }
+    for name, values in (("selection", done.selection), ("selection_curve", done.selection_curve)):
+        if values is not None:
+            kept[f"{name}.npy"] = np.asarray(values, np.float64)
     for name, scores in done.scores.items():
         kept[f"scores.{name}.npy"] = np.asarray(scores, np.float16 if half else np.float32)
     if weights:
@@ -45,7 +47,7 @@ def facts(
         "format": FORMAT,
         "key": key,
         "name": str(done.spec),
-        "spec": dataclasses.asdict(done.spec),
+        "spec": done.spec.facts(),
         "seed": done.spec.seed,
         "best_accuracy": float(done.accuracy.max()),
         "seconds": done.seconds,
@@ -74,9 +76,15 @@ def restored(container: Container, spec: RoundSpec) -> Round:
             },
             weights=container.numbered("weights"),
             seconds=float(container.facts["seconds"]),
+            selection=_optional(container, "selection.npy"),
+            selection_curve=_optional(container, "selection_curve.npy"),
         )
     except (KeyError, TypeError, ValueError, DynSnapError) as error:
         raise DamagedError(f"{container.path} is damaged: {error}") from error
+
+
+def _optional(container: Container, name: str) -> AnyArray | None:
+    return np.array(container.array(name)) if name in container.spans else None
 
 
 def check_format(known: Mapping[str, Any], path: object) -> None:

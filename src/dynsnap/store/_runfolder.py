@@ -1,22 +1,85 @@
-"""Rounds of training on disk: a study that is stopped, however rudely, goes on where it was."""
+"""A run folder: rounds under their keys, checkpoints, and one writer at a time."""
 
 import hashlib
 import json
+import os
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import IO, Any
 
 from dynsnap import _files
-from dynsnap._aside import is_aside
+from dynsnap._files import is_staged
 from dynsnap._untrusted import mismatch, parse_json, regular
 from dynsnap.ensemble import Round, RoundSpec
 from dynsnap.errors import FileError, InputError
 from dynsnap.store import _container, _manifests, _rounds
 from dynsnap.store._container import DamagedError
-from dynsnap.store._lock import FolderLock
+
+try:
+    import fcntl
+except ImportError:  # Windows locks bytes of a file instead
+    fcntl = None  # type: ignore[assignment]
+
+
+class FolderLock:
+    """The right to write to a folder, from `acquire` until `release` or the end of the process."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._file: IO[bytes] | None = None
+
+    @property
+    def held(self) -> bool:
+        """Whether this object has it now."""
+        return self._file is not None
+
+    def acquire(self) -> None:
+        """Take the lock, or raise while another holder has it."""
+        try:
+            file = (self._folder / ".lock").open("a+b", buffering=0)
+        except OSError as error:
+            raise FileError(f"Cannot write to {self._folder}: {error.strerror}.") from error
+        file.seek(0)
+        try:
+            _lock(file)
+        except OSError as error:
+            holder = file.read(32).decode(errors="replace").strip() or "unknown"
+            file.close()
+            raise FileError(
+                f"Another process (pid {holder}) is at work in {self._folder}. Wait until it has "
+                "finished, or name another folder."
+            ) from error
+        try:
+            file.truncate(0)
+            file.write(f"{os.getpid()}\n".encode())
+        except OSError as error:  # the disk is full
+            file.close()
+            raise FileError(f"Cannot write to {self._folder}: {error.strerror}.") from error
+        self._file = file
+
+    def release(self) -> None:
+        """Let others write."""
+        if self._file is not None:
+            self._file.close()  # which lets go of the lock, too
+            self._file = None
+
+
+def _lock(file: IO[bytes]) -> None:
+    if fcntl is not None:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    else:
+        import msvcrt
+
+        # A byte far beyond the pid, which others may still want to read.
+        file.seek(1 << 20)
+        try:
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+        finally:
+            file.seek(0)
+
 
 _MARK = "dynsnap.json"
 _SUM = 64  # characters of a SHA-256 in front of a checkpoint
@@ -27,7 +90,7 @@ class RoundEntry:
     """A line of a run folder's contents.
 
     Attributes:
-        facts: Everything its manifest says, empty where the round is damaged.
+        facts: Everything its manifest states, empty where the round is damaged.
         damage: Why it cannot be used, None for a sound round.
     """
 
@@ -224,7 +287,7 @@ class RunFolder:
         except (OSError, ValueError) as error:
             raise FileError(f"{mark} cannot be read: {error}. Is this a run folder?") from error
         if not isinstance(known, dict) or known.get("kind") != "run":
-            raise FileError(f"{self.path} is not a run folder: {mark} says otherwise.")
+            raise FileError(f"{self.path} is not a run folder: {mark} shows otherwise.")
         _rounds.check_format(known, self.path)
         if (problem := mismatch(_manifests.RUN, known)) is not None:
             raise FileError(f"{mark} cannot be read: {problem}. Is this a run folder?")
@@ -241,11 +304,11 @@ class RunFolder:
                 f"Cannot make the run folder {self.path}: {error.strerror}. Name another place."
             ) from error
         self._lock.acquire()
-        # Whoever was killed while writing has left a file aside; nobody else is writing now. Other
-        # hidden files (.gitkeep, .nfs...) are not ours.
+        # A writer that was killed has left a staged file; the lock shows that none is writing now.
+        # Other hidden files (.gitkeep, .nfs...) are not ours.
         for folder in folders:
             for leftover in folder.glob(".*"):
-                if is_aside(leftover.name):
+                if is_staged(leftover.name):
                     leftover.unlink(missing_ok=True)
         self._drop_spent_checkpoints()
         mark = self.path / _MARK

@@ -1,6 +1,5 @@
 """The experiment: methods side by side on growing data, with every tool handed to it."""
 
-from dynsnap.study._data import DataPlan, growth_of, open_stream
 from dynsnap.study._ensembles import (
     NEVER_RETRAIN,
     NOISE_FLOOR,
@@ -9,13 +8,24 @@ from dynsnap.study._ensembles import (
     TrainedAs,
     Workload,
     ensembles_of,
+    series_of,
     trained_as,
     workload,
 )
-from dynsnap.study._frontier import FRESH, LAST_LOSS, LATE_SHARE, MethodSummary, frontier
+from dynsnap.study._fair import (
+    FRESH,
+    HeldAgainst,
+    MethodLabels,
+    Role,
+    fair_references,
+    held_against,
+    held_in,
+    starts_fresh,
+)
+from dynsnap.study._frontier import MethodSummary, frontier
 from dynsnap.study._pending import PendingRounds
-from dynsnap.study._plan import Keep, StudyPlan, Sweep
-from dynsnap.study._predictions import EnsemblePredictor
+from dynsnap.study._plan import OWN_LOOP, DataPlan, Keep, StudyPlan, Sweep, growth_of, open_stream
+from dynsnap.study._predictions import EnsemblePredictor, PredictionPaths, write_predictions
 from dynsnap.study._publish import check_finished, publish
 from dynsnap.study._read import Defaults, read_study
 from dynsnap.study._rounds import RoundManager, StudyMonitor, missing_rounds
@@ -56,11 +66,10 @@ from dynsnap.study.size import (
 __all__ = [
     "FRESH",
     "INPUTS",
-    "LAST_LOSS",
-    "LATE_SHARE",
     "LAWS",
     "NEVER_RETRAIN",
     "NOISE_FLOOR",
+    "OWN_LOOP",
     "SECOND_TEACHERS",
     "SHOWN",
     "UNTAUGHT",
@@ -71,13 +80,17 @@ __all__ = [
     "Draw",
     "Ensemble",
     "EnsemblePredictor",
+    "HeldAgainst",
     "Keep",
     "Law",
     "LawName",
+    "MethodLabels",
     "MethodSummary",
     "MethodWorkload",
     "PendingRounds",
+    "PredictionPaths",
     "RetainedGain",
+    "Role",
     "RoundManager",
     "Row",
     "SecondTeacher",
@@ -101,8 +114,11 @@ __all__ = [
     "distill",
     "ensembles_of",
     "estimate_sizes",
+    "fair_references",
     "frontier",
     "growth_of",
+    "held_against",
+    "held_in",
     "missing_rounds",
     "open_stream",
     "publish",
@@ -111,9 +127,12 @@ __all__ = [
     "read_sweeps",
     "read_table",
     "run",
+    "series_of",
     "shown_ids",
+    "starts_fresh",
     "stored_members",
     "train_ensembles",
     "trained_as",
     "workload",
+    "write_predictions",
 ]

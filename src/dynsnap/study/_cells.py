@@ -64,7 +64,7 @@ def read_cells(path: Path) -> list[dict[str, str]]:
 def check_shareable(path: Path) -> None:
     """Raise where a table has a cell that a spreadsheet would run or a terminal obey.
 
-    A study writes none, but the table of a stranger may have some, and whoever publishes it hands
+    A study writes none, but a table from elsewhere may have some, and publishing it hands
     it on.
     """
     for number, row in enumerate(_read_rows(path), 1):
@@ -86,7 +86,7 @@ def _read_rows(path: Path) -> list[list[str]]:
 
 
 def damaged(path: Path, reason: str) -> FileError:
-    """The error that says what is wrong with a table."""
+    """The error that states what is wrong with a table."""
     return FileError(f"{path} is damaged ({one_line(reason)[:200]}). Run the study again.")
 
 

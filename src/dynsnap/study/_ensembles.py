@@ -33,6 +33,7 @@ class Ensemble:
         twin: 1 for the learner that measures the noise floor.
         offset: The index of its first round: single learners may be rounds of the same replicate.
         seed: The study's seed.
+        by_time: Whether the study's data grows by time.
     """
 
     method: Method
@@ -41,6 +42,7 @@ class Ensemble:
     twin: int = 0
     offset: int = 0
     seed: int = 0
+    by_time: bool = False
 
     @property
     def number(self) -> int:
@@ -54,10 +56,23 @@ class Ensemble:
 
     @property
     def previous(self) -> "Ensemble | None":
-        """The ensemble that it carries members over from, None where it has none."""
-        if self.method.rolling is None or self.generation == 1:
+        """The ensemble of the generation before, None where it does not need one."""
+        if not self.method.uses_deployed or self.generation == 1:
             return None
         return replace(self, generation=self.generation - 1)
+
+    @property
+    def carries_over(self) -> bool:
+        """Whether it takes members of the generation before."""
+        return self.method.rolling is not None and self.previous is not None
+
+    @property
+    def needs_holdout(self) -> bool:
+        """Whether networks of two generations are compared on rows that none was trained on."""
+        how = self.method.retraining
+        if self.method.cost_ratio or self.method.gate:
+            return True
+        return self.carries_over or (how is not None and how.interpolate)
 
     @property
     def earlier(self) -> "list[Ensemble]":
@@ -71,7 +86,10 @@ class Ensemble:
         A round that starts from a good member has no poor snapshots at its beginning, so nothing
         of it is pruned.
         """
-        return replace(self.method.plan, beta=1.0) if self.warm_started else self.method.plan
+        plan = self.method.plan_of(self.generation)
+        rolling = self.method.rolling
+        warm = rolling is not None and rolling.warm_start and self.generation > 1
+        return replace(plan, beta=1.0) if warm else plan
 
     @property
     def open_ended(self) -> bool:
@@ -80,10 +98,10 @@ class Ensemble:
         return plan.automatic or (plan.beta != 1 and not plan.top)
 
     @property
-    def warm_started(self) -> bool:
-        """Whether its rounds start from members of the generation before."""
+    def starts_from_members(self) -> bool:
+        """Whether its rounds start from members of the generation before, or learn from them."""
         rolling = self.method.rolling
-        return rolling is not None and rolling.warm_start and self.generation > 1
+        return self.previous is not None and (rolling is None or rolling.warm_start)
 
     @property
     def finetunes(self) -> bool:
@@ -100,16 +118,28 @@ class Ensemble:
         """How many of these rounds, from the first on, so many new members come from."""
         return rounds_used(replace(self.plan, size=new), rounds) if new else 0
 
-    def spec(self, index: int, *, parent: str | None = None) -> RoundSpec:
-        """The ensemble's round of this index, and the key of the member that it starts from."""
+    def spec(self, index: int, *, member: str | None = None) -> RoundSpec:
+        """The ensemble's round of this index.
+
+        Args:
+            index: Which of its rounds, counted from 0.
+            member: The key of the member that it starts from, or learns from.
+        """
+        parent, how = member, self.method.retraining
+        if how is not None and not how.warm_start:
+            parent = None
+        taught = how is not None and self.generation > 1 and (member or how.teacher)
         return RoundSpec(
-            recipe=self.method.recipe,
+            recipe=self.method.recipe_of(self.generation),
             generation=self.generation,
             replicate=self.replicate,
             index=self.offset + index,
             seed=self.seed,
             twin=self.twin,
             parent=parent,
+            distillation=how.distillation(member or "") if how is not None and taught else None,
+            interpolate=how is not None and how.interpolate and parent is not None,
+            by_time=self.by_time,
         )
 
     def finetuning(self, parent: str) -> RoundSpec:
@@ -123,11 +153,12 @@ class Ensemble:
             replicate=self.replicate,
             seed=self.seed,
             parent=parent,
+            by_time=self.by_time,
         )
 
     def certain(self) -> list[RoundSpec]:
         """The rounds that it needs whatever their accuracy."""
-        if self.warm_started:  # the members that they start from are not known before training
+        if self.starts_from_members:  # which are not known before training
             return []
         return [self.spec(index) for index in range(self.wanted([]))]
 
@@ -141,7 +172,8 @@ class MethodSeries:
         kind: "method"; "point" for a point of a sweep; "noise-floor" for a learner and its twin;
             "never-retrain" for the first generation of a method in place of all.
         replicate: The repetition of the method.
-        ensembles: The ensemble of each generation; for the noise floor, the learner and its twin.
+        ensembles: The ensemble of each generation; for the noise floor, the learner and its twin;
+            by time, the learners of all generations and then the twin of each.
         combinations: How members are combined.
         sweep: The sweep of a point.
         point: The swept value, as text.
@@ -160,7 +192,9 @@ class MethodSeries:
         """The ensembles that its cost is for."""
         if self.kind == "never-retrain":
             return self.ensembles[:1]
-        return self.ensembles[1:] if self.kind == "noise-floor" else self.ensembles
+        if self.kind == "noise-floor":
+            return tuple(one for one in self.ensembles if one.twin)
+        return self.ensembles
 
     @property
     def retrained(self) -> tuple[Ensemble, ...] | None:
@@ -170,7 +204,7 @@ class MethodSeries:
     @property
     def generations(self) -> int:
         """The generations that its cost is shared by; a twin is of the same generation."""
-        return 1 if self.kind == "noise-floor" else len(self.ensembles)
+        return len(self.trained) if self.kind == "noise-floor" else len(self.ensembles)
 
 
 def series_of(plan: StudyPlan, generations: int) -> list[MethodSeries]:
@@ -206,13 +240,24 @@ def series_of(plan: StudyPlan, generations: int) -> list[MethodSeries]:
 
 def _references(plan: StudyPlan, generations: int, replicate: int) -> list[MethodSeries]:
     """The noise floor of a replicate, and the methods that are also shown without any retrain."""
-    first = Ensemble(method=plan.baseline, generation=1, replicate=replicate, seed=plan.seed)
+    first = Ensemble(
+        method=plan.baseline,
+        generation=1,
+        replicate=replicate,
+        seed=plan.seed,
+        by_time=plan.data.by_time,
+    )
+    # By time, every week has a noise floor of its own.
+    learners = [
+        replace(first, generation=number)
+        for number in range(1, generations + 1 if plan.data.by_time else 2)
+    ]
     found = [
         MethodSeries(
             name=NOISE_FLOOR,
             kind="noise-floor",
             replicate=replicate,
-            ensembles=(first, replace(first, twin=1)),
+            ensembles=(*learners, *(replace(one, twin=1) for one in learners)),
             combinations=plan.combinations,
         )
     ]
@@ -242,6 +287,7 @@ def generations_of(
             replicate=0 if shared else number,
             offset=number if shared else 0,
             seed=plan.seed,
+            by_time=plan.data.by_time,
         )
         for generation in range(1, generations + 1)
     )

@@ -1,19 +1,19 @@
 """Accuracy, consistency and cost of every method, and which methods qualify.
 
 Consistency alone rewards doing nothing: a model that is never retrained never changes a label.
-So a method qualifies only if it has learned new data about as well as a fresh DynSnap-cyc.
+So a method is held against fair references, and qualifies only if no later generation and no new
+class is clearly below one of them: a statement about an interval, not about a point.
 """
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from dynsnap.study._ensembles import NOISE_FLOOR
+from dynsnap.ensemble import Method
+from dynsnap.study._ensembles import NEVER_RETRAIN, NOISE_FLOOR
+from dynsnap.study._fair import FRESH, HeldAgainst
+from dynsnap.study._plan import StudyPlan
 from dynsnap.study._table import Row
-
-FRESH = "dynsnap-cyc"
-LATE_SHARE = 0.9  # of the fresh ensemble's accuracy on new classes, the least to qualify
-LAST_LOSS = 0.003  # of accuracy in the last generation, the most that a method may lose
 
 _EACH = re.compile(r"accuracy_(\d+)")
 
@@ -27,7 +27,12 @@ class MethodSummary:
         retrain: The cost (κ) of a generation that is not the first.
         late: Accuracy of the last generation on classes that are new in a later generation.
         shortfall: Why it does not qualify; empty where it does, or was not judged.
-        judged: Whether it was compared with a fresh DynSnap-cyc.
+        judged: Whether it was held against a fresh method.
+        held: The method minus each of its references, where labels are known.
+        networks: Inference cost: networks that are evaluated for each input (passes, for
+            MCDropout); None where it is not known before training, or the plan is not known.
+        needs: What its labels depend on beside these networks: "stored labels" or "stored scores"
+            of the generation before. Inputs without them get plain labels. Empty for nothing.
     """
 
     method: str
@@ -41,6 +46,14 @@ class MethodSummary:
     retrain: Row | None = None
     shortfall: str = ""
     judged: bool = False
+    held: tuple[HeldAgainst, ...] = ()
+    networks: int | None = None
+    needs: str = ""
+
+    @property
+    def total_cost(self) -> float:
+        """Trainings from scratch of all generations, the first included."""
+        return max(1, len(self.accuracies)) * self.accuracy.cost
 
     @property
     def cost(self) -> float:
@@ -53,41 +66,74 @@ class MethodSummary:
         return not self.shortfall
 
 
-def frontier(rows: Sequence[Row], *, combination: str = "average") -> tuple[MethodSummary, ...]:
-    """Every method of a study's table, compared with a fresh DynSnap-cyc.
+def frontier(
+    rows: Sequence[Row],
+    *,
+    combination: str = "average",
+    held: Mapping[str, Sequence[HeldAgainst]] | None = None,
+    plan: StudyPlan | None = None,
+) -> tuple[MethodSummary, ...]:
+    """Every method of a study's table, with its verdict where it was held against references.
 
-    A method does not qualify where its accuracy on new classes is below 0.9 of the fresh
-    ensemble's, or its accuracy in the last generation is more than 0.3 points below.
+    A method does not qualify where a later generation, or its accuracy on new classes, is clearly
+    below a reference: the interval of the paired difference, over inputs and replicates, ends
+    below 0.
 
     Args:
         rows: The table.
         combination: How members are combined.
+        held: What `held_against` returned. Without it, no method is judged.
+        plan: The study, which tells what serving each method takes.
 
     Example:
         >>> def of(method, **values):
         ...     return [Row(method=method, combination="average", metric=name, value=value, cost=1)
         ...             for name, value in values.items()]
-        >>> rows = [*of("dynsnap-cyc", accuracy=0.9, consistency=0.92, late_accuracy=0.9),
-        ...         *of("never-retrain", accuracy=0.9, consistency=1.0, late_accuracy=0.0)]
-        >>> [(one.method, one.qualifies) for one in frontier(rows)]
-        [('dynsnap-cyc', True), ('never-retrain', False)]
+        >>> rows = [*of("dynsnap-cyc", accuracy=0.9, consistency=0.92),
+        ...         *of("never-retrain", accuracy=0.9, consistency=1.0)]
+        >>> [(one.method, one.judged) for one in frontier(rows)]
+        [('dynsnap-cyc', False), ('never-retrain', False)]
     """
     found: dict[str, dict[str, Row]] = {}
     for row in rows:
         if row.combination == combination:
             found.setdefault(row.method, {})[row.metric] = row
-    fresh = found.get(FRESH)
+    served = {} if plan is None else _serving(plan)
     return tuple(
-        _summary(method, values, fresh)
+        _summary(
+            method, values, tuple((held or {}).get(method, ())), served.get(method, (None, ""))
+        )
         for method, values in found.items()
         if "accuracy" in values and "consistency" in values
     )
 
 
+def _serving(plan: StudyPlan) -> dict[str, tuple[int | None, str]]:
+    """The networks that each method evaluates for an input, and the answers that it needs."""
+    found = {one.name: _served(one) for one in plan.methods}
+    networks, _ = _served(plan.baseline)
+    for name in (NOISE_FLOOR, NEVER_RETRAIN):
+        found[name] = (networks, "")
+    for one in plan.never_retrained:
+        found.setdefault(f"{NEVER_RETRAIN}-{one.name}", (_served(one)[0], ""))
+    return found
+
+
+def _served(method: Method) -> tuple[int | None, str]:
+    size = method.plan.size
+    stored = "stored scores" if method.cost_ratio else "stored labels"
+    return None if size == "auto" else size, stored if method.stabilized else ""
+
+
 def _summary(
-    method: str, values: Mapping[str, Row], fresh: Mapping[str, Row] | None
+    method: str,
+    values: Mapping[str, Row],
+    held: tuple[HeldAgainst, ...],
+    served: tuple[int | None, str],
 ) -> MethodSummary:
-    judged = fresh is not None and method not in (FRESH, NOISE_FLOOR)
+    judged = method != FRESH and any(one.role != "first" for one in held)
+    # The strongest fresh method is often DynSnap-cyc itself: that is one reason, not two.
+    reasons = dict.fromkeys(one.shortfall for one in held if one.shortfall) if judged else ()
     return MethodSummary(
         method=method,
         accuracy=values["accuracy"],
@@ -99,25 +145,13 @@ def _summary(
         accuracies=_each(values),
         retrain=values.get("retrain_cost"),
         judged=judged,
-        shortfall=_shortfall(values, fresh) if judged and fresh is not None else "",
+        shortfall="; ".join(reasons),
+        held=held,
+        networks=served[0],
+        needs=served[1],
     )
 
 
 def _each(values: Mapping[str, Row]) -> tuple[Row, ...]:
     known = [(int(match[1]), name) for name in values if (match := _EACH.fullmatch(name))]
     return tuple(values[name] for _, name in sorted(known))
-
-
-def _shortfall(values: Mapping[str, Row], fresh: Mapping[str, Row]) -> str:
-    reasons = []
-    late, late_fresh = values.get("late_accuracy"), fresh.get("late_accuracy")
-    if late and late_fresh and late.value < LATE_SHARE * late_fresh.value:
-        reasons.append(
-            f"new classes {100 * late.value:.1f} %, below {LATE_SHARE:g} of "
-            f"{FRESH}'s {100 * late_fresh.value:.1f} %"
-        )
-    last, last_fresh = _each(values)[-1:], _each(fresh)[-1:]
-    if last and last_fresh and last[0].value < last_fresh[0].value - LAST_LOSS:
-        gap = 100 * (last_fresh[0].value - last[0].value)
-        reasons.append(f"last generation {gap:.1f} points below {FRESH}'s")
-    return "; ".join(reasons)

@@ -60,9 +60,9 @@ def check_selection_holdout(stream: Stream) -> None:
     """Raise unless the data has rows to compare members of all generations on."""
     if not stream.selection_holdout:
         raise PlanError(
-            "A rolling ensemble compares members of all generations on rows that none was ever "
-            "trained on, and this data has no such rows: set `selection_holdout` in [data.growth], "
-            "such as 0.5 of the validation rows."
+            "A rolling ensemble, `interpolate` and `cost_ratio` compare networks of two generations"
+            " on rows that none was ever trained on, and this data has no such rows: set "
+            "`selection_holdout` in [data.growth], such as 0.5 of the validation rows."
         )
 
 

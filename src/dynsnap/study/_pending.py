@@ -34,7 +34,7 @@ class EnsembleRounds:
 
     Args:
         ensemble: The ensemble.
-        before: The ensemble that it carries members over from, None where it has none.
+        before: The ensemble of the generation before, None where it does not need one.
         available: The rounds that are available.
         selector: Selects members from them.
     """
@@ -64,7 +64,7 @@ class EnsembleRounds:
 
     @property
     def complete(self) -> bool:
-        """Whether it has all its rounds, and so has the ensemble that it carries over from."""
+        """Whether it has all its rounds, and so has the ensemble of the generation before."""
         if self._before is not None and not self._before.complete:
             return False
         return self._finetuned is not None and not self._wanted()
@@ -87,7 +87,7 @@ class EnsembleRounds:
     def members(self) -> SelectedMembers:
         """The members of a complete ensemble."""
         size = self.ensemble.method.plan.size
-        if self._before is None:
+        if not self.ensemble.carries_over:
             return self._new(size)
         assert size != "auto" and self._finetuned is not None
         old = self._carried
@@ -106,8 +106,10 @@ class EnsembleRounds:
 
     @cached_property
     def parents(self) -> list[Source]:
-        """The members of the generation before that its rounds start from."""
+        """The members of the generation before that its rounds start from, or learn from."""
         assert self._before is not None
+        if not self.ensemble.carries_over:
+            return list(self._before.members.sources)
         return self._selector.parents(self.ensemble, self._before.members)
 
     @cached_property
@@ -123,7 +125,7 @@ class EnsembleRounds:
     def _missing_own(self, ahead: int) -> list[RoundSpec]:
         ensemble = self.ensemble
         while more := self._wanted():
-            if ensemble.warm_started and not (self._before and self._before.complete):
+            if ensemble.starts_from_members and not (self._before and self._before.complete):
                 return []  # the members that its rounds start from are not known yet
             have = len(self._own)
             specs = [self._spec(have + place) for place in range(more)]
@@ -150,10 +152,10 @@ class EnsembleRounds:
         return missing
 
     def _spec(self, index: int) -> RoundSpec:
-        if not self.ensemble.warm_started:
+        if not self.ensemble.starts_from_members:
             return self.ensemble.spec(index)
         source = self.parents[index % len(self.parents)]
-        return self.ensemble.spec(index, parent=self._available.member_key(*source))
+        return self.ensemble.spec(index, member=self._available.member_key(*source))
 
     def _wanted(self) -> int:
         """How many more rounds it is certain to need."""
@@ -168,7 +170,9 @@ class EnsembleRounds:
     def _new_members(self) -> Size:
         """How many members must come from its own rounds, as far as that is decided."""
         fewest, size = self.ensemble.new_members, self.ensemble.method.plan.size
-        if self._before is None or not fewest or size == "auto":
+        if self._before is None or not self.ensemble.carries_over:
+            return fewest
+        if not fewest or size == "auto":
             return fewest
         if self.ensemble.wanted(self._own, fewest) or not self._before.complete:
             return fewest
@@ -180,8 +184,8 @@ class PendingRounds:
     """The rounds that the ensembles of a study still need.
 
     Args:
-        ensembles: The ensembles. Where one carries members over, the ensemble that it takes them
-            from must be among them.
+        ensembles: The ensembles. Where one needs the ensemble of the generation before, that must
+            be among them.
         available: The rounds that are available. They may become more.
         stream: The study's data; needed where members are carried over.
 
@@ -193,7 +197,7 @@ class PendingRounds:
         self, ensembles: Iterable[Ensemble], available: RoundReader, stream: Stream | None
     ) -> None:
         asked = list(dict.fromkeys(ensembles))
-        if stream is not None and any(ensemble.previous for ensemble in asked):
+        if stream is not None and any(ensemble.needs_holdout for ensemble in asked):
             check_selection_holdout(stream)
         selector = MemberSelector(available, stream)
         made: dict[Ensemble, EnsembleRounds] = {}
@@ -223,7 +227,7 @@ class PendingRounds:
         return [
             rounds
             for one, rounds in self.ensembles.items()
-            if one.method.rolling
+            if one.method.uses_deployed
             or (one.method.recipe.schedule, one.generation, one.replicate) in found
         ]
 

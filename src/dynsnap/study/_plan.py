@@ -1,12 +1,129 @@
 """A study as a value: what to train on, what to train, and what to compare."""
 
+import dataclasses
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+import numpy as np
+
+from dynsnap import data
+from dynsnap._renamed import with_new_names
+from dynsnap.data import GrowthPlan, Pool, Stream, TimeGrowth
 from dynsnap.ensemble import COMBINATIONS, Combination, Method, wanted
 from dynsnap.errors import PlanError, did_you_mean
-from dynsnap.study._data import DataPlan
+from dynsnap.study._toml import GROWTH
+
+# The source and the trainer of a run that `dynsnap.keeper` writes: neither is known here.
+OWN_LOOP = "own-loop"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataPlan:
+    """Where a study's data comes from, and how it grows.
+
+    Attributes:
+        source: The name of a source of `dynsnap.data`.
+        path: Where its files are, None for a source that needs none.
+        options: Further settings of the source.
+        subsample: The share of each class that is used at all, the first rows in file order; by
+            time, the share of all rows, drawn by their ids.
+        growth: Settings of `dynsnap.data.GrowthPlan`, or of `TimeGrowth`, that differ from the
+            source's own.
+    """
+
+    source: str = "digits"
+    path: Path | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    subsample: float = 1.0
+    growth: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not 0 < self.subsample <= 1:
+            raise PlanError(f"`subsample` must be above 0 and at most 1, got {self.subsample}.")
+
+    @property
+    def by_time(self) -> bool:
+        """Whether the data grows by time: as the study says, else as its source does."""
+        if "by" in self.growth:
+            return bool(self.growth["by"] == "time")
+        known = self.source in data.SOURCES
+        return known and isinstance(data.SOURCES.find(self.source).growth(), TimeGrowth)
+
+
+def open_stream(plan: DataPlan) -> tuple[Stream, tuple[str, ...]]:
+    """Read a study's data and cut it into generations; with notes on how it was read.
+
+    Example:
+        >>> stream, notes = open_stream(DataPlan(source="digits"))
+        >>> len(stream.generations)
+        3
+    """
+    growth = growth_of(plan)
+    found = data.load(plan.source, plan.path, **plan.options)
+    train, test = found.train, found.test
+    if plan.subsample < 1 and plan.by_time:
+        train = _drawn_by_id(train, plan.subsample)
+    elif plan.subsample < 1:
+        train = _first_of_each_class(train, plan.subsample)
+        test = None if test is None else _first_of_each_class(test, plan.subsample)
+    stream = data.grow(train, growth, test=test)
+    return stream, (*found.notes, *stream.notes)
+
+
+def growth_of(plan: DataPlan) -> GrowthPlan | TimeGrowth:
+    """How a study's data grows: as its source does, with the changes that the study makes.
+
+    Example:
+        >>> growth_of(DataPlan(source="cifar-10", growth={"fractions": [0.5, 0.8, 1.0]})).late
+        {'frog': 3}
+    """
+    if plan.source == OWN_LOOP:
+        raise PlanError(
+            "The rounds of this run are trained by a loop of your own, so run that loop again. "
+            "`dynsnap report`, `size` and `compare` read its folder."
+        )
+    kind = TimeGrowth if plan.by_time else GrowthPlan
+    known = [field.name for field in dataclasses.fields(kind)]
+    asked = with_new_names(plan.growth, GROWTH, "[data.growth]")
+    if asked.get("by", "time") not in ("time", "share"):
+        raise PlanError(f'[data.growth] `by` must be "time" or "share", got {asked["by"]!r}.')
+    for name in asked:
+        if name == "by":
+            continue
+        if name in [field.name for field in dataclasses.fields(TimeGrowth)] and name not in known:
+            raise PlanError(f'[data.growth] `{name}` needs `by = "time"` beside it.')
+        if name not in known:
+            raise PlanError(f"[data.growth] has no setting `{name}`. {did_you_mean(name, known)}")
+    start = data.SOURCES.find(plan.source).growth()
+    if not isinstance(start, kind):
+        start = kind()
+    if kind is GrowthPlan:
+        asked = {name: value for name, value in asked.items() if name != "by"}
+    try:
+        return dataclasses.replace(start, **asked)
+    except (TypeError, AttributeError) as error:
+        raise PlanError(f"[data.growth] cannot be used as it stands: {error}.") from error
+
+
+def _first_of_each_class(pool: Pool, share: float) -> Pool:
+    """The first rows of every class, in file order, and at least one."""
+    kept = [
+        rows[: max(1, round(share * len(rows)))]
+        for label in range(len(pool.classes))
+        for rows in [np.flatnonzero(pool.labels == label)]
+    ]
+    return pool.take(np.sort(np.concatenate(kept)))
+
+
+def _drawn_by_id(pool: Pool, share: float) -> Pool:
+    """About this share of the rows: the id of each decides, so no row depends on another."""
+    digests = (hashlib.blake2b(str(one).encode(), digest_size=4).digest() for one in pool.ids)
+    bar = int(share * 2**32)
+    return pool.take(np.flatnonzero([int.from_bytes(one) < bar for one in digests]))
+
 
 Keep: TypeAlias = Literal["scores", "weights"]
 
@@ -58,6 +175,8 @@ class StudyPlan:
         half: Whether stored scores are in half precision.
         resamples: How many resamples of the test inputs the intervals come from.
         workers: Settings of an engine's workers, which the engine checks.
+        teachers: The files of teachers that are no network of the study (an ensemble, or
+            predictions with scores on the training rows), by the digests that name them.
     """
 
     name: str
@@ -78,6 +197,7 @@ class StudyPlan:
     half: bool = False
     resamples: int = 1000
     workers: Mapping[str, Any] = field(default_factory=dict)
+    teachers: Mapping[str, Path] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name, often in (("", self.replicates), *self.learners.items()):
@@ -103,8 +223,8 @@ class StudyPlan:
             raise PlanError(f'`keep` must be "scores" or "weights", got {self.keep!r}.')
         if self.starting_from_members and self.keep != "weights":
             raise PlanError(
-                f"{self.starting_from_members[0].name} trains on carried members, so their weights "
-                'must be stored: set `keep = "weights"` in [study].'
+                f"{self.starting_from_members[0].name} trains on members of the generation before, "
+                'so their weights must be stored: set `keep = "weights"` in [study].'
             )
         if not self.methods:
             raise PlanError("A study needs at least one method.")
@@ -138,13 +258,9 @@ class StudyPlan:
 
     @property
     def starting_from_members(self) -> tuple[Method, ...]:
-        """The methods, and points of sweeps, with rounds that start from a stored member."""
+        """The methods, and points of sweeps, with rounds that need a stored member."""
         points = (one for sweep in self.sweeps for _, one in sweep.points)
-        return tuple(
-            one
-            for one in (*self.methods, *points)
-            if one.rolling is not None and one.rolling.trains_on
-        )
+        return tuple(one for one in (*self.methods, *points) if one.starts_from_members)
 
     def replicates_of(self, method: Method) -> int:
         """How often a method is repeated."""

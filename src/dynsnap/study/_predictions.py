@@ -2,21 +2,24 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 
-from dynsnap import predictions
-from dynsnap._types import Labels, Scores
+from dynsnap import gate, predictions
+from dynsnap._types import Labels, Positions, Scores
 from dynsnap.data import SELECTION_SET, Pool, Stream
 from dynsnap.ensemble import Combination, combine
 from dynsnap.errors import FileError
 from dynsnap.predictions import Predictions, stabilize_scores
+from dynsnap.stabilizing import Belief, CostRule, choose_cost_rule
 from dynsnap.study._ensembles import Ensemble, MethodSeries
+from dynsnap.study._members import check_selection_holdout
 from dynsnap.study._pending import EnsembleRounds, Price
 
 # `dynsnap distill` writes the files of students, not a run.
+_GATE_RESAMPLES = 100  # rules judge measured values; intervals are not looked at
 _OURS = re.compile(r"(?!distilled-).+-g\d+(-r\d+)?\.parquet")
 
 
@@ -28,12 +31,33 @@ class PredictionPaths:
     where there are several; the same names under `late/` for the classes that are new in a later
     generation, and under `twin/` for the learner that measures the noise floor.
 
+    By time there are two files of each method: for the inputs of every period but the first, the
+    answers of the model before that period's retrain (g1), and of the one after it (g2).
+
     Attributes:
         replicates: The most replicates that a method has.
     """
 
     folder: Path
     replicates: int
+
+    def of_series(
+        self, series: MethodSeries, combination: Combination, *, by_time: bool
+    ) -> list[Path]:
+        """The files that a series is measured from, the oldest first."""
+        if not by_time:
+            return [self.path(one, combination) for one in series.ensembles]
+        lines = lines_by_time(series)
+        if len(lines) == 2:  # learners and their twins, after the same retrain
+            return [self.by_time(line, combination)[1] for line in lines]
+        return list(self.by_time(lines[0], combination))
+
+    def by_time(self, line: Sequence[Ensemble], combination: Combination) -> tuple[Path, Path]:
+        """The files of a method by time: before each retrain, and after it."""
+        before, after = (
+            self.path(replace(line[0], generation=number), combination) for number in (1, 2)
+        )
+        return before, after
 
     def path(self, ensemble: Ensemble, combination: Combination, *, late: bool = False) -> Path:
         """The file of one ensemble."""
@@ -60,54 +84,141 @@ class PredictionPaths:
                     path.unlink()
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Answers:
+    """Labels and scores of one ensemble on one evaluation set."""
+
+    labels: Labels
+    scores: Scores
+
+
 class EnsemblePredictor:
     """Predictions of complete ensembles on evaluation sets, combined in any way.
 
-    Where a method has a margin, labels of the generation before are kept unless another class leads
-    by it. Those labels are kept in memory, so that each generation is combined once.
+    Where a method is stabilized, labels of the generation before are kept as its rule decides.
+    Those answers are kept in memory, so that each generation is combined once.
+
+    Args:
+        ensembles: The complete ensembles.
+        stream: The study's data; rules with a cost ratio are chosen on its selection holdout.
     """
 
-    def __init__(self, ensembles: Mapping[Ensemble, EnsembleRounds]) -> None:
+    def __init__(
+        self, ensembles: Mapping[Ensemble, EnsembleRounds], stream: Stream | None = None
+    ) -> None:
         self._ensembles = ensembles
-        self._deployed: dict[tuple[Ensemble, str, Combination], Labels] = {}
+        self._stream = stream
+        self._deployed: dict[tuple[Ensemble, str, Combination], _Answers] = {}
+        self._rules: dict[tuple[Ensemble, Combination], CostRule] = {}
+        self._verdicts: dict[tuple[Ensemble, Combination], bool] = {}
 
     def predictions(
         self, ensemble: Ensemble, pools: Mapping[str, Pool], combinations: Iterable[Combination]
     ) -> Iterator[tuple[str, Combination, Predictions]]:
         """The predictions of an ensemble on each evaluation set, combined in each way."""
         for name, pool in pools.items():
-            for how, scores in self._scores(ensemble, name, combinations):
+            for how, answers in self._answers(ensemble, name, combinations):
                 made = Predictions(
                     ids=pool.ids,
                     classes=pool.classes,
-                    scores=scores,
+                    labels=answers.labels,
+                    scores=answers.scores,
                     truth=np.asarray(pool.labels),
                     slices=pool.slices,
                     positions=True,
                 )
                 yield name, how, made
 
-    def _scores(
+    def _answers(
         self, ensemble: Ensemble, name: str, combinations: Iterable[Combination]
-    ) -> Iterator[tuple[Combination, Scores]]:
-        found, margin = self._ensembles[ensemble], ensemble.method.margin
+    ) -> Iterator[tuple[Combination, _Answers]]:
+        for how, answers in self._unstabilized(ensemble, name, combinations):
+            if ensemble.method.stabilized:
+                if ensemble.earlier:
+                    answers = self._stabilized(ensemble, name, how, answers.scores)
+                self._deployed[ensemble, name, how] = answers
+            yield how, answers
+
+    def _unstabilized(
+        self, ensemble: Ensemble, name: str, combinations: Iterable[Combination]
+    ) -> Iterator[tuple[Combination, _Answers]]:
+        found = self._ensembles[ensemble]
         weights, known, members = found.members.accuracy, found.known_classes, found.scores(name)
         for how in combinations:
             scores = combine(members, how=how, weights=weights, known=known)
             # Members are stored in single precision too, and the file is half as large.
             scores = scores.astype(np.float32)
-            if margin and ensemble.earlier:
-                deployed = self._labels(ensemble.earlier[-1], name, how)
-                scores = stabilize_scores(scores, deployed, margin=margin).astype(np.float32)
-            if margin:
-                self._deployed[ensemble, name, how] = scores.argmax(axis=1)
-            yield how, scores
+            yield how, _Answers(scores.argmax(axis=1), scores)
 
-    def _labels(self, ensemble: Ensemble, name: str, how: Combination) -> Labels:
+    def _stabilized(
+        self, ensemble: Ensemble, name: str, how: Combination, scores: Scores
+    ) -> _Answers:
+        before = self._answer(ensemble.earlier[-1], name, how)
+        if ensemble.method.margin:
+            margin = ensemble.method.margin
+            scores = stabilize_scores(scores, before.labels, margin=margin).astype(np.float32)
+            return _Answers(scores.argmax(axis=1), scores)
+        if ensemble.method.gate:
+            passes = self._passes(ensemble, how)
+            return _Answers(scores.argmax(axis=1), scores) if passes else before
+        rule = self._rule(ensemble, how)
+        after = rule.decide(self._classes, Belief(before.labels, before.scores), scores)
+        return _Answers(after.labels, after.posterior.astype(np.float32))
+
+    def _answer(self, ensemble: Ensemble, name: str, how: Combination) -> _Answers:
         key = ensemble, name, how
         if key not in self._deployed:
-            list(self._scores(ensemble, name, [how]))
+            list(self._answers(ensemble, name, [how]))
         return self._deployed[key]
+
+    def _rule(self, ensemble: Ensemble, how: Combination) -> CostRule:
+        """The rule of a generation, chosen on the rows that have arrived by then."""
+        key = ensemble, how
+        if key not in self._rules:
+            before, new = self._on_holdout(ensemble, how)
+            chosen = choose_cost_rule(before, new, ratio=ensemble.method.cost_ratio).rule
+            assert isinstance(chosen, CostRule)
+            self._rules[key] = chosen
+        return self._rules[key]
+
+    def _passes(self, ensemble: Ensemble, how: Combination) -> bool:
+        """Whether a generation passes its gate, on the rows that have arrived by then."""
+        key = ensemble, how
+        if key not in self._verdicts:
+            before, new = self._on_holdout(ensemble, how)
+            rules = [
+                gate.Rule(metric=metric, **{bound: value})  # type: ignore[arg-type]
+                for metric, bound, value in ensemble.method.gate
+            ]
+            verdict = gate.check(before, new, rules, resamples=_GATE_RESAMPLES)
+            self._verdicts[key] = verdict.passed
+        return self._verdicts[key]
+
+    def _on_holdout(self, ensemble: Ensemble, how: Combination) -> tuple[Predictions, Predictions]:
+        """What is deployed and what is new, on the selection holdout that has arrived by then."""
+        assert self._stream is not None
+        check_selection_holdout(self._stream)
+        rows = self._stream.selection_holdout[ensemble.generation - 1]
+        before = self._answer(ensemble.earlier[-1], SELECTION_SET, how)
+        ((_, new),) = self._unstabilized(ensemble, SELECTION_SET, [how])
+        return self._held_out(rows, before), self._held_out(rows, new)
+
+    def _held_out(self, rows: Positions, answers: _Answers) -> Predictions:
+        assert self._stream is not None
+        pool = self._stream.evaluation[SELECTION_SET]
+        return Predictions(
+            ids=rows,
+            classes=pool.classes,
+            labels=answers.labels[rows],
+            scores=answers.scores[rows],
+            truth=np.asarray(pool.labels)[rows],
+            positions=True,
+        )
+
+    @property
+    def _classes(self) -> tuple[str, ...]:
+        assert self._stream is not None
+        return self._stream.pool.classes
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -148,8 +259,11 @@ def write_predictions(
 ) -> Iterator[Path]:
     """Write the predictions of every complete ensemble, except those of sweeps; give the files."""
     paths.make_folders()
+    if stream.by_time:
+        yield from _write_by_time(series, ensembles, stream, paths)
+        return
     pools = {name: pool for name, pool in stream.evaluation.items() if name != SELECTION_SET}
-    predictor = EnsemblePredictor(ensembles)
+    predictor = EnsemblePredictor(ensembles, stream)
     combinations = {
         ensemble: one.combinations
         for one in series
@@ -159,13 +273,94 @@ def write_predictions(
     for ensemble in ensembles:
         if ensemble not in combinations:
             continue
-        if ensemble.method.margin and not all(one in ensembles for one in ensemble.earlier):
-            continue  # the labels that it may keep are not known
+        if ensemble.method.stabilized and not all(one in ensembles for one in ensemble.earlier):
+            continue  # the answers that it may keep are not known
         asked = {"test": pools["test"]} if ensemble.twin else pools
         for name, how, made in predictor.predictions(ensemble, asked, combinations[ensemble]):
             path = paths.path(ensemble, how, late=name == "late")
             predictions.write(made, path)
             yield path
+
+
+def lines_by_time(series: MethodSeries) -> list[tuple[Ensemble, ...]]:
+    """The models that follow each other in a series by time; twins are a line of their own."""
+    if series.kind == "noise-floor":
+        return [tuple(one for one in series.ensembles if one.twin == twin) for twin in (0, 1)]
+    if series.kind == "never-retrain":
+        named = replace(series.ensembles[0].method, name=series.name)
+        return [tuple(replace(one, method=named) for one in series.ensembles)]
+    return [series.ensembles]
+
+
+def before_and_after(
+    line: Sequence[Ensemble],
+    predictor: EnsemblePredictor,
+    stream: Stream,
+    combination: Combination,
+) -> tuple[Predictions, Predictions]:
+    """The answers before and after each retrain, on the period that follows it.
+
+    Both are on the same inputs: those of every period but that of the first generation, which
+    follows no retrain. Model i - 1 answers in the first on the inputs of which model i answers in
+    the second.
+    """
+    pool = stream.evaluation["test"]
+    asked = np.sort(np.concatenate(stream.test_rows[1:]))
+    labels = np.empty((2, len(asked)), np.intp)
+    scores = np.empty((2, len(asked), len(pool.classes)), np.float32)
+    before: tuple[Ensemble, Predictions] | None = None
+    for ensemble, rows in zip(line, stream.test_rows, strict=True):
+        if before is not None and before[0] == ensemble:  # never retrained
+            new = before[1]
+        else:
+            ((_, _, new),) = predictor.predictions(ensemble, {"test": pool}, [combination])
+        if before is not None:
+            places = np.searchsorted(asked, rows)
+            for side, made in enumerate((before[1], new)):
+                assert made.scores is not None
+                labels[side, places] = made.labels[rows]
+                scores[side, places] = made.scores[rows]
+        before = ensemble, new
+    compared = pool.take(asked)
+    old, new = (
+        Predictions(
+            ids=compared.ids,
+            classes=compared.classes,
+            labels=labels[side],
+            scores=scores[side],
+            truth=np.asarray(compared.labels),
+            slices=compared.slices,
+            positions=True,
+        )
+        for side in (0, 1)
+    )
+    return old, new
+
+
+def _write_by_time(
+    series: Sequence[MethodSeries],
+    ensembles: Mapping[Ensemble, EnsembleRounds],
+    stream: Stream,
+    paths: PredictionPaths,
+) -> Iterator[Path]:
+    """Write the answers before and after each retrain, of every complete series."""
+    predictor = EnsemblePredictor(ensembles, stream)
+    written: set[Path] = set()
+    for one in series:
+        if one.kind == "point" or not _complete(one, ensembles):
+            continue
+        for line in lines_by_time(one):
+            # Of what is never retrained only the name of the method is another.
+            trained = [replace(each, method=one.ensembles[0].method) for each in line]
+            for how in one.combinations:
+                files = paths.by_time(line, how)
+                if written.issuperset(files):
+                    continue
+                made = before_and_after(trained, predictor, stream, how)
+                for path, answers in zip(files, made, strict=True):
+                    predictions.write(answers, path)
+                    yield path
+                written.update(files)
 
 
 def method_runs(
@@ -190,7 +385,7 @@ def method_runs(
         MethodRun(
             series=one,
             test={
-                how: [paths.path(each, how) for each in one.ensembles] for how in one.combinations
+                how: paths.of_series(one, how, by_time=stream.by_time) for how in one.combinations
             },
             late={
                 how: paths.path(one.ensembles[-1], how, late=True)
@@ -202,7 +397,7 @@ def method_runs(
             if one.retrained is None
             else _price(one.retrained, ensembles, epochs).kappa,
             members=tuple(len(ensembles[each].members) for each in one.ensembles)
-            if one.kind == "method"
+            if one.kind == "method" and not stream.by_time
             else (),
         )
         for one in series
@@ -219,13 +414,15 @@ def point_runs(
 ) -> Iterator[MethodRun]:
     """The complete points of sweeps, one at a time: their predictions are not written."""
     pools = {"test": stream.evaluation["test"]}
-    predictor = EnsemblePredictor(ensembles)
+    predictor = EnsemblePredictor(ensembles, stream)
     for one in series:
         if one.kind == "point" and _complete(one, ensembles):
             yield MethodRun(
                 series=one,
                 test={
-                    how: [
+                    how: before_and_after(one.ensembles, predictor, stream, how)
+                    if stream.by_time
+                    else [
                         next(predictor.predictions(each, pools, [how]))[2] for each in one.ensembles
                     ]
                     for how in one.combinations

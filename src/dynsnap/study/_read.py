@@ -1,6 +1,8 @@
 """Reading a study file: its settings, and the methods, variants and sweeps that it describes."""
 
+import re
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -9,20 +11,21 @@ from dynsnap._renamed import RenamedWarning
 from dynsnap._untrusted import read_toml
 from dynsnap.ensemble import (
     COMBINATIONS,
+    GIVEN,
     METHOD_KINDS,
     METHODS,
     EnsemblePlan,
     Method,
     Recipe,
+    Retraining,
     Rolling,
     Schedule,
     method,
 )
 from dynsnap.errors import FileError, PlanError, did_you_mean
-from dynsnap.study._data import DataPlan
-from dynsnap.study._old_keys import with_new_keys
-from dynsnap.study._plan import StudyPlan, Sweep, check_distinct, repeated
-from dynsnap.study._toml import TomlTable
+from dynsnap.gate import Rule
+from dynsnap.study._plan import DataPlan, StudyPlan, Sweep, check_distinct, repeated
+from dynsnap.study._toml import TomlTable, with_new_keys
 
 SWEPT = ("members", "beta", "snapshots", "window", "carry_over", "margin")
 # What tables of results call a setting that has another name by now.
@@ -41,8 +44,12 @@ class Defaults:
         dropout: Share of units that mcdropout drops.
         rolling: How a rolling ensemble carries members over.
         margin: By how much another class must lead for a deployed label to change.
+        cost_ratio: What a lost right answer costs in missed gains, for the Bayesian rule.
         tolerance: With "auto" members: the gain that another round must be expected to bring.
         most_rounds: With "auto" members: the most rounds.
+        retraining: Settings in which a single network differs from its method.
+        average: Decay of averaged weights, None for the method's own.
+        smoothing: Label smoothing, None for the method's own.
     """
 
     epochs: int = 200
@@ -52,8 +59,13 @@ class Defaults:
     dropout: float = 0.1
     rolling: Rolling = field(default_factory=Rolling)
     margin: float = 0.0
+    cost_ratio: float = 0.0
     tolerance: float | None = None
     most_rounds: int | None = None
+    retraining: Mapping[str, Any] = field(default_factory=dict)
+    average: float | None = None
+    smoothing: float | None = None
+    codistill: float | None = None
 
     def changed_by(self, section: TomlTable) -> "Defaults":
         """The same with the settings of a table of the file."""
@@ -65,8 +77,12 @@ class Defaults:
             beta=section.take_any("beta", self.beta),
             dropout=section.take("dropout", float, self.dropout),
             margin=section.take("margin", float, self.margin),
+            cost_ratio=section.take("cost_ratio", float, self.cost_ratio),
             tolerance=section.take("tolerance", float, self.tolerance),
             most_rounds=section.take("most_rounds", int, self.most_rounds),
+            average=section.take("average", float, self.average),
+            smoothing=section.take("smoothing", float, self.smoothing),
+            codistill=section.take("codistill", float, self.codistill),
         )
 
     def rolling_as(self, section: TomlTable) -> "Defaults":
@@ -87,8 +103,10 @@ class Defaults:
     def own_to(self, name: str, section: TomlTable) -> "Defaults":
         """The same with the settings in the table of one method."""
         changed = self.changed_by(section)
-        rolling = name in METHOD_KINDS and METHOD_KINDS[name].rolling
-        return changed.rolling_as(section) if rolling else changed
+        kind = METHOD_KINDS.get(name)
+        if kind is not None and kind.retrained:
+            changed = replace(changed, retraining=_retraining(section))
+        return changed.rolling_as(section) if kind is not None and kind.rolling else changed
 
     def named(self, name: str) -> Method:
         """One of the paper's six methods, or the rolling one, with these settings."""
@@ -101,6 +119,11 @@ class Defaults:
             dropout=self.dropout,
             rolling=self.rolling,
             margin=self.margin,
+            cost_ratio=self.cost_ratio,
+            retraining=self.retraining,
+            average=self.average,
+            smoothing=self.smoothing,
+            codistill=self.codistill,
             **self.automatic,
         )
 
@@ -117,7 +140,7 @@ def read_study(path: Path | str, *, stored: bool = False) -> StudyPlan:
 
     Args:
         path: The file.
-        stored: Whether it is the copy of a finished run, which nobody edits: old keys in it are
+        stored: Whether it is the copy of a finished run, which is not edited: old keys in it are
             read without a warning.
 
     Example:
@@ -185,6 +208,7 @@ def _study(found: dict[str, Any], path: Path) -> StudyPlan:
         combinations=combinations,  # type: ignore[arg-type]  # checked by the plan
         sweeps=tuple(_sweep(section, defaults) for section in sweeps),
         workers=tables["workers"],
+        teachers=_teachers(found, path.parent),
     )
     study.finish()
     return plan
@@ -244,9 +268,24 @@ def _variant(section: TomlTable, defaults: Defaults) -> Method:
     """A method with settings of its own and another name, from a `[[variant]]` table."""
     name = section.take("name", str)
     base = section.take("method", str, "rolling")
+    rules = _gate(section.table("gate"))
     settings = defaults.own_to(base, section)
     section.finish()
-    return replace(settings.named(base), name=name)
+    return replace(settings.named(base), name=name, gate=rules)
+
+
+def _gate(section: TomlTable) -> tuple[tuple[str, str, float], ...]:
+    """The rules of a `gate`: a table of metrics for each of `at_least` and `at_most`."""
+    found = []
+    for bound in ("at_least", "at_most"):
+        bounds = section.take(bound, dict, {})
+        rules = TomlTable(bounds, f"{section.where[:-1]}.{bound}]")
+        for metric in bounds:
+            value = rules.take(metric, float)
+            Rule(metric=metric, **{bound: value})  # type: ignore[arg-type]  # raises for a wrong one
+            found.append((metric, bound, value))
+    section.finish()
+    return tuple(found)
 
 
 def _ablation(section: TomlTable, defaults: Defaults) -> Method:
@@ -279,7 +318,7 @@ def _sweep(section: TomlTable, defaults: Defaults) -> Sweep:
             f"{section.where}: a sweep over `{over}` is not over `method` = {base!r}. "
             f"{did_you_mean(base, known)}"
         )
-    settings_of = ["epochs", "members", "snapshots", "beta", "window", "margin"]
+    settings_of = ["epochs", "members", "snapshots", "beta", "window", "margin", "cost_ratio"]
     settings_of += ["tolerance", "most_rounds"]
     if base == "rolling":
         settings_of += [setting.name for setting in fields(Rolling)]
@@ -323,6 +362,9 @@ def _dynsnap(name: str, schedule: str, settings: Defaults) -> Method:
             epochs=settings.epochs,
             snapshots=settings.snapshots,
             selection="window" if schedule == "cyclic" else "top",
+            average=settings.average or 0.0,
+            smoothing=settings.smoothing or 0.0,
+            codistill=settings.codistill or 0.0,
         ),
         plan=EnsemblePlan(
             size=settings.members,
@@ -331,7 +373,43 @@ def _dynsnap(name: str, schedule: str, settings: Defaults) -> Method:
             **settings.automatic,
         ),
         margin=settings.margin,
+        cost_ratio=settings.cost_ratio,
     )
+
+
+def _retraining(section: TomlTable) -> dict[str, Any]:
+    """The settings of a single network's retraining that a table has."""
+    kinds = {setting.name: type(setting.default) for setting in fields(Retraining)}
+    del kinds["cumulative"]  # which makes another method
+    found = {name: section.take(name, kind, None) for name, kind in kinds.items()}
+    digest = section.take("teacher_sha256", str, None)
+    if isinstance(file := found["teacher"], str):
+        found["teacher"] = _named_by(file, digest, section.where)
+    elif digest is not None:
+        raise PlanError(f"{section.where}: `teacher_sha256` is the digest of a `teacher`: name it.")
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _named_by(file: str, digest: str | None, where: str) -> str:
+    """The name of a teacher in the specs of rounds: a file may change, its digest may not."""
+    if digest is None or not re.fullmatch("[0-9a-f]{64}", digest):
+        raise PlanError(
+            f"{where}: the `teacher` {file!r} needs `teacher_sha256`, the 64 hexadecimal digits "
+            f"that `sha256sum {file}` prints, got {digest!r}."
+        )
+    return f"{GIVEN}{digest}"
+
+
+def _teachers(found: dict[str, Any], folder: Path) -> dict[str, Path]:
+    """The files of teachers by their names, from all tables that may set one."""
+    methods = found.get("methods", {})
+    tables = [one for one in methods.values() if isinstance(one, dict)]
+    tables += [one for one in found.get("variant", []) if isinstance(one, dict)]
+    return {
+        f"{GIVEN}{one['teacher_sha256']}": _resolve(one["teacher"], folder)
+        for one in tables
+        if isinstance(one.get("teacher"), str) and isinstance(one.get("teacher_sha256"), str)
+    }
 
 
 def _members(section: TomlTable, default: Any) -> Any:

@@ -214,4 +214,4 @@ def missing_rounds(count: int, *, more: bool = False) -> str:
 
 
 def _head(done: Round) -> Round:
-    return dataclasses.replace(done, scores={}, weights=(), curve=np.empty(0))
+    return dataclasses.replace(done, scores={}, weights=(), curve=np.empty(0), selection_curve=None)

@@ -22,6 +22,7 @@ Read = TypeVar("Read")
 
 # Votes are one-hot rows of each member, and their correlations only repeat the consistency.
 _NOT_OF_VOTES = ("pearson", "cosine")
+_NOT_TABLED = ("accuracy_change",)  # the accuracy of every generation has a row
 _TRANSITIONS = ("kept", "gained", "lost", "never", "composite")
 _FEW = 4  # generations up to which every pair has rows of its own
 
@@ -226,8 +227,8 @@ def _measured(
     are few, else of each generation and the next.
     """
     names = [f"{position}" for position in range(1, len(generations) + 1)]
-    compared = compare(*generations, names=names, resamples=resamples)
-    found = dict(compared.averages)
+    compared = compare(*generations, names=names, resamples=resamples, metrics=())
+    found = {name: value for name, value in compared.averages.items() if name not in _NOT_TABLED}
     if how.endswith("majority"):
         found = {name: value for name, value in found.items() if name not in _NOT_OF_VOTES}
     if each:
@@ -243,7 +244,7 @@ def _measured(
 def _accuracy(path: Path, resamples: int) -> Estimate:
     """The accuracy in one file, with its interval."""
     found = predictions.read(path)
-    compared = compare(found, found, names=["once", "again"], resamples=resamples)
+    compared = compare(found, found, names=["once", "again"], resamples=resamples, metrics=())
     return compared.generations[0].metrics["accuracy"]
 
 

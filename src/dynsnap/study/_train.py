@@ -25,6 +25,8 @@ class TrainedEnsemble:
         positions: For each member its place among the scores that the learners give together.
         known: Which classes each member was trained on; None where all know the same.
         price: What it took to train.
+        rounds: How many rounds it has its members from.
+        origins: Of each member the round, the epoch and the generation that it comes from.
     """
 
     ensemble: Ensemble
@@ -33,6 +35,8 @@ class TrainedEnsemble:
     positions: Positions
     known: Flags | None
     price: Price
+    rounds: int = 1
+    origins: tuple[tuple[int, int, int], ...] = ()
 
 
 def check_generations(stream: Stream, generations: Sequence[int]) -> None:
@@ -67,11 +71,16 @@ def train_ensembles(
     """
     check_generations(stream, generations)
     manager = RoundManager(trainer, store, monitor, stream, trained_as=trained_as(plan))
-    # A rolling ensemble needs the generations before.
-    needed = range(1, max(generations) + 1) if method.rolling is not None else generations
+    needed = range(1, max(generations) + 1) if method.uses_deployed else generations
     found = manager.grow(
         [
-            Ensemble(method=method, generation=number, replicate=replicate, seed=plan.seed)
+            Ensemble(
+                method=method,
+                generation=number,
+                replicate=replicate,
+                seed=plan.seed,
+                by_time=plan.data.by_time,
+            )
             for number in needed
         ],
         engine=engine,
@@ -93,4 +102,9 @@ def train_ensembles(
             ),
             known=rounds.known_classes,
             price=rounds.price(plan.epochs),
+            rounds=len({spec for spec, _ in sources}),
+            origins=tuple(
+                (spec.index, int(manager.rounds.load(spec).epochs[j]), spec.generation)
+                for spec, j in sources
+            ),
         )

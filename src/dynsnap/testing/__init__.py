@@ -5,7 +5,13 @@ sources, rule keys and page sections. Run it in your own tests.
 """
 
 from dynsnap.testing._centroids import CentroidTrainer, score_centroids
-from dynsnap.testing._engine import check_engine
+from dynsnap.testing._contracts import (
+    RecordingMonitor,
+    assert_same_round,
+    check_checkpoints,
+    check_engine,
+    check_store,
+)
 from dynsnap.testing._extensions import (
     check_method,
     check_metric,
@@ -13,13 +19,11 @@ from dynsnap.testing._extensions import (
     check_section,
     check_source,
 )
-from dynsnap.testing._rounds import Notebook, assert_same_round
-from dynsnap.testing._store import check_checkpoints, check_store
 from dynsnap.testing._trainer import check_backend, check_trainer
 
 __all__ = [
     "CentroidTrainer",
-    "Notebook",
+    "RecordingMonitor",
     "assert_same_round",
     "check_backend",
     "check_checkpoints",

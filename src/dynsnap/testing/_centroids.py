@@ -24,7 +24,7 @@ class CentroidTrainer:
 
     Args:
         stream: The growing data, with inputs of numbers.
-        monitor: Is told about every epoch, and may stop the training.
+        monitor: Receives every epoch, and may stop the training.
         checkpoints: Where a stopped round leaves its state.
         keep_weights: Whether rounds carry their learners, or scores only.
         rate: How far a centroid moves in one epoch, at most.
@@ -63,7 +63,7 @@ class CentroidTrainer:
     def _train(self, spec: RoundSpec) -> Round:
         if spec.parent is not None:
             raise PlanError(f"A centroid trainer always starts afresh, but {spec} has a parent.")
-        start, name, pool = time.perf_counter(), spec.canonical(), self._stream.pool
+        start, name, pool = time.perf_counter(), spec.seed_name(), self._stream.pool
         rows, validation = split(
             self._stream, spec.generation, seeds.generator(spec.seed, name, "split")
         )
@@ -102,7 +102,7 @@ class CentroidTrainer:
         if state is not None:
             known = json.loads(state)
             return [np.array(centroids) for centroids in known["path"]], known["curve"]
-        rng = seeds.generator(spec.seed, spec.canonical(), "start")
+        rng = seeds.generator(spec.seed, spec.seed_name(), "start")
         flat = _flat(self._stream.pool.inputs)
         shape = (len(self._stream.pool.classes), flat.shape[1])
         return [flat.mean() + self._scale * rng.standard_normal(shape)], []
@@ -130,7 +130,7 @@ class CentroidTrainer:
             "scale": self._scale,
             "dropout": spec.recipe.dropout,
             "passes": spec.recipe.passes,
-            "noise": seeds.number(spec.seed, spec.canonical(), "noise"),
+            "noise": seeds.number(spec.seed, spec.seed_name(), "noise"),
         }
         return json.dumps(learner).encode()
 

@@ -6,6 +6,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from dynsnap._types import Floats
 from dynsnap.data import Stream
 from dynsnap.ensemble import (
     Checkpoints,
@@ -17,7 +18,7 @@ from dynsnap.ensemble import (
     Trainer,
 )
 from dynsnap.errors import DynSnapError, Interrupted
-from dynsnap.testing._rounds import Notebook, assert_same_round, expected_epochs
+from dynsnap.testing._contracts import RecordingMonitor, assert_same_round, expected_epochs
 from dynsnap.trainers import SETTINGS, Backend, ScoreMembers
 
 MakeTrainer: TypeAlias = Callable[[Monitor | None, Checkpoints | None], Trainer]
@@ -35,7 +36,7 @@ def check_trainer(
 
     Every round is asked for once and given once; it is the same round whenever, wherever and
     beside whatever it is trained, and also when it was stopped and gone on with; other names give
-    other rounds; snapshots are the epochs that the recipe says; stored learners score as the
+    other rounds; snapshots are the epochs that the recipe states; stored learners score as the
     round does.
 
     Args:
@@ -169,10 +170,15 @@ def _by_spec(rounds: Iterable[Round], specs: Sequence[RoundSpec]) -> dict[RoundS
     return found
 
 
+def _deciding(done: Round) -> Floats:
+    """The curve that snapshots were chosen by."""
+    return done.curve if done.selection_curve is None else done.selection_curve
+
+
 def _check_round(done: Round, stream: Stream) -> None:
     recipe, where = done.spec.recipe, str(done.spec)
     assert len(done.curve) == recipe.epochs, f"{where}: the curve must have a value per epoch"
-    chosen = np.repeat(expected_epochs(recipe, done.curve), recipe.passes)
+    chosen = np.repeat(expected_epochs(recipe, _deciding(done)), recipe.passes)
     np.testing.assert_array_equal(done.epochs, chosen, err_msg=f"{where}: other snapshots")
     np.testing.assert_array_equal(done.accuracy, done.curve[done.epochs], err_msg=where)
     assert done.scores.keys() == stream.evaluation.keys(), f"{where}: other evaluation sets"
@@ -196,7 +202,7 @@ def _check_stopped(make: MakeTrainer, done: Round, tolerance: float) -> None:
     """A round that is stopped half way and gone on with is the round that was never stopped."""
     states = CheckpointsInMemory()
     half = max(1, done.spec.recipe.epochs // 2)
-    notebook = Notebook(stop_after=half)
+    notebook = RecordingMonitor(stop_after=half)
     try:
         list(make(notebook, states).train([done.spec]))
     except Interrupted:

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 
 from dynsnap._renamed import renamed_functions
 from dynsnap.theory._audit import HONEST, Audit, EnsembleVsMembers, audit
-from dynsnap.theory._bound import Bound, Range
-from dynsnap.theory._corollary import epsilon, upsilon
+from dynsnap.theory._bound import Bound, Range, correct_consistency_bounds, epsilon, upsilon
 from dynsnap.theory._distance_bounds import (
     centroid_correctness_bound,
     centroid_distance_bound,
@@ -23,9 +22,8 @@ from dynsnap.theory._distance_bounds import (
     leave_out_correct_bound,
     reweighted_distance_bound,
 )
-from dynsnap.theory._frechet import correct_consistency_bounds
 from dynsnap.theory._leave_one_out import Effect, MemberEffects, leave_one_out
-from dynsnap.theory._member_files import MemberPredictions, line_up, read_members
+from dynsnap.theory._members import MemberPredictions, line_up, read_members
 
 if not TYPE_CHECKING:  # to type checkers the old name is unknown
     __getattr__ = renamed_functions(__name__, {"Members": "MemberPredictions"})

@@ -7,7 +7,7 @@ import numpy as np
 
 from dynsnap._types import AnyArray, Labels, MemberScores
 from dynsnap.metrics import accuracy, consistency, correct_consistency
-from dynsnap.theory._bound import Bound, Range
+from dynsnap.theory._bound import Bound, Range, correct_consistency_bounds
 from dynsnap.theory._distance_bounds import (
     centroid_correctness_bound,
     centroid_distance_bound,
@@ -16,14 +16,13 @@ from dynsnap.theory._distance_bounds import (
     leave_out_bound,
     leave_out_correct_bound,
 )
-from dynsnap.theory._frechet import correct_consistency_bounds
 from dynsnap.theory._leave_one_out import MemberEffects, average_labels, leave_one_out
 from dynsnap.theory._members import Truth, check_members, shares
 
 HONEST = (
     "The theorems bound distances between scores, not labels: an ensemble's consistency and "
-    "correct-consistency may lie below the mean of its members', nothing says that it beats its "
-    "best member, and no theorem says how likely one more member is to help."
+    "correct-consistency may lie below the mean of its members', nothing proves that it beats its "
+    "best member, and no theorem bounds how likely one more member is to help."
 )
 
 
@@ -116,7 +115,7 @@ def audit(
         accuracy_bounds=(
             None if labels is None else correct_consistency_bounds(before, now, truth=labels)
         ),
-        standings=() if classes == 1 else _standings(old, new, before, now, labels),
+        standings=() if classes == 1 else _versus_members(old, new, before, now, labels),
         effects=(
             None
             if labels is None or np.count_nonzero(each) < 2
@@ -146,7 +145,7 @@ def _bounds(
         yield replace(near, name=f"{near.name}, {name}")
 
 
-def _standings(
+def _versus_members(
     old: AnyArray, new: AnyArray, before: Labels, now: Labels, truth: Labels | None
 ) -> tuple[EnsembleVsMembers, ...]:
     whole = _measured(before, now, truth)

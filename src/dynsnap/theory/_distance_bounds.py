@@ -142,7 +142,7 @@ def leave_out_bound(
     """Theorem 2: two ensembles are no farther apart than their smaller versions are on average.
 
     The smaller versions are all those with `leave` members left out, the same in both generations.
-    It says nothing of weighted averages: with normalised weights it is false.
+    It does not cover weighted averages: with normalised weights it is false.
 
     Example:
         >>> old = np.array([[[1.0, 0.0]], [[0.0, 1.0]], [[0.0, 1.0]]])

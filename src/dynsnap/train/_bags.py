@@ -14,10 +14,11 @@ from torch import Tensor, nn
 
 from dynsnap._types import AnyArray
 from dynsnap.train._context import TrainingContext
+from dynsnap.train._distillation import RoundTargets
+from dynsnap.train._lockstep import RoundState
 from dynsnap.train._optimizers import Adam
 from dynsnap.train._prepare import State
-from dynsnap.train._round_state import RoundState
-from dynsnap.train._stack import drop
+from dynsnap.train._stacked import drop
 from dynsnap.train._text import Texts, Words
 from dynsnap.train.models import FastText
 
@@ -47,7 +48,7 @@ class Bags:
     """Texts as bags, for learners with vocabularies of their own."""
 
     def __init__(self, texts: Texts, prepare: Words) -> None:
-        from dynsnap.train import _bags_counting as counting
+        from dynsnap.train import _bags_kernel as counting
 
         self._counting = counting
         self._texts = texts
@@ -81,7 +82,7 @@ class KnownBags:
     """Bags in the numbers of one vocabulary, in which 0 is unknown.
 
     Attributes:
-        bags: `_bags_counting.BagArrays`.
+        bags: `_bags_kernel.BagArrays`.
         lengths: Known words of each text, repeated ones too.
     """
 
@@ -123,70 +124,73 @@ class BagsStepper:
         self._adam = context.optimizer
         self._bags = Bags(context.inputs, context.prepare)
         self._labels = context.labels.numpy()
-        self._targets = _targets(context)
-        self._work: dict[RoundState, _Work] = {}
+        self._work: dict[RoundState, _BagsRound] = {}
 
-    def admit(self, lane: RoundState, state: State | None, /) -> None:
-        module = self._context.build(lane.spec)
+    def admit(self, round_: RoundState, state: State | None, /) -> None:
+        module = self._context.build(round_.spec)
         assert isinstance(module, FastText)
-        work = _Work(
-            known=self._bags.known(self._context.bind(lane)),
+        work = _BagsRound(
+            known=self._bags.known(self._context.bind(round_)),
             dropout=module.dropout.p,
             shapes={name: value.shape for name, value in module.state_dict().items()},
+            targets=_targets(round_.targets),
         )
         if state is None:
             work.start(module.state_dict())
         else:
             work.restore(state)
-        self._work[lane] = work
+        self._work[round_] = work
 
-    def advance(self, lanes: Sequence[RoundState], steps: int, /) -> None:
-        for lane in lanes:
-            work = self._work[lane]
-            if lane.step == 0:
-                work.order = lane.order()
-                work.noise.manual_seed(lane.seed("noise"))
+    def advance(self, rounds: Sequence[RoundState], steps: int, /) -> None:
+        for round_ in rounds:
+            work = self._work[round_]
+            if round_.step == 0:
+                work.order = round_.order()
+                work.noise.manual_seed(round_.seed("noise"))
                 work.loss = 0.0
-            rate = self._context.learning_rate * lane.multipliers[lane.epoch]
-            for part in _parts(work.order[lane.step : lane.step + steps]):
-                work.train(part, self._labels, self._targets, self._adam, rate)
+            rate = self._context.learning_rate * round_.multipliers[round_.epoch]
+            for part in _parts(work.order[round_.step : round_.step + steps]):
+                work.train(part, self._labels, work.targets, self._adam, rate)
 
-    def validate(self, lanes: Sequence[RoundState], /) -> list[float]:
-        return [self._validate(lane, self._work[lane]) for lane in lanes]
+    def validate(self, rounds: Sequence[RoundState], /) -> list[float]:
+        return [self._validate(round_, self._work[round_]) for round_ in rounds]
 
-    def _validate(self, lane: RoundState, work: "_Work") -> float:
-        weights = self.weights(lane)
-        means = work.known.means(lane.validation, weights["vectors.weight"])
+    def _validate(self, round_: RoundState, work: "_BagsRound") -> float:
+        weights = self.weights(round_)
+        means = work.known.means(round_.validation, weights["vectors.weight"])
         logits = means @ weights["output.weight"].T + weights["output.bias"]
         if not np.isfinite(work.loss) or not torch.isfinite(logits.sum()):
             return float("nan")
-        right = logits.argmax(dim=1).numpy() == self._labels[lane.validation]
+        right = logits.argmax(dim=1).numpy() == self._labels[round_.validation]
         return float(right.mean())
 
-    def weights(self, lane: RoundState, /) -> State:
-        work = self._work[lane]
+    def weights(self, round_: RoundState, /) -> State:
+        work = self._work[round_]
         return work.named(work.weights)
 
-    def state(self, lane: RoundState, /) -> State:
-        return self._work[lane].state()
+    def state(self, round_: RoundState, /) -> State:
+        return self._work[round_].state()
 
-    def release(self, lane: RoundState, /) -> None:
-        del self._work[lane]
+    def release(self, round_: RoundState, /) -> None:
+        del self._work[round_]
 
-    def remain(self, lanes: Sequence[RoundState], /) -> None:
-        """One lane at a time needs no less room."""
+    def remain(self, rounds: Sequence[RoundState], /) -> None:
+        """One round at a time needs no less room."""
 
 
-class _Work:
+class _BagsRound:
     """The numbers of one round."""
 
-    def __init__(self, *, known: KnownBags, dropout: float, shapes: dict[str, torch.Size]) -> None:
+    def __init__(
+        self, *, known: KnownBags, dropout: float, shapes: dict[str, torch.Size], targets: Any
+    ) -> None:
         from dynsnap.train import _bags_kernel as kernel
 
         self._kernel = kernel
         self._shapes = shapes
         self.known = known
         self.dropout = dropout
+        self.targets = targets
         self.order: AnyArray = np.empty((0, 0), np.int64)
         self.noise = torch.Generator()
         self.loss = 0.0
@@ -273,16 +277,13 @@ class _Work:
         return {**found, "taken": torch.tensor(self.taken)}
 
 
-def _targets(context: TrainingContext) -> Any:
+def _targets(targets: RoundTargets | None) -> Any:
     """What the texts are taught beside their labels, as the kernel has it."""
     from dynsnap.train._bags_kernel import KernelTargets
 
-    distillation = context.distillation
-    if distillation is None:
-        return KernelTargets(np.empty((0, 0), np.float32), 0.0, 1.0)
-    return KernelTargets(
-        distillation.targets.numpy(), distillation.weight, distillation.temperature
-    )
+    if targets is None:
+        return KernelTargets(np.empty((0, 0), np.float32), np.empty(0, np.float32), 1.0)
+    return KernelTargets(targets.scores.numpy(), targets.weights.numpy(), targets.temperature)
 
 
 def _parts(order: AnyArray) -> Iterator[AnyArray]:

@@ -1,16 +1,61 @@
-"""Texts as bags of words, compiled: forward, backward and Adam by hand. Import this late.
-
-All of it is on one thread, and sums keep their order: the same round gives the same bits. Vectors
-are padded with zeros to a multiple of `LANES`, which stay zero, so that no loop has a remainder.
-"""
+"""Texts as bags of words, counted and trained in compiled loops. Import this late."""
 
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from dynsnap._types import AnyArray
-from dynsnap.metrics._kernel_compile import compiled, full_width, part
-from dynsnap.train._bags_counting import BagArrays
+from dynsnap.metrics._kernel_rows import compiled, full_width, part
+
+
+class BagArrays(NamedTuple):
+    """The distinct tokens of each text, with how often each occurs in it.
+
+    `starts` states where each text begins in the other two, and where the last ends.
+    """
+
+    starts: AnyArray
+    tokens: AnyArray
+    counts: AnyArray
+
+
+@compiled
+def count(tokens: AnyArray, starts: AnyArray, seen: AnyArray, bags: BagArrays) -> int:
+    """Fill the bags of texts, tokens in the order of their first use; how many entries they have.
+
+    Args:
+        tokens: The tokens of all texts.
+        starts: Where each text begins.
+        seen: -1 for every token that there is.
+        bags: Room for as many entries as there are tokens.
+    """
+    n = 0
+    for text in range(len(starts) - 1):
+        first = n
+        bags.starts[text] = n
+        for i in range(starts[text], starts[text + 1]):
+            token = tokens[i]
+            place = seen[token]
+            if place >= first:
+                bags.counts[place] += np.float32(1)
+            else:
+                seen[token] = n
+                bags.tokens[n] = token
+                bags.counts[n] = np.float32(1)
+                n += 1
+    bags.starts[len(starts) - 1] = n
+    return n
+
+
+@compiled
+def measure(bags: BagArrays, lengths: AnyArray) -> None:
+    """Count how many known tokens each text has; token 0 is unknown."""
+    for text in range(len(lengths)):
+        lengths[text] = 0
+        for i in range(bags.starts[text], bags.starts[text + 1]):
+            if bags.tokens[i]:
+                lengths[text] += bags.counts[i]
+
 
 LANES = 16
 
@@ -38,7 +83,7 @@ class KernelTargets(NamedTuple):
     """What texts are taught beside their labels; targets of length 0 for nothing."""
 
     targets: AnyArray  # (texts, classes)
-    weight: float
+    weights: AnyArray  # (texts,)
     temperature: float
 
 
@@ -124,7 +169,7 @@ def _slope(label: int, top: float, room: Scratch, batch: float) -> float:
 def _cool(targets: AnyArray, top: float, room: Scratch, batch: float, heat: float) -> float:
     """The slope of the mean cross-entropy with a teacher's scores, at a temperature, for one text.
 
-    Softmax less the targets, times the temperature, as in `DistillationLoss.slopes`; and the loss.
+    Softmax less the targets, times the temperature, as in `soft_slopes`; and the loss.
     """
     full_width()
     scores, cool, classes = room.scores, room.cool, len(room.cool)
@@ -277,7 +322,7 @@ def train(
     steps, batch = order.shape
     classes, wide = weights.weight.shape
     size = np.float32(batch)
-    weight, heat = np.float32(taught_by.weight), np.float32(taught_by.temperature)
+    heat = np.float32(taught_by.temperature)
     loss = 0.0
     for step in range(steps):
         for c in range(classes):
@@ -291,11 +336,12 @@ def train(
                     room.mean[k] *= masks[step, row, k]
             top = _score(weights, room)
             labelled = _slope(labels[text], top, room, size)
-            if len(taught_by.targets):
+            if len(taught_by.targets) and taught_by.weights[text] > 0:
+                weight = taught_by.weights[text]
                 taught = _cool(taught_by.targets[text], top, room, size, heat)
                 for c in range(classes):
                     room.slope[c] = weight * room.cool[c] + (1 - weight) * room.slope[c]
-                labelled = taught_by.weight * taught + (1 - taught_by.weight) * labelled
+                labelled = weight * taught + (1 - weight) * labelled
             loss += labelled
             _backward(weights, gradient, room)
             if len(masks):

@@ -8,7 +8,7 @@ import torch
 from torch import fx, nn
 from torch.nn import functional
 
-from dynsnap.train._tracing import Tracer
+from dynsnap.train._threads import Tracer
 
 Kind: TypeAlias = Literal["linear", "relu", "tanh", "dropout"]
 

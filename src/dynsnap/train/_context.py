@@ -12,11 +12,10 @@ from dynsnap._types import Positions
 from dynsnap.ensemble import RoundSpec
 from dynsnap.errors import FileError, PlanError
 from dynsnap.train._augment import Augmentation
-from dynsnap.train._distillation import DistillationLoss
 from dynsnap.train._factory import Blueprint
+from dynsnap.train._lockstep import RoundState
 from dynsnap.train._optimizers import OptimizerFactory
 from dynsnap.train._prepare import Encoded, Preparation, State
-from dynsnap.train._round_state import RoundState
 from dynsnap.train._weights import StoredLearner
 
 
@@ -30,7 +29,6 @@ class TrainingContext:
         inputs: The whole pool, encoded, on the device.
         labels: Its labels, on the device.
         parents: Finds the bytes of a stored learner by its key.
-        distillation: What rounds learn from beside the labels, None for the labels alone.
     """
 
     device: torch.device
@@ -43,11 +41,15 @@ class TrainingContext:
     learning_rate: float
     augment: Augmentation | None
     parents: Callable[[str], bytes] | None
-    distillation: DistillationLoss | None = None
 
-    def build(self, spec: RoundSpec) -> nn.Module:
-        """The module that a round starts from, on the CPU: fresh, or as its parent left it."""
-        seed = seeds.number(spec.seed, spec.canonical(), "initial")
+    def build(self, spec: RoundSpec, purpose: str = "initial") -> nn.Module:
+        """The module that a round starts from, on the CPU: fresh, or as its parent left it.
+
+        Args:
+            spec: The round.
+            purpose: What its first weights are drawn for: another one has others.
+        """
+        seed = seeds.number(spec.seed, spec.seed_name(), purpose)
         module = self.blueprint.build(dropout=spec.recipe.dropout, seed=seed)
         if spec.parent is not None:
             load(module, self.parent(spec).weights)
@@ -55,14 +57,18 @@ class TrainingContext:
 
     def parent(self, spec: RoundSpec) -> StoredLearner:
         """The stored learner that a round starts from."""
-        if self.parents is None:
-            raise PlanError(f"{spec} starts from a stored learner: hand in `parents` to find it.")
         assert spec.parent is not None
-        return StoredLearner.from_bytes(self.parents(spec.parent))
+        return self.stored(spec, spec.parent)
 
-    def bind(self, lane: RoundState) -> State:
-        """A lane's preparation for rows of the pool, on the device."""
-        bound = self.prepare.bind(lane.prepared, self.inputs)
+    def stored(self, spec: RoundSpec, key: str) -> StoredLearner:
+        """A stored learner that a round needs."""
+        if self.parents is None:
+            raise PlanError(f"{spec} needs a stored learner: hand in `parents` to find it.")
+        return StoredLearner.from_bytes(self.parents(key))
+
+    def bind(self, round_: RoundState) -> State:
+        """A round's preparation for rows of the pool, on the device."""
+        bound = self.prepare.bind(round_.prepared, self.inputs)
         return {name: value.to(self.device) for name, value in bound.items()}
 
     def autocast(self) -> contextlib.AbstractContextManager[None]:

@@ -1,11 +1,53 @@
 """Where to compute, and how exactly."""
 
+import contextlib
+import importlib.util
 import logging
+from collections.abc import Iterator
 from typing import Literal, TypeAlias
 
 import torch
+from torch import Tensor
 
 from dynsnap.errors import PlanError
+from dynsnap.train._prepare import State
+
+# Times an activation it is still a normal number, whose smallest is about 1e-38; added to anything
+# that shows in a score it is nothing.
+LEAST = 1e-30
+
+
+def without_denormals(weights: State) -> State:
+    """The weights with zeros for what is smaller than `LEAST`: the same scores.
+
+    Example:
+        >>> without_denormals({"kernel": torch.tensor([1e-31, 1e-29])})
+        {'kernel': tensor([0.0000e+00, 1.0000e-29])}
+    """
+    return {name: _swept(value) for name, value in weights.items()}
+
+
+def _swept(value: Tensor) -> Tensor:
+    if not value.is_floating_point():
+        return value
+    denormals = (value.abs() < LEAST) & (value != 0)
+    # Most need no second copy.
+    return value.masked_fill(denormals, 0.0) if denormals.any() else value
+
+
+@contextlib.contextmanager
+def flushing_denormals() -> Iterator[None]:
+    """Denormals are zero on this thread of a CPU, for as long as it lasts.
+
+    Other threads of torch are as they were: there is no way to reach them.
+    """
+    before = float(torch.tensor(1e-39) * 1.0) == 0.0
+    torch.set_flush_denormal(True)
+    try:
+        yield
+    finally:
+        torch.set_flush_denormal(before)
+
 
 Precision: TypeAlias = Literal["auto", "float32", "bfloat16"]
 
@@ -62,3 +104,12 @@ def describe(device: torch.device, precision: torch.dtype) -> str:
     if device.type == "cuda":
         kind = f"CUDA, {torch.cuda.get_device_name(device)}"
     return f"{kind}, {str(precision).removeprefix('torch.')}"
+
+
+_KERNEL_TYPES = (torch.bfloat16, torch.float16, torch.float32)
+_HAS_TRITON = importlib.util.find_spec("triton") is not None
+
+
+def has_kernels(tensor: Tensor) -> bool:
+    """Whether kernels written in Triton can work on a tensor."""
+    return tensor.is_cuda and tensor.dtype in _KERNEL_TYPES and _HAS_TRITON

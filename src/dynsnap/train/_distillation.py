@@ -1,5 +1,6 @@
-"""The loss of a student: how far its scores are from its teachers'."""
+"""The loss of a student: how far its scores are from its teacher's, row by row."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -10,51 +11,135 @@ from dynsnap.ensemble import SoftTargets
 from dynsnap.errors import PlanError
 
 
+def soft_losses(logits: Tensor, targets: Tensor, temperature: float | Tensor) -> Tensor:
+    """The cross-entropy of each input with what its teacher predicts for it.
+
+    Slopes of softened scores shrink with the square of the temperature, which is undone, so that
+    a weight means the same at any temperature.
+
+    Args:
+        logits: Of the student, (..., classes).
+        targets: Scores of the teacher at the temperature, of the same shape.
+        temperature: A number, or one for each input, (..., 1).
+    """
+    said = torch.log_softmax(logits.float() / temperature, dim=-1)
+    square = temperature**2
+    return -(targets * said).sum(dim=-1) * (
+        square.squeeze(-1) if isinstance(square, Tensor) else square
+    )
+
+
+def soft_slopes(scores: Tensor, targets: Tensor, temperature: Tensor) -> Tensor:
+    """The slope of `soft_losses` at the logits, from the student's scores at the temperature."""
+    return (scores - targets) * temperature
+
+
+def mixed(taught: Tensor, labelled: Tensor, weight: Tensor) -> Tensor:
+    """The teacher's part of losses, or of their slopes, and the labels' part, as one."""
+    return weight * taught + (1 - weight) * labelled
+
+
+def peer_loss(
+    logits: Tensor,
+    peer: Tensor,
+    labels: Tensor,
+    weight: float,
+    labelled: Callable[[Tensor, Tensor], Tensor],
+) -> Tensor:
+    """The mean loss of a network that learns from another one while that is trained beside it.
+
+    Args:
+        logits: Of the network.
+        peer: Of the other one, on the same inputs. No slope goes back through them.
+        labels: The true classes.
+        weight: The weight of the other one's scores; labels have the rest.
+        labelled: The mean loss of logits and labels.
+    """
+    taught = soft_losses(logits, peer.detach().float().softmax(dim=-1), 1.0).mean()
+    if weight == 1:  # not even zero times something that is not finite
+        return taught
+    return weight * taught + (1 - weight) * labelled(logits, labels)
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
-class DistillationLoss:
-    """The distance of a student's scores from soft targets, which lie on a device.
+class RoundTargets:
+    """What one round learns from beside the labels, on its device.
 
     Attributes:
-        targets: Softened scores of the teachers for every row of the pool (rows, classes).
-        weight: What they count for beside the labels.
+        scores: Scores of the teacher at the temperature for every row of the pool,
+            (rows, classes); those of rows without a weight are ignored.
+        weights: The weight of these scores for every row; labels have the rest.
         temperature: What the student's logits are divided by.
+        wrong: Whether only rows count that the student gets wrong at the moment.
+        everywhere: Whether all rows have the same weight, whatever the student predicts.
     """
 
-    targets: Tensor
-    weight: float
+    scores: Tensor
+    weights: Tensor
     temperature: float
+    wrong: bool = False
+    everywhere: bool = False
 
     @classmethod
-    def of(cls, soft: SoftTargets, pool: Pool, device: torch.device) -> "DistillationLoss":
-        """The loss with soft targets for the rows of a pool."""
+    def of(cls, soft: SoftTargets, pool: Pool, device: torch.device) -> "RoundTargets":
+        """Soft targets for the rows of a pool."""
         if soft.scores.shape != (len(pool), len(pool.classes)):
             raise PlanError(
                 f"Soft targets must score the {len(pool)} rows of {pool.name} for its "
                 f"{len(pool.classes)} classes, but have the shape {soft.scores.shape}."
             )
         # No round trains on a row without scores, but a place that waits side by side is fed one.
-        targets = torch.from_numpy(soft.targets).nan_to_num(nan=0.0)
+        scores = torch.from_numpy(soft.targets).nan_to_num(nan=0.0)
         return cls(
-            targets=targets.to(device),
-            weight=soft.weight,
+            scores=scores.to(device),
+            weights=torch.full((len(pool),), soft.weight, device=device),
             temperature=soft.temperature,
+            everywhere=True,
         )
 
-    def losses(self, logits: Tensor, targets: Tensor) -> Tensor:
-        """The cross-entropy of each input with what the teachers say about it.
+    def row_losses(self, logits: Tensor, labels: Tensor, rows: Tensor, labelled: Tensor) -> Tensor:
+        """The loss of each row of a batch, where rows have weights of their own.
 
-        Slopes of softened scores shrink with the square of the temperature, which is undone, so
-        that `weight` means the same at any temperature.
+        Args:
+            logits: Of the student.
+            labels: The true classes.
+            rows: Where the inputs are in the pool.
+            labelled: The loss of each row's logits and label.
         """
-        said = torch.log_softmax(logits.float() / self.temperature, dim=-1)
-        return -(targets * said).sum(dim=-1) * self.temperature**2
+        taught = soft_losses(logits, self.scores[rows], self.temperature)
+        weights = self.weights[rows]
+        if self.wrong:
+            weights = weights * (logits.detach().argmax(dim=1) != labels)
+        return mixed(taught, labelled, weights)
 
-    def slopes(self, scores: Tensor, targets: Tensor) -> Tensor:
-        """The slope of `losses` at the logits, from the student's scores at the temperature."""
-        return (scores - targets) * self.temperature
+    def loss(
+        self,
+        logits: Tensor,
+        labels: Tensor,
+        rows: Tensor,
+        labelled: Callable[[Tensor, Tensor], Tensor],
+    ) -> Tensor:
+        """The mean loss of a batch.
 
-    def mixed(self, taught: Tensor, labelled: Tensor) -> Tensor:
-        """The teachers' part of a loss, or of its slope, and the labels' part of it, as one."""
-        if self.weight == 1:  # not even zero times something that is not finite
-            return taught
-        return self.weight * taught + (1 - self.weight) * labelled
+        Args:
+            logits: Of the student.
+            labels: The true classes.
+            rows: Where the inputs are in the pool.
+            labelled: The mean loss of logits and labels.
+        """
+        taught = soft_losses(logits, self.scores[rows], self.temperature)
+        weights = self.weights[rows]
+        if self.everywhere:
+            weight = float(weights[0])
+            if weight == 1:  # not even zero times something that is not finite
+                return taught.mean()
+            return weight * taught.mean() + (1 - weight) * labelled(logits, labels)
+        if self.wrong:
+            weights = weights * (logits.detach().argmax(dim=1) != labels)
+        # The labels' part of rows with a teacher and of those without: a caller's own loss gives
+        # means, not rows.
+        total = (weights * taught).sum()
+        for part, share in ((weights > 0, 1 - weights.max()), (weights == 0, 1.0)):
+            if part.any():
+                total = total + share * part.sum() * labelled(logits[part], labels[part])
+        return total / len(rows)

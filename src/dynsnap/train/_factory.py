@@ -13,7 +13,8 @@ from torch.nn.parameter import is_lazy
 from dynsnap.errors import DynSnapError, PlanError
 from dynsnap.train._chain import Chain, chain
 from dynsnap.train._identity import architecture, identity
-from dynsnap.train._random import borrowed_random
+from dynsnap.train._items import count, forward
+from dynsnap.train._threads import borrowed_random
 
 
 def accepts(factory: Callable[..., Any], keyword: str) -> bool:
@@ -84,7 +85,7 @@ class Blueprint:
             raise PlanError(
                 f"The model's `{name}` gets its size from the first inputs that it sees, but "
                 "learners are stored by size. Let the factory ask for `inputs`, and use layers "
-                "that are told their sizes, such as nn.Linear for nn.LazyLinear."
+                "that are given their sizes, such as nn.Linear for nn.LazyLinear."
             )
         if dropout and not any(is_dropout(part) for part in module.modules()):
             raise PlanError(
@@ -92,7 +93,7 @@ class Blueprint:
             )
         return module
 
-    def check(self, batch: Tensor) -> None:
+    def check(self, batch: Any) -> None:
         """Raise unless a module takes this batch and gives one row of scores for each input."""
         module = self.template(0.0).eval()
         if self.build() is module:
@@ -100,19 +101,24 @@ class Blueprint:
                 "`model` must build a fresh module each time, but gave the same one twice. "
                 "Rounds that share a module would not start afresh."
             )
-        shape = tuple(batch.shape[1:])
+        rows = count(batch)
+        shape = (
+            {name: tuple(part.shape[1:]) for name, part in batch.items()}
+            if isinstance(batch, Mapping)
+            else tuple(batch.shape[1:])
+        )
         try:
             with torch.no_grad():
-                outputs = module(batch)
+                outputs = forward(module, batch)
         except Exception as error:  # whatever the caller's forward has to say
             raise PlanError(
                 f"The model cannot take inputs of the shape {shape}: {_first_line(error)}. "
                 "Let its factory ask for `inputs`, or prepare the inputs otherwise."
             ) from error
-        if not isinstance(outputs, Tensor) or outputs.ndim != 2 or len(outputs) != len(batch):
+        if not isinstance(outputs, Tensor) or outputs.ndim != 2 or len(outputs) != rows:
             found = tuple(outputs.shape) if isinstance(outputs, Tensor) else type(outputs).__name__
             raise PlanError(
-                f"The model must give (inputs, classes) for {len(batch)} inputs, but gave {found}."
+                f"The model must give (inputs, classes) for {rows} inputs, but gave {found}."
             )
         if outputs.shape[1] != self.classes:
             raise PlanError(

@@ -1,6 +1,6 @@
 """What a thing is, as text: the same in every process, another when its code or settings change.
 
-Of what a caller has written himself, everything that it leads to counts: methods, base classes,
+Of the caller's own code, everything that it leads to counts: methods, base classes,
 and the functions, classes and values that its code names. Of a library's code its name counts.
 """
 
@@ -142,7 +142,7 @@ def _value(thing: Any, lenient: bool) -> str:
 
 
 def _module(module: types.ModuleType) -> str:
-    """A module's name and, where it is the caller's own, what its file says."""
+    """A module's name and, where it is the caller's own, what its file states."""
     file = getattr(module, "__file__", None)
     if file is None or not _is_own_module(module.__name__):
         return module.__name__
@@ -164,7 +164,7 @@ def _names(code: types.CodeType) -> Iterator[str]:
 
 
 def _written_in(kind: type) -> Iterator[tuple[str, Any]]:
-    """What the body of a class says: its functions, and its values."""
+    """What the body of a class holds: its functions, and its values."""
     for name, part in vars(kind).items():
         if isinstance(part, property):
             yield name, part.fget

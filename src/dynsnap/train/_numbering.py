@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dynsnap._types import AnyArray
-from dynsnap.metrics._kernel_compile import compiled
+from dynsnap.metrics._kernel_rows import compiled
 
 _BLOCK = 1 << 20  # bytes that are looked at in one go
 _LOAD = 2  # places for each word that the table may hold

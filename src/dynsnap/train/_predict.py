@@ -1,7 +1,7 @@
 """Scores of learners: stacked where they are small and dense, one after another elsewhere."""
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -13,19 +13,16 @@ from dynsnap._types import AnyArray, MemberScores
 from dynsnap.errors import FileError, InputError
 from dynsnap.train._bags import Bags, KnownBags, is_bag
 from dynsnap.train._chain import Chain
-from dynsnap.train._claims import check_claims
 from dynsnap.train._context import load
-from dynsnap.train._copies import Copies
-from dynsnap.train._denormals import without_denormals
-from dynsnap.train._devices import choose_device
+from dynsnap.train._devices import choose_device, without_denormals
 from dynsnap.train._factory import Blueprint, is_dropout
-from dynsnap.train._one_thread import on_one_thread
+from dynsnap.train._items import scores_of
 from dynsnap.train._preparations import from_header
 from dynsnap.train._prepare import Encoded, Preparation, State
-from dynsnap.train._random import OwnRandom
-from dynsnap.train._stack import Masks, Stack, drop, flatten, softmax
+from dynsnap.train._stacked import Masks, Stack, drop, flatten, softmax
 from dynsnap.train._text import Texts, Words
-from dynsnap.train._weights import StoredLearner
+from dynsnap.train._threads import Copies, OwnRandom, on_one_thread
+from dynsnap.train._weights import StoredLearner, check_claims
 
 # How inputs are cut up can show in the last bits of a product, so it never varies.
 _STACKED_AT_ONCE = 256
@@ -42,7 +39,7 @@ class Predictor:
         model: The factory that they were trained with.
         prepare: The preparation that they were trained with; needed only if it was the caller's.
         device: Where to compute.
-        members: How many members they must give, where a file says so too.
+        members: How many members they must give, where a file states it too.
         classes: How many classes they must know, likewise.
 
     Raises:
@@ -244,7 +241,9 @@ class _AloneGroup:
         parts = []
         for start in range(0, max(1, len(encoded)), _ALONE_AT_ONCE):
             inputs = self._prepare.apply(encoded.part(start, start + _ALONE_AT_ONCE), bound)
-            logits = torch.func.functional_call(module, weights, (inputs,))
+            named = isinstance(inputs, Mapping)
+            given = ((), dict(inputs)) if named else ((inputs,), {})
+            logits = scores_of(torch.func.functional_call(module, weights, *given))
             parts.append(torch.softmax(logits.float(), -1))
         return torch.cat(parts)
 
@@ -291,7 +290,7 @@ def _group(
 ) -> _Group:
     module = blueprint.template(learners[0].dropout)
     for one in learners:
-        load(module, one.weights)  # says so if they do not fit
+        load(module, one.weights)  # raises where they do not fit
     if device.type == "cpu" and is_bag(module) and isinstance(prepare, Words):
         return _BagsGroup(learners, prepare, module.dropout.p)  # type: ignore[union-attr, arg-type]
     stackable = device.type == "cpu" and prepare.elementwise

@@ -6,11 +6,21 @@ from typing import Any
 import numpy as np
 
 from dynsnap._types import AnyArray
+from dynsnap.data import DatasetRows, Frame, NamedArrays, columns_in_words
 from dynsnap.errors import FileError, InputError, PlanError, did_you_mean
-from dynsnap.train._prepare import Features, Images, Pixels, Preparation, Standardised
+from dynsnap.train._items import AsGiven
+from dynsnap.train._prepare import (
+    Features,
+    Images,
+    ImagesFirst,
+    Pixels,
+    PixelsFirst,
+    Preparation,
+    Standardised,
+)
 from dynsnap.train._text import Words
 
-_MOST_CHANNELS = 4  # of an image that is told by its shape
+_MOST_CHANNELS = 4  # of an image that is recognised by its shape
 
 _KINDS: dict[str, type[Any]] = {
     "features": Features,
@@ -18,10 +28,15 @@ _KINDS: dict[str, type[Any]] = {
     "pixels": Pixels,
     "images": Images,
     "words": Words,
+    "images-nchw": ImagesFirst,
+    "pixels-nchw": PixelsFirst,
+    "as given": AsGiven,
 }
+# Other names, for those who want to say it.
+_SAME = {"images-nhwc": "images", "pixels-nhwc": "pixels"}
 
 
-def preparation(choice: str | Preparation, inputs: AnyArray) -> Preparation:
+def preparation(choice: str | Preparation, inputs: Any) -> Preparation:
     """The preparation that was asked for; "auto" is the one that suits the inputs.
 
     Example:
@@ -30,12 +45,26 @@ def preparation(choice: str | Preparation, inputs: AnyArray) -> Preparation:
         >>> preparation("auto", np.zeros((2, 8, 8, 1)))
         Images()
     """
+    if isinstance(inputs, Frame):
+        words = inputs.named("category", "text") or list(inputs.columns)
+        raise InputError(
+            f"A torch module takes tensors, and {columns_in_words(words)} are columns of a frame. "
+            "Encode them first, or use boosted trees."
+        )
     if not isinstance(choice, str):
         return choice
+    own = isinstance(inputs, DatasetRows | NamedArrays)
+    if own and choice not in ("auto", "as given"):
+        raise PlanError(
+            f"`prepare={choice!r}` is for arrays, and a dict or a Dataset gives its inputs as the "
+            "module takes them. Leave it out, and prepare them there."
+        )
     if choice == "auto":
-        choice = _suited(inputs)
+        choice = "as given" if own else _suited(inputs)
+    choice = _SAME.get(choice, choice)
     if choice not in _KINDS:
-        raise PlanError(f"There is no preparation {choice!r}. {did_you_mean(choice, _KINDS)}")
+        names = [name for name in (*_KINDS, *_SAME) if name != "as given"]
+        raise PlanError(f"There is no preparation {choice!r}. {did_you_mean(choice, names)}")
     made: Preparation = _KINDS[choice]()
     return made
 
@@ -78,14 +107,14 @@ def _suited(inputs: AnyArray) -> str:
         if is_first and not is_last:
             raise InputError(
                 f"Inputs of the shape {inputs.shape} look like bytes of images with their channels "
-                "first. Bring them as (rows, height, width, channels), as in "
-                '`X.transpose(0, 2, 3, 1)`, or say `prepare="pixels"` if they are.'
+                'first. Say `prepare="pixels-nchw"` if they are, or `prepare="pixels-nhwc"` for '
+                "(rows, height, width, channels)."
             )
         return "pixels"
     if is_first == is_last:
         raise InputError(
             f"Inputs of the shape {inputs.shape} do not tell which axis holds the channels of an "
-            'image. Say `prepare="images"` for (rows, height, width, channels), or '
-            '`prepare="features"` to hand them to the module as they are, channels first.'
+            'image. Say `prepare="images-nhwc"` for (rows, height, width, channels), or '
+            '`prepare="images-nchw"` for (rows, channels, height, width).'
         )
     return "images" if is_last else "features"

@@ -175,3 +175,29 @@ class Pixels(_Dense):
 
     def apply(self, raw: Tensor, bound: State, /) -> Tensor:
         return raw.float().mul_(1 / 255) - bound["mean"]
+
+
+@dataclass(frozen=True)
+class ImagesFirst(Features):
+    """Numbers of images (rows, channels, height, width) as they are."""
+
+    def encode(self, inputs: AnyArray, /) -> Rows:
+        if inputs.ndim != 4:
+            raise InputError(
+                "Images must be of the shape (rows, channels, height, width), got the shape "
+                f"{inputs.shape}. Prepare other numbers as `Features`."
+            )
+        return super().encode(inputs)
+
+
+@dataclass(frozen=True)
+class PixelsFirst(Pixels):
+    """Bytes of images (rows, channels, height, width), over 255, less their mean."""
+
+    def encode(self, inputs: AnyArray, /) -> Rows:
+        if inputs.ndim != 4:
+            raise InputError(
+                "Images must be bytes of the shape (rows, channels, height, width), got the shape "
+                f"{inputs.shape}."
+            )
+        return super().encode(inputs.transpose(0, 2, 3, 1))

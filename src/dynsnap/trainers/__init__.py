@@ -5,7 +5,14 @@ provides its own by an entry point in the group `dynsnap.trainers`, which is imp
 caller names it.
 """
 
-from dynsnap.trainers._backend import SETTINGS, Backend, NotInstalledError, ScoreMembers
+from dynsnap.trainers._backend import (
+    SETTINGS,
+    Backend,
+    NotInstalledError,
+    ScoreMembers,
+    needed,
+    score_by_classes,
+)
 from dynsnap.trainers._registry import (
     BACKENDS,
     GROUP,
@@ -27,7 +34,9 @@ __all__ = [
     "for_model",
     "named",
     "names",
+    "needed",
     "register",
     "saved_by",
+    "score_by_classes",
     "trainer_name",
 ]

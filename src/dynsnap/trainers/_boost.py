@@ -5,10 +5,17 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from dynsnap.data import Stream
-from dynsnap.ensemble import Checkpoints, Monitor, Trainer
+from dynsnap.ensemble import Checkpoints, Method, Monitor, Trainer
 from dynsnap.errors import FileError, PlanError, did_you_mean
 from dynsnap.study import TomlTable
-from dynsnap.trainers._backend import Backend, ScoreMembers, needed
+from dynsnap.trainers._backend import (
+    Backend,
+    ScoreMembers,
+    check_reference,
+    imported,
+    needed,
+    of_each,
+)
 
 _BOOSTED = {"xgboost": "xgboost.XGBClassifier", "lightgbm": "lightgbm.LGBMClassifier"}
 # The modules of scikit-learn that a model may be named in. Nothing else is imported by its name,
@@ -37,6 +44,9 @@ class BoostBackend(Backend):
     """Classifiers of XGBoost, LightGBM and scikit-learn."""
 
     name = "boost"
+    settings = frozenset({"class_weight", "selection_metric"})
+    warm_start = True
+    frames = True
 
     def takes(self, model: Any) -> bool:
         """Whether this is a classifier that is set up, and not its class."""
@@ -66,6 +76,7 @@ class BoostBackend(Backend):
             monitor=monitor,
             checkpoints=checkpoints,
             keep_weights=keep_weights,
+            parents=parents,
             **settings,
         )
 
@@ -89,18 +100,69 @@ class BoostBackend(Backend):
         )
         return score
 
+    def check_weights(self, model: Any) -> None:
+        """The trainer checks whether the model takes them."""
+
     def configure(
         self, model: Mapping[str, Any], training: Mapping[str, Any], *, importing: bool = True
     ) -> tuple[Any, dict[str, Any]]:
         section = TomlTable(training, "[training]", taken=["epochs"])
         every = section.take("checkpoint_every", float, 60.0)
+        how = {"checkpoint_every": every, **of_each(section)}
         section.finish()
-        return _classifier(model), {"checkpoint_every": every}
+        if (own := model.get("factory")) is None:
+            return _classifier(model), how
+        settings = {name: value for name, value in model.items() if name != "factory"}
+        if "name" in settings:
+            raise PlanError("[model] must say the `name` of a model, or a `factory` of your own.")
+        check_reference(own)
+        made = _built(own, settings) if importing else None
+        return made, how
+
+    def widened(self, learner: bytes, *, model: Any, classes: int, places: Sequence[int]) -> bytes:
+        # The round that starts from it adds trees for new classes: it knows how frequent they are.
+        made: bytes = needed("dynsnap.boost", "boost").widened(learner, places=places)
+        return made
+
+    def check_method(self, model: Any, method: Method) -> None:
+        super().check_method(model, method)
+        if method.rolling is not None and method.rolling.trains_on:
+            raise PlanError(
+                f"{method.name} trains on from the members that it carries over, which networks "
+                f"can; members of {type(model).__name__} always start afresh. Leave it out, or its "
+                "`warm_start` and `finetune_epochs`. One model can go on from the deployed one: "
+                "see `single`."
+            )
+        how = method.retraining
+        if how is not None and (how.uses_deployed or how.teacher):
+            needed("dynsnap.boost", "boost").check_retraining(model, how)
+
+    def looks_at_names(self, model: Any) -> bool:
+        looks: bool = needed("dynsnap.boost", "boost").looks_at_names(model)
+        return looks
+
+    def categorical(self, model: Any, names: Sequence[str]) -> Sequence[int]:
+        found = needed("dynsnap.boost", "boost").categorical_columns(model, names)
+        return () if found is None else tuple(found)
 
     def allows_nan(self, model: Any) -> bool:
         from sklearn.utils import get_tags
 
         return bool(get_tags(model).input_tags.allow_nan)
+
+
+def _built(reference: str, settings: Mapping[str, Any]) -> Any:
+    """The classifier that a function of the user's own builds, such as a Pipeline."""
+    try:
+        made = imported(reference)(**settings)
+    except TypeError as error:
+        raise PlanError(f"[model]: {reference!r} cannot be called: {error}.") from error
+    if isinstance(made, type) or not hasattr(made, "get_params"):
+        raise PlanError(
+            f"[model]: {reference!r} must build a classifier, as scikit-learn has them, but gave "
+            f"{type(made).__name__}."
+        )
+    return made
 
 
 def _classifier(model: Mapping[str, Any]) -> Any:

@@ -1,17 +1,22 @@
 """Torch modules, by `dynsnap.train`."""
 
 import dataclasses
-import importlib
-import sys
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from dynsnap.data import Stream
 from dynsnap.ensemble import Checkpoints, Monitor, Trainer
 from dynsnap.errors import FileError, InputError, PlanError
 from dynsnap.study import TomlTable
-from dynsnap.trainers._backend import SETTINGS, Backend, ScoreMembers, needed
+from dynsnap.trainers._backend import (
+    SETTINGS,
+    Backend,
+    ScoreMembers,
+    check_reference,
+    imported,
+    needed,
+    of_each,
+)
 
 
 class TorchBackend(Backend):
@@ -20,6 +25,8 @@ class TorchBackend(Backend):
     name = "torch"
     settings = frozenset(SETTINGS)
     warm_start = True
+    items = True
+    codistill = True
 
     def takes(self, model: Any) -> bool:
         """Whether this can be called to build a module."""
@@ -77,6 +84,14 @@ class TorchBackend(Backend):
         )
         return score
 
+    def widened(self, learner: bytes, *, model: Any, classes: int, places: Sequence[int]) -> bytes:
+        train = needed("dynsnap.train", "torch")
+        made: bytes = train.widened(learner, model=model, classes=classes, places=places)
+        return made
+
+    def check_weights(self, model: Any) -> None:
+        """The trainer checks whether its loss takes them."""
+
     def configure(
         self, model: Mapping[str, Any], training: Mapping[str, Any], *, importing: bool = True
     ) -> tuple[Any, dict[str, Any]]:
@@ -112,7 +127,7 @@ def _module_factory(model: Mapping[str, Any], *, importing: bool) -> Callable[..
     if (own is None) == (name is None):
         raise PlanError("[model] must say the `name` of a model, or a `factory` of your own.")
     if own is not None:
-        _reference(own)
+        check_reference(own)
         return _own_factory(own, settings) if importing else None
     return _built_in(name, settings)
 
@@ -130,26 +145,10 @@ def _own_factory(reference: Any, settings: Mapping[str, Any]) -> Callable[..., A
 
     This imports, and so runs, what the reference names: it must come from the user.
     """
-    module, name = _reference(reference)
-    here = str(Path.cwd())
-    if here not in sys.path:  # as `python -m` has it, and a console script has not
-        sys.path.insert(0, here)
-    try:
-        found = getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError) as error:
-        raise PlanError(f"The model factory {reference!r} cannot be imported: {error}.") from error
-    if not callable(found):
-        raise PlanError(f"The model factory {reference!r} is not a function.")
+    found = imported(reference)
     models = needed("dynsnap.train.models", "torch")
     factory: Callable[..., Any] = models.with_settings(found, settings, name=reference)
     return factory
-
-
-def _reference(text: Any) -> tuple[str, str]:
-    module, _, name = str(text).partition(":")
-    if not (isinstance(text, str) and module and name):
-        raise PlanError(f"A model factory is named as MODULE:NAME, got {text!r}.")
-    return module, name
 
 
 def _settings(section: TomlTable, train: Any) -> dict[str, Any]:
@@ -161,15 +160,28 @@ def _settings(section: TomlTable, train: Any) -> dict[str, Any]:
         "device": str,
         "precision": str,
         "checkpoint_every": float,
+        "warmup": int,
     }
     for name, kind in kinds.items():
         value = section.take(name, kind, None)
         if value is not None:
             found[name] = value
     adam = section.take("adam", dict, {})
+    optimizer = _named(section, "optimizer")
+    loss = _named(section, "loss")
     augment = section.take_any("augment", False)
+    found |= of_each(section)
     section.finish()
+    if optimizer is not None and adam:
+        raise PlanError(
+            "[training.adam] and `optimizer` both set the optimiser. Keep one of them: "
+            '[training.optimizer] with name = "adam" takes the same settings.'
+        )
     found["optimizer"] = _built(train.Adam, adam, "[training.adam]")
+    if optimizer is not None:
+        found["optimizer"] = train.named_optimizer(*optimizer, where="[training.optimizer]")
+    if loss is not None:
+        found["loss"] = train.named_loss(*loss, where="[training.loss]")
     if augment is not False:
         settings = {} if augment is True else augment
         if not isinstance(settings, dict):
@@ -178,6 +190,19 @@ def _settings(section: TomlTable, train: Any) -> dict[str, Any]:
             )
         found["augment"] = _built(train.ShiftsAndFlips, settings, "[training.augment]")
     return found
+
+
+def _named(section: TomlTable, key: str) -> tuple[str, dict[str, Any]] | None:
+    """A name, or a table of a name and settings: the name and the settings."""
+    found = section.take_any(key)
+    if found is None or isinstance(found, str):
+        return None if found is None else (found, {})
+    if not isinstance(found, dict) or not isinstance(found.get("name"), str):
+        raise PlanError(
+            f"[training]: `{key}` must be a name, or a table with a `name` and settings, got "
+            f"{found!r}."
+        )
+    return found["name"], {name: value for name, value in found.items() if name != "name"}
 
 
 def _built(kind: Any, settings: dict[str, Any], where: str) -> Any:

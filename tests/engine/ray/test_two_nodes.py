@@ -16,6 +16,7 @@ from tests.cli.met import Met
 from tests.cli.studies import LONG, contents, dynsnap
 from tests.engine.faults import Faults, until_error
 from tests.engine.made import FaultyTrainer, PairedTrainer, assert_as_serial, specs, trained
+from tests.messages import naming
 
 ray = pytest.importorskip("ray")
 
@@ -133,7 +134,7 @@ def test_a_worker_with_another_version_is_named(cluster, tmp_path):
         RayEngine(cluster.address, rules=Rules(together=1)) as engine,
         pytest.raises(
             TrainingError,
-            match=r"has dynsnap 0\.0\.9, but the study was started with dynsnap .* Install",
+            match=naming(r"0\.0\.9", "Install"),
         ),
     ):
         until_error(
@@ -160,5 +161,5 @@ def test_a_driver_that_is_killed_goes_on_where_it_was(cluster, tmp_path, monkeyp
 
 def test_a_cluster_that_is_not_there_is_named():
     engine = RayEngine("127.0.0.1:9")  # the port to which nobody listens
-    with pytest.raises(TrainingError, match=r"There is no Ray to use at 127\.0\.0\.1:9"):
+    with pytest.raises(TrainingError, match=naming("Ray", r"127\.0\.0\.1:9")):
         list(engine(FaultyTrainer("."), specs(1)))

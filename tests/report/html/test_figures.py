@@ -22,7 +22,7 @@ def figures():
 
 
 def test_every_figure_is_an_svg_file_of_its_own(figures):
-    assert len(figures) == 6
+    assert len(figures) == 7
     for figure in figures:
         root = ElementTree.fromstring(to_svg(figure))
         assert root.tag == "{http://www.w3.org/2000/svg}svg"

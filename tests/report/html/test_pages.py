@@ -12,6 +12,7 @@ from dynsnap.metrics import catalogue
 from dynsnap.predictions import Predictions
 from dynsnap.report import MOST_BYTES
 from tests.comparison.made import Blocks, generations
+from tests.messages import naming
 from tests.report.html.reader import read
 from tests.report.pages import comparison_page, gate_page
 
@@ -53,7 +54,7 @@ def test_the_page_says_the_same_as_the_result():
     text = read(comparison_page(comparison).html).text
     assert f"{pair.transitions.lost} inputs" in text
     for name, estimate in pair.metrics.items():
-        assert name in text
+        assert (catalogue[name].change_of or name) in text
         if np.isfinite(estimate.value):
             assert f"{estimate.value:.4f}" in text
     for one in pair.flipped:
@@ -84,7 +85,7 @@ def test_many_generations_have_matrices_and_unstable_inputs():
     page = page_of(*made(count=4))
     found = read(page.html)
     names = [figure.name for figure in page.figures]
-    assert names[:3] == ["over-time", "consistency", "correct-consistency"]
+    assert names[:4] == ["over-time", "lost-over-time", "consistency", "correct-consistency"]
     assert "unstable-table" in found.ids
     assert "ambiguity" in found.text
 
@@ -114,8 +115,7 @@ def test_without_truth_nothing_is_called_lost():
 def test_without_flips_the_page_says_so():
     old, _ = made()
     text = read(page_of(old, old).html).text
-    assert "No input was lost." in text
-    assert "No right answer was lost." in text
+    assert re.search(naming("No input", "No right answer"), text)
 
 
 def test_labels_alone_are_enough():
@@ -123,6 +123,7 @@ def test_labels_alone_are_enough():
     assert "confidence now" not in text
 
 
+@pytest.mark.slow
 def test_a_hundred_classes_with_long_names_fit():
     rng = np.random.default_rng(0)
     classes = [
@@ -141,6 +142,7 @@ def test_a_hundred_classes_with_long_names_fit():
         assert len(figure.shapes) < 400
 
 
+@pytest.mark.slow
 def test_a_million_inputs_fit_and_the_cap_is_said():
     rng = np.random.default_rng(0)
     rows = 1_000_000
@@ -157,6 +159,7 @@ def test_a_million_inputs_fit_and_the_cap_is_said():
     assert "--flips" in html
 
 
+@pytest.mark.slow
 def test_a_page_that_would_be_too_large_has_shorter_tables():
     rows = 1200
     ids = [f"{row} " + "<" * 400 for row in range(rows)]
@@ -238,4 +241,101 @@ def test_blocks_make_the_same_page():
 def test_weighted_inputs_are_counted_once(weighted):
     weights = np.linspace(1, 3, 200) if weighted else None
     page = page_of(*made(weights=weights))
-    assert ("weighted" in read(page.html).text) == weighted
+    assert ("Inputs are weighted" in read(page.html).text) == weighted
+
+
+@pytest.fixture(scope="module")
+def judged():
+    found = compare(*generations(rows=400, classes=6), names=["old", "new"], resamples=20)
+    rules = [
+        Rule(metric="lost", at_most=0.001, name="hardly any"),
+        Rule(metric="lost", at_most=0.002, class_name="*", min_count=1),
+        Rule(metric="accuracy", at_least=0.01, allow_odd=True),
+    ]
+    verdict = judge(found, rules)
+    return verdict, found, gate_page(verdict, found)
+
+
+def test_the_banner_names_failed_rules_and_leads_to_their_checks(judged):
+    verdict, _, page = judged
+    banner = re.search(r'<div class="verdict fail".*?</div>', page.html, flags=re.DOTALL)[0]
+    links = re.findall(r'href="#([^"]+)">([^<]+)', banner)
+    rules = {outcome.rule for outcome in verdict.failed}
+    assert len(links) == len(rules)
+    assert "hardly any" in links[0][1]
+    for place, words in links:
+        row = re.search(rf'<tr id="{place}">(.*?)</tr>', page.html, flags=re.DOTALL)[1]
+        assert "failed" in row
+        assert re.search(r"0\.\d{4}", words)[0] in row
+
+
+def test_bars_have_a_scale_the_name_of_the_rule_and_a_narrow_twin(judged):
+    (bars,) = (figure for figure in judged[2].figures if figure.name == "rules")
+    for figure in (bars, bars.narrow):
+        texts = [shape.text for shape in figure.shapes if hasattr(shape, "text")]
+        assert any("hardly any" in text for text in texts)
+        assert sum(re.fullmatch(r"[\d.]+", text) is not None for text in texts) >= 4
+    assert bars.narrow.width < 0.5 * bars.width
+
+
+def test_a_page_has_shares_and_no_percent(judged):
+    assert "%" not in read(judged[2].html).text
+    assert "%" not in read(comparison_page(judged[1]).html).text
+
+
+def test_chart_and_table_have_the_classes_in_one_order(judged):
+    (chart,) = (figure for figure in judged[2].figures if figure.name == "classes")
+    html = judged[2].html
+    start = html.index('id="class-table"')
+    body = html[html.index("<tbody", start) : html.index("</table>", start)]
+    table = re.findall(r"<th[^>]*>([^<]+)<", body)
+    drawn = [row[0] for row in chart.rows]
+    assert drawn == [name for name in table if name in drawn]
+
+
+def test_counts_stand_beside_counts(judged):
+    html = judged[2].html
+    head = html[html.index('id="class-table"') :]
+    head = read_heads(head[: head.index("</thead>")])
+    first = head.index("inputs")
+    assert head[first : first + 4] == ["inputs", "lost", "gained", "net"]
+
+
+def read_heads(part):
+    return [re.sub(r"<[^>]+>", "", cell).strip() for cell in re.findall(r"<th .*?</th>", part)]
+
+
+def test_metrics_are_folded_and_the_footer_tells_where_it_is_from(tmp_path, monkeypatch):
+    from dynsnap import __version__
+    from dynsnap.predictions import write
+
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "86400")
+    files = [tmp_path / "one.parquet", tmp_path / "two.parquet"]
+    for made, file in zip(generations(), files, strict=True):
+        write(made, file)
+    html = comparison_page(compare(*files, resamples=5)).html
+    fold = re.search(r'<details class="fold">.*?</details>', html, flags=re.DOTALL)[0]
+    assert "pair-metrics" in fold
+    footer = html[html.index("<footer") :]
+    for part in ("1970-01-02", __version__, "one.parquet", "two.parquet", "200"):
+        assert part in footer
+
+
+@pytest.mark.parametrize("count", [13, pytest.param(30, marks=pytest.mark.slow)])
+def test_many_generations_are_readable(count):
+    from dynsnap import report
+
+    made = generations(rows=60, classes=3, count=count, scores=False)
+    found = compare(*made, names=[f"model-{n:02d}" for n in range(count)], resamples=2)
+    document = report.comparison_document(found)
+    lines = report.to_terminal(document).splitlines()
+    assert len(lines) < 300
+    worst = max(found.pairs, key=lambda pair: pair.metrics["lost"].value)
+    assert any(worst.old in line and worst.new in line for line in lines)
+    for newer in range(1, count):
+        assert any(f"model-{newer - 1:02d} → model-{newer:02d}" in line for line in lines)
+    page = comparison_page(found)
+    figures = {figure.name: figure for figure in page.figures}
+    assert len(figures["consistency"].rows) == count
+    assert {"lost", "gained"} <= {one.name for one in figures["lost-over-time"].series}
+    assert f"{len(found.pairs) - 10} more" in "\n".join(lines)  # what is not printed is counted

@@ -1,20 +1,23 @@
 import csv
 import dataclasses
+import re
 import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from dynsnap.comparison import compare
+from dynsnap.comparison import PairedDifference, compare
 from dynsnap.report import MOST_BYTES, Curve, InputDrilldown, StudyFindings, to_html
 from dynsnap.report.build.study_tables import CASES, by_method
 from dynsnap.report.document import Document
-from dynsnap.study import Row, SweepRow
+from dynsnap.study import HeldAgainst, Row, SweepRow
 from dynsnap.theory import audit
 from tests.cli.helpers import dynsnap, refused
 from tests.cli.studies import TINY
 from tests.comparison.made import generations
+from tests.documents import numbers
+from tests.messages import naming
 from tests.report.html.reader import read
 from tests.report.pages import study_page
 
@@ -74,7 +77,7 @@ def findings():
             method="dynsnap-cyc<i>",
             combination="average",
             comparison=compared,
-            looks={first: "a <b>bold</b> text", **dict.fromkeys(others, "text " * 90)},
+            excerpts={first: "a <b>bold</b> text", **dict.fromkeys(others, "text " * 90)},
         ),
         curves=[
             Curve(
@@ -87,7 +90,18 @@ def findings():
             )
         ],
         audits={"dynsnap-cyc": audit(old, new, truth=rng.integers(0, 3, 50))},
+        held={"never-retrain": [held("never-retrain", -0.3)]},
         notes=["One note."],
+    )
+
+
+def held(method, gap):
+    """A method that is so far from a fresh DynSnap-cyc in its last generation."""
+    found = PairedDifference(
+        value=gap, low=gap - 0.02, high=gap + 0.02, detectable=0.031, inputs=50, replicates=2
+    )
+    return HeldAgainst(
+        method=method, role="fresh", reference="dynsnap-cyc", cost=9.9, accuracies={3: found}
     )
 
 
@@ -107,13 +121,14 @@ def test_a_study_has_every_section():
         "sweep-members",
         "curve-dynsnap-cyc",
         "over-time",
+        "lost-over-time",
         "consistency",
         "correct-consistency",
         "transitions",
         "classes",
         "lost-to",
     ]
-    assert "2 generations of 10 → 20 training inputs" in found.text
+    assert re.search(naming("2 generations", "10 → 20"), found.text)
     assert len(page.html.encode()) < MOST_BYTES
 
 
@@ -140,7 +155,8 @@ def test_how_replicates_differ_is_in_the_tables():
 def test_methods_that_do_not_count_are_marked_and_the_reason_is_said():
     page = study_page(findings())
     text = read(page.html).text
-    assert "never-retrain does not qualify: new classes 60.6 %" in text
+    assert re.search(r"never-retrain does not qualify.*?30\.0 points", text)
+    assert "3.1 points" in text  # the smallest difference that would have been seen
     figure = next(one for one in page.figures if one.name == "accuracy-consistency")
     names = {row[0] for row in figure.rows}
     assert {"never-retrain ×", "dynsnap-cyc", "noise-floor"} <= names
@@ -180,7 +196,7 @@ def test_a_study_shows_inputs_as_text_that_is_cut():
 def test_the_threshold_is_drawn_and_pruned_snapshots_are_told_apart():
     page = study_page(findings())
     figure = next(figure for figure in page.figures if figure.name == "curve-dynsnap-cyc")
-    assert figure.description == "4 epochs; 1 of 2 snapshots are kept, τ is 0.8000."
+    assert numbers(figure.description) == ["4", "1", "2", "0.8000"]
     texts = {getattr(shape, "text", "") for shape in figure.shapes}
     assert {"τ = 0.8000", "snapshot kept", "snapshot pruned"} <= texts
 
@@ -197,7 +213,7 @@ def test_the_first_epochs_of_a_long_round_do_not_flatten_the_rest():
     )
     page = study_page(dataclasses.replace(findings(), curves=[curve]))
     figure = next(figure for figure in page.figures if figure.name == "curve-dynsnap-cyc")
-    assert figure.description.endswith("6 epochs lie below the picture.")
+    assert re.search(r"\b6 epochs .*below", figure.description)
     (line,) = (shape for shape in figure.shapes if getattr(shape, "label", "") == "accuracy")
     heights = [y for _, y in line.points]
     assert max(heights) - min(heights) > 100
@@ -214,7 +230,7 @@ def test_a_study_says_what_is_trained_on_and_which_methods_have_more_replicates(
     replicates = {"singlebase": 7, "dynsnap-cyc": 1}
     made = dataclasses.replace(findings(), about=about, replicates=replicates)
     text = read(study_page(made).html).text
-    assert "2 generations of 4 → 17 training inputs, 50 test inputs" in text
+    assert re.search(naming("2 generations", "4 → 17", "50 test inputs"), text)
     assert "1 replicate (7 of singlebase)." in text
     assert "training rows of frog" in text
 
@@ -230,6 +246,7 @@ def test_classes_with_equally_many_training_rows_take_one_line_and_keep_their_na
     assert text.count("training rows of") == 3
 
 
+@pytest.mark.slow
 def test_a_study_that_lacks_rounds_says_so_and_counts_the_replicates_that_are_there(tmp_path):
     for name in ("table.csv", "study.toml", "about.json", "replicates.csv"):
         shutil.copy(RESULTS / "digits" / name, tmp_path)
@@ -240,16 +257,17 @@ def test_a_study_that_lacks_rounds_says_so_and_counts_the_replicates_that_are_th
     each.write_text("".join(line for line in lines if not line.startswith("2,extbagging,")))
     said = dynsnap("report", tmp_path)
     assert said.exit_code == 0, said.output
-    assert "7 rounds are missing: what needs a missing round is left out." in said.stdout
+    assert re.search(naming("7 rounds", "left out"), said.stdout)
     text = read((tmp_path / "report.html").read_text()).text
     assert "3 replicates (2 of extbagging), " in text
-    assert " rounds of training (7 more are missing)." in text
+    assert re.search(r"\d rounds of training.*7 more", text)
     each.unlink()  # one replicate of each is not listed
     dynsnap("report", tmp_path)
     text = read((tmp_path / "report.html").read_text()).text
     assert "3 replicates (1 of singlebase, 1 of extbagging, " in text
 
 
+@pytest.mark.slow
 def test_with_many_classes_the_likeliest_few_of_variants_are_told():
     many = [
         dataclasses.replace(row, metric="top_5_accuracy", value=0.987)
@@ -312,7 +330,7 @@ def test_a_run_folder_becomes_a_page_and_the_same_tables_in_the_terminal(run, tm
     ablations = ablations[: ablations.index("</table>")]
     assert all(name in ablations for name in ("dynsnap-cyc", "no-schedule", "no-randomness"))
     assert "τ = " in html
-    assert "Every theorem holds on these." in found.text
+    assert "Every theorem holds" in found.text
     assert "dynsnap-cyc" in ran.stdout
     assert "report.html" in ran.stdout
     with (run / "table.csv").open() as file:
@@ -366,7 +384,7 @@ def test_what_a_long_stream_has_no_room_for_is_said():
     assert "lost 9→10" in text
     assert "lost 1→2" not in text
     assert "The last 3 of 9 pairs" in text
-    assert "Between the first ACC and the next, some are left out." in text
+    assert "left out." in text
     assert "left out." not in read(study_page(findings()).html).text
 
 
@@ -375,18 +393,18 @@ def test_another_method_can_be_looked_at(run, tmp_path):
     assert dynsnap("report", run, "-q", "--html", page, "--method", "singlebase").exit_code == 0
     assert "A closer look at singlebase" in read(page.read_text()).text
     said = refused("report", run, "--method", "singelbase", code=2)
-    assert "has no predictions of a method 'singelbase'" in said
-    assert "singlebase" in said.replace("singelbase", "")
+    assert re.search(naming("'singelbase'", "singlebase"), said)
 
 
 @pytest.mark.parametrize("file", ["table.csv", "study.toml", "about.json", "inputs.npz"])
 def test_a_page_never_takes_the_place_of_what_the_run_holds(run, file):
     before = (run / file).read_bytes()
     said = refused("report", run, "-q", "--html", run / file, code=2)
-    assert f"would overwrite the input {run / file}" in said
+    assert re.search(naming("--html", "overwrite", re.escape(str(run / file))), said)
     assert (run / file).read_bytes() == before
 
 
+@pytest.mark.slow
 def test_inputs_come_from_the_data_where_the_run_has_none(run, tmp_path):
     bare = tmp_path / "bare"
     shutil.copytree(run, bare, ignore=shutil.ignore_patterns("inputs.npz", "rounds"))
@@ -406,10 +424,9 @@ def test_a_run_without_its_rounds_still_has_its_tables(run, tmp_path):
     ran = dynsnap("report", bare, "--html", tmp_path / "page.html")
     assert ran.exit_code == 0, ran.output
     text = read((tmp_path / "page.html").read_text()).text
-    assert "Rounds of training are left out" in text
-    assert "No predictions are stored here" in text
+    assert re.search(naming("Rounds of training", "No predictions"), text)
     said = refused("report", bare, "--method", "snapshot", code=2)
-    assert "It has none at all." in said
+    assert re.search(naming("'snapshot'", "none"), said)
 
 
 def test_what_is_not_a_run_is_refused(tmp_path):

@@ -1,19 +1,20 @@
 """Rounds to be trained both ways."""
 
-import functools
+import dataclasses
 
 import numpy as np
+import torch
 
 from dynsnap.ensemble import Recipe, RoundSpec, Schedule
+from dynsnap.train._distillation import RoundTargets
 from dynsnap.train._drive import CheckpointSaver, drive
-from dynsnap.train._lockstep import Lockstep
-from dynsnap.train._round_state import RoundState
+from dynsnap.train._lockstep import Lockstep, RoundState
+from dynsnap.train.side_by_side import SideBySideStepper
 from dynsnap.train.side_by_side._feed import feed_of
-from dynsnap.train.side_by_side._network import Settings
-from dynsnap.train.side_by_side._stepper import SideBySideStepper
+from dynsnap.train.side_by_side._network import NO_OTHERS, Losses, NetworkSettings
 
 
-def lane(context, spec):
+def round_(context, spec, targets=None):
     rows = np.arange(spec.generation * 20)
     return RoundState(
         spec=spec,
@@ -21,7 +22,44 @@ def lane(context, spec):
         validation=np.arange(70, 88 + spec.index % 2),
         batch=16,
         prepared=context.prepare.fit(context.inputs, rows),
+        targets=targets,
     )
+
+
+def lessons():
+    """The rounds of `specs`, each with another loss: two teachers, averages, smoothed labels."""
+    first, second, third, fourth = specs()
+    smoothed = dataclasses.replace(third.recipe, smoothing=0.2)
+    averaged = dataclasses.replace(fourth.recipe, average=0.9, smoothing=0.1)
+    both = dataclasses.replace(second.recipe, average=0.8)
+    rounds = [
+        first,
+        dataclasses.replace(second, recipe=both),
+        dataclasses.replace(third, recipe=smoothed),
+        dataclasses.replace(fourth, recipe=averaged),
+    ]
+    targets = {
+        rounds[0]: soft(1, weight=0.8, temperature=2.0),
+        rounds[1]: soft(2, weight=0.5, wrong=True),
+        rounds[2]: soft(3, weight=0.7, everywhere=True),
+    }
+    return rounds, targets
+
+
+def soft(seed, *, weight, temperature=1.0, wrong=False, everywhere=False):
+    """Scores of a teacher that does not know every row, unless it is `everywhere`."""
+    rng = np.random.default_rng(seed)
+    known = np.ones(90) if everywhere else rng.random(90) < 0.7
+    return RoundTargets(
+        scores=torch.from_numpy(rng.dirichlet(np.ones(3), 90).astype(np.float32)),
+        weights=torch.from_numpy((weight * known).astype(np.float32)),
+        temperature=temperature,
+        wrong=wrong,
+        everywhere=everywhere,
+    )
+
+
+ALL_LOSSES = Losses(taught=True, smoothed=True, averaged=True)
 
 
 def specs():
@@ -34,21 +72,26 @@ def specs():
     ]
 
 
-def trained(context, stepper, rounds):
-    lockstep = Lockstep(rounds, functools.partial(lane, context), width=stepper.width)
+def trained(context, stepper, rounds, targets=None):
+    """The rounds when they are done; `targets` are those of some, by spec."""
+    taught = targets or {}
+    lockstep = Lockstep(
+        rounds, lambda spec: round_(context, spec, taught.get(spec)), width=stepper.width
+    )
     saver = CheckpointSaver(checkpoints=None, every=1e9, owner="")
     return {done.spec: done for done in drive(lockstep, stepper, saver=saver, monitor=None)}
 
 
-def beside(context, *, grouped, width=2):
+def beside(context, *, grouped, width=2, losses=NO_OTHERS):
     """A stepper for rounds of a context, uncompiled."""
-    settings = Settings(
+    settings = NetworkSettings(
         batch_size=16,
         optimizer=context.optimizer,
         feed=feed_of(context),
         precision=context.precision,
         compiled=False,
-        distillation=context.distillation,
+        classes=context.blueprint.classes,
+        losses=losses,
     )
     return SideBySideStepper(
         context, context.blueprint.build(), settings, width=width, rows=64, grouped=grouped

@@ -31,6 +31,7 @@ SHAPES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
 def test_kernels_compute_a_convolution_and_its_gradients(shape, monkeypatch):
     monkeypatch.setattr(fast, "PLACES", 20)  # several parts, the last not full

@@ -4,8 +4,7 @@ import torch
 from torch import nn
 
 from dynsnap.train.models import resnet
-from dynsnap.train.side_by_side._fast_layers import Convolution, with_fast_layers
-from dynsnap.train.side_by_side._layers import GroupedBatchNorm
+from dynsnap.train.side_by_side._layers import Convolution, GroupedBatchNorm, with_fast_layers
 
 BATCH = torch.rand(4, 3, 8, 8, generator=torch.Generator().manual_seed(0))
 

@@ -3,9 +3,8 @@
 import torch
 
 from dynsnap.train.models import resnet
-from dynsnap.train.side_by_side._flat import FlatLayout
 from dynsnap.train.side_by_side._group import GroupedNetwork
-from dynsnap.train.side_by_side._network import place_of
+from dynsnap.train.side_by_side._network import FlatLayout, place_of
 
 ROUNDS = 3
 

@@ -5,7 +5,7 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynsnap.train.side_by_side._narrowing import worth_narrowing
+from dynsnap.train.side_by_side._stepper import worth_narrowing
 
 STEP, BUILDING = 1.0, 50.0
 

@@ -8,15 +8,13 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from dynsnap.train import Adam, Pixels, ShiftsAndFlips
 from dynsnap.train._alone import AloneStepper
-from dynsnap.train._augment import ShiftsAndFlips
 from dynsnap.train._context import TrainingContext
-from dynsnap.train._distillation import DistillationLoss
 from dynsnap.train._factory import Blueprint
-from dynsnap.train._optimizers import Adam
-from dynsnap.train._prepare import Pixels
-from dynsnap.train.side_by_side._images import augmented_images, plain_images
-from tests.train.side_by_side.made import beside, lane, specs, trained
+from dynsnap.train.side_by_side._feed import augmented_images, plain_images
+from dynsnap.train.side_by_side._network import Losses
+from tests.train.side_by_side.made import ALL_LOSSES, beside, lessons, round_, specs, trained
 
 ADAM = Adam(eps=1e-7, kernel_penalty=1e-4)
 AUGMENT = ShiftsAndFlips()
@@ -58,26 +56,43 @@ def context():
     )
 
 
-@pytest.mark.parametrize("teacher", [False, True])
+def assert_same(one, other):
+    assert other.curve == one.curve
+    assert list(other.kept) == list(one.kept)
+    for epoch, weights in one.kept.items():
+        for name, value in weights.items():
+            if value.is_floating_point():
+                torch.testing.assert_close(other.kept[epoch][name], value, rtol=2e-4, atol=2e-6)
+
+
 @pytest.mark.parametrize("grouped", [True, False])
-def test_a_round_side_by_side_is_the_round_alone(context, grouped, teacher):
-    if teacher:
-        scores = np.random.default_rng(1).dirichlet(np.ones(3), 90).astype(np.float32)
-        distillation = DistillationLoss(
-            targets=torch.from_numpy(scores), weight=0.8, temperature=2.0
-        )
-        context = dataclasses.replace(context, distillation=distillation)
+def test_a_round_side_by_side_is_the_round_alone(context, grouped):
     alone = trained(context, AloneStepper(context, loss=functional.cross_entropy), specs())
     together = trained(context, beside(context, grouped=grouped), specs())
     assert list(together) != list(alone), "the short ones should overtake the long one"
     for spec, one in alone.items():
-        other = together[spec]
-        assert other.curve == one.curve
-        assert list(other.kept) == list(one.kept)
-        for epoch, weights in one.kept.items():
-            for name, value in weights.items():
-                if value.is_floating_point():
-                    torch.testing.assert_close(other.kept[epoch][name], value, rtol=2e-4, atol=2e-6)
+        assert_same(one, together[spec])
+
+
+@pytest.mark.parametrize("grouped", [True, False])
+def test_rounds_with_teachers_and_averages_of_their_own_are_the_rounds_alone(context, grouped):
+    rounds, targets = lessons()
+    stepper = AloneStepper(context, loss=functional.cross_entropy)
+    alone = trained(context, stepper, rounds, targets)
+    many = beside(context, grouped=grouped, losses=ALL_LOSSES)
+    together = trained(context, many, rounds, targets)
+    for spec, one in alone.items():
+        assert_same(one, together[spec])
+
+
+@pytest.mark.parametrize("grouped", [True, False])
+def test_a_plain_round_among_others_is_the_round_among_its_like(context, grouped):
+    rounds, targets = lessons()
+    plain = specs()[3]
+    usual = trained(context, beside(context, grouped=grouped), [plain])[plain]
+    many = beside(context, grouped=grouped, losses=ALL_LOSSES, width=4)
+    mixed = trained(context, many, [*rounds[:3], plain], targets)[plain]
+    assert_same(usual, mixed)
 
 
 @pytest.mark.parametrize("dropout", [0.0, 0.5])
@@ -93,11 +108,14 @@ def test_who_else_is_there_does_not_matter(context, dropout):
             torch.testing.assert_close(crowd.kept[epoch][name], value, rtol=1e-5, atol=1e-7)
 
 
+@pytest.mark.parametrize("average", [0.0, 0.9])
 @pytest.mark.parametrize("grouped", [True, False])
-def test_a_round_goes_on_from_where_it_was_saved(context, grouped):
+def test_a_round_goes_on_from_where_it_was_saved(context, grouped, average):
     (spec, *_) = specs()
-    stepper = beside(context, grouped=grouped)
-    running = lane(context, spec)
+    spec = dataclasses.replace(spec, recipe=dataclasses.replace(spec.recipe, average=average))
+    losses = Losses(averaged=average > 0)
+    stepper = beside(context, grouped=grouped, losses=losses)
+    running = round_(context, spec)
     stepper.admit(running, None)
     stepper.advance([running], running.steps)
     running.epoch += 1
@@ -105,9 +123,9 @@ def test_a_round_goes_on_from_where_it_was_saved(context, grouped):
     stepper.advance([running], running.steps)
     after = stepper.weights(running)
 
-    fresh = lane(context, spec)
+    fresh = round_(context, spec)
     fresh.epoch = 1
-    again = beside(context, grouped=grouped)
+    again = beside(context, grouped=grouped, losses=losses)
     again.admit(fresh, saved)
     for name, value in again.weights(fresh).items():
         if value.is_floating_point():
@@ -125,10 +143,10 @@ def test_a_round_goes_on_from_where_it_was_saved(context, grouped):
 
 def test_a_round_that_diverges_is_reported_and_the_others_are_not(context):
     stepper = beside(context, grouped=True)
-    good, bad = (lane(context, spec) for spec in (specs()[0], specs()[3]))
+    good, bad = (round_(context, spec) for spec in (specs()[0], specs()[3]))
     stepper.admit(good, None)
     stepper.admit(bad, None)
-    net, place = stepper._seat[bad]
+    net, place = stepper._slot[bad]
     net.views(place)["output.weight"].fill_(torch.nan)
     stepper.advance([good, bad], 1)
     accuracies = stepper.validate([good, bad])
@@ -154,11 +172,12 @@ def test_the_gathered_batch_is_what_preparation_and_augmentation_give(context):
 
 @pytest.mark.parametrize("grouped", [True, False])
 def test_the_last_rounds_move_closer_together_and_do_not_notice(context, monkeypatch, grouped):
-    first = specs()[1]
-    usual = trained(context, beside(context, grouped=grouped, width=4), specs())[first]
-    stepper = beside(context, grouped=grouped, width=4)
-    monkeypatch.setattr(stepper, "_pays", lambda lanes: True)  # as if building took no time at all
-    moved = trained(context, stepper, specs())[first]
+    rounds, targets = lessons()
+    first, how = rounds[1], {"grouped": grouped, "losses": ALL_LOSSES, "width": 4}
+    usual = trained(context, beside(context, **how), rounds, targets)[first]
+    stepper = beside(context, **how)
+    monkeypatch.setattr(stepper, "_pays", lambda rounds: True)  # as if building took no time at all
+    moved = trained(context, stepper, rounds, targets)[first]
     assert stepper.width == len(stepper._nets) == 1
     assert moved.curve == usual.curve
     for epoch, weights in usual.kept.items():

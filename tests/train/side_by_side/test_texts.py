@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import logging
+import re
 
 import numpy as np
 import pytest
@@ -15,15 +16,14 @@ from dynsnap.ensemble import RoundSpec
 from dynsnap.train import Adam, TorchTrainer, Words, _round_groups
 from dynsnap.train._alone import AloneStepper
 from dynsnap.train._context import TrainingContext
-from dynsnap.train._distillation import DistillationLoss
 from dynsnap.train._factory import Blueprint
 from dynsnap.train.models import FastText, fasttext
-from dynsnap.train.side_by_side._choice import side_by_side
-from dynsnap.train.side_by_side._feed import feed_of
+from dynsnap.train.side_by_side import side_by_side
+from dynsnap.train.side_by_side._feed import TokenFeed, feed_of
 from dynsnap.train.side_by_side._group import can_be_grouped
-from dynsnap.train.side_by_side._tokens import TokenFeed
+from tests.messages import naming
 from tests.train.made import recipe, stream_of
-from tests.train.side_by_side.made import beside, lane, specs, trained
+from tests.train.side_by_side.made import ALL_LOSSES, beside, lessons, round_, specs, trained
 
 ADAM = Adam(betas=(0.8, 0.95), eps=1e-6, kernel_penalty=1e-4)
 PAIRS = Words(size=8, ngrams=2, buckets=20)
@@ -131,12 +131,12 @@ def test_a_round_on_texts_side_by_side_is_the_round_alone(context, grouped):
         assert_same(one, together[spec])
 
 
-def test_a_student_side_by_side_is_the_student_alone():
-    scores = np.random.default_rng(1).dirichlet(np.ones(3), 90).astype(np.float32)
-    distillation = DistillationLoss(targets=torch.from_numpy(scores), weight=0.8, temperature=2.0)
-    context = made(distillation=distillation)
-    alone = trained(context, AloneStepper(context, loss=functional.cross_entropy), specs())
-    together = trained(context, beside(context, grouped=True), specs())
+def test_rounds_with_teachers_of_their_own_are_the_rounds_alone():
+    context = made()
+    rounds, targets = lessons()
+    stepper = AloneStepper(context, loss=functional.cross_entropy)
+    alone = trained(context, stepper, rounds, targets)
+    together = trained(context, beside(context, grouped=True, losses=ALL_LOSSES), rounds, targets)
     for spec, one in alone.items():
         assert_same(one, together[spec])
 
@@ -230,14 +230,15 @@ def test_what_is_derived_from_fasttext_is_not_taken_for_it():
     assert not can_be_grouped(Shifted(3, 12, 5, 0.0), feed_of(made()).example())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["eager", pytest.param("aot_eager", marks=pytest.mark.slow)])
 def test_a_step_is_one_graph_without_a_break(backend):
     torch._dynamo.reset()
     context = made()
     stepper = beside(context, grouped=True, width=3)
-    running = lane(context, specs()[1])
+    running = round_(context, specs()[1])
     stepper.admit(running, None)
-    net, _ = stepper._seat[running]
+    net, _ = stepper._slot[running]
     program = net.program
     whole = functools.partial(torch.compile, backend=backend, fullgraph=True)
     stepper.advance([running], 2)
@@ -264,8 +265,7 @@ def test_a_model_that_minds_the_padding_is_trained_alone_and_that_is_said(caplog
         )
     assert found is None
     (said,) = caplog.messages
-    assert "depends on how long other texts are" in said
-    assert "trained one after another" in said
+    assert re.search(naming("other texts", "one after another", "token 0"), said)
 
 
 def test_a_trainer_gives_the_same_rounds_of_texts_either_way(monkeypatch):

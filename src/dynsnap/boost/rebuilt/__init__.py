@@ -1,6 +1,6 @@
 """Scikit-learn classifiers built again from what skops stored, without skops.
 
-Skops says which types an archive names, but not whether their content is sound: scikit-learn's
+Skops states which types an archive names, but not whether their content is sound: scikit-learn's
 compiled code follows the indices in it without looking. Here each part is made by a list of known
 classes, from attributes that are known, too, and checked before anything is predicted.
 """
@@ -9,10 +9,9 @@ from collections.abc import Callable
 from typing import Any
 
 from dynsnap.boost._structure import invalid
-from dynsnap.boost.rebuilt._archive import SkopsArchive, array
 from dynsnap.boost.rebuilt._facts import Checker, Facts
 from dynsnap.boost.rebuilt._kinds import checks, functions, makers
-from dynsnap.boost.rebuilt._reader import Reader
+from dynsnap.boost.rebuilt._reader import Reader, SkopsArchive, array
 
 __all__ = ["Facts", "array", "rebuilt"]
 

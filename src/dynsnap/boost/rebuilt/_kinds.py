@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 from dynsnap.boost._structure import invalid, shown, unchecked
-from dynsnap.boost.rebuilt import _compound, _linear, _losses, _transformers, _trees, _vectors
+from dynsnap.boost.rebuilt import _arrays, _columns, _compound, _transformers, _trees
 from dynsnap.boost.rebuilt._facts import Checker, Facts
 
 
@@ -80,35 +80,35 @@ _KINDS = (
     _Kind(
         "sklearn.linear_model._logistic.LogisticRegression",
         "coef_ intercept_ n_iter_ multi_class",
-        _linear.linear,
+        _arrays.linear,
     ),
     _Kind(
         "sklearn.linear_model._logistic.LogisticRegressionCV",
         "C_ Cs_ coef_ coefs_paths_ intercept_ l1_ratio_ l1_ratios_ n_iter_ scores_ multi_class",
-        _linear.linear,
+        _arrays.linear,
     ),
-    _Kind("sklearn.svm._classes.LinearSVC", "coef_ intercept_ n_iter_", _linear.linear),
+    _Kind("sklearn.svm._classes.LinearSVC", "coef_ intercept_ n_iter_", _arrays.linear),
     _Kind(
         "sklearn.linear_model._stochastic_gradient.SGDClassifier",
         "C _average_coef _average_intercept _expanded_class_weight _loss_function_ _standard_coef "
         "_standard_intercept coef_ intercept_ n_iter_ t_",
-        _linear.stochastic,
+        _arrays.stochastic,
     ),
     _Kind(
         "sklearn.linear_model._ridge.RidgeClassifier",
         "_label_binarizer coef_ intercept_ n_iter_ solver_",
-        _linear.ridge,
+        _arrays.ridge,
     ),
     _Kind(
         "sklearn.discriminant_analysis.LinearDiscriminantAnalysis",
         "_max_components _n_features_out coef_ covariance_ explained_variance_ratio_ intercept_ "
         "means_ priors_ scalings_ xbar_",
-        _linear.linear,
+        _arrays.linear,
     ),
     _Kind(
         "sklearn.discriminant_analysis.QuadraticDiscriminantAnalysis",
         "means_ priors_ rotations_ scalings_ covariance_",
-        _linear.discriminant,
+        _arrays.discriminant,
     ),
     _Kind(
         "sklearn.neural_network._multilayer_perceptron.MLPClassifier",
@@ -116,7 +116,7 @@ _KINDS = (
         "_no_improvement_count _optimizer _random_state best_loss_ best_validation_score_ coefs_ "
         "intercepts_ loss loss_ loss_curve_ n_iter_ n_layers_ n_outputs_ out_activation_ t_ "
         "validation_scores_",
-        _linear.network,
+        _arrays.network,
     ),
     _Kind(
         "sklearn.neural_network._stochastic_optimizers.AdamOptimizer",
@@ -132,25 +132,25 @@ _KINDS = (
     _Kind(
         "sklearn.naive_bayes.GaussianNB",
         "class_count_ class_prior_ epsilon_ theta_ var_",
-        _linear.gaussian,
+        _arrays.gaussian,
     ),
     *(
-        _Kind(f"sklearn.naive_bayes.{name}", _BAYES, _linear.discrete)
+        _Kind(f"sklearn.naive_bayes.{name}", _BAYES, _arrays.discrete)
         for name in ("MultinomialNB", "ComplementNB", "BernoulliNB")
     ),
     _Kind(
         "sklearn.naive_bayes.CategoricalNB",
         f"{_BAYES} category_count_ n_categories_",
-        _linear.categorical,
+        _arrays.categorical,
     ),
     # Stored rows
-    _Kind("sklearn.svm._classes.SVC", _SVM, _vectors.support_vectors),
-    _Kind("sklearn.svm._classes.NuSVC", _SVM, _vectors.support_vectors),
+    _Kind("sklearn.svm._classes.SVC", _SVM, _arrays.support_vectors),
+    _Kind("sklearn.svm._classes.NuSVC", _SVM, _arrays.support_vectors),
     _Kind(
         "sklearn.neighbors._classification.KNeighborsClassifier",
         "_fit_X _fit_method _tree _y effective_metric_ effective_metric_params_ n_samples_fit_ "
         "outputs_2d_ radius",
-        _vectors.neighbors,
+        _arrays.neighbors,
     ),
     # Made of others
     _Kind("sklearn.pipeline.Pipeline", "", _compound.pipeline),
@@ -266,6 +266,41 @@ _KINDS = (
         _transformers.hashed_words,
     ),
     _Kind("sklearn.feature_extraction.text.TfidfTransformer", "idf_", _transformers.weights),
+    # Steps for the columns of a frame
+    _Kind(
+        "sklearn.compose._column_transformer.ColumnTransformer",
+        "_columns _n_features _name_to_fitted_passthrough _remainder _sklearn_output_config "
+        "_transformer_to_input_indices force_int_remainder_cols output_indices_ sparse_output_ "
+        "transformers_",
+        _columns.column_transformer,
+    ),
+    _Kind(
+        "sklearn.preprocessing._function_transformer.FunctionTransformer",
+        "_sklearn_output_config",
+        _columns.unchanged,
+    ),
+    _Kind(
+        "sklearn.preprocessing._encoders.OneHotEncoder",
+        "_default_to_infrequent_mappings _drop_idx_after_grouping _infrequent_enabled "
+        "_infrequent_indices _n_features_outs _sklearn_output_config categories_ drop_idx_",
+        _columns.one_hot,
+    ),
+    _Kind(
+        "sklearn.preprocessing._encoders.OrdinalEncoder",
+        "_default_to_infrequent_mappings _infrequent_enabled _infrequent_indices "
+        "_missing_indices _sklearn_output_config categories_",
+        _columns.ordinal,
+    ),
+    _Kind(
+        "sklearn.impute._base.SimpleImputer",
+        "_fill_dtype _fit_dtype _sklearn_output_config indicator_ statistics_ verbose",
+        _columns.imputer,
+    ),
+    _Kind(
+        "sklearn.impute._base.MissingIndicator",
+        "_n_features _precomputed _sklearn_output_config features_",
+        _columns.missing_indicator,
+    ),
 )
 # Search trees of neighbours, which are grown anew, and what they hold.
 _GROWN_ANEW = (
@@ -301,7 +336,7 @@ def makers() -> Mapping[str, Callable[[Any], Any]]:
 
     return {
         **{kind.name: _maker(kind) for kind in _KINDS},
-        **_losses.makers(),
+        **_trees.makers(),
         **{name: lambda _state: None for name in _GROWN_ANEW},
         "sklearn.tree._tree.Tree": _trees.make_tree,
         "sklearn.utils._bunch.Bunch": lambda state: Bunch(**state),

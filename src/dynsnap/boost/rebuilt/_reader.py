@@ -1,20 +1,86 @@
-"""Values from a skops archive: plain ones, arrays, and parts of scikit-learn that are known here.
+"""Values from a skops archive, whose files are bounded: plain ones, arrays, known classes."""
 
-Nothing that the archive names is imported, called or looked up, except in a fixed list.
-"""
-
+import functools
+import io
 import json
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from dynsnap import _untrusted
+from dynsnap._types import AnyArray
 from dynsnap.boost._structure import invalid, shown, unchecked
-from dynsnap.boost.rebuilt._archive import SkopsArchive
 from dynsnap.boost.rebuilt._facts import MOST_WORK
-from dynsnap.boost.rebuilt._random import generator, random_state
+from dynsnap.boost.rebuilt._trees import generator, random_state
 
-# Makes a part of scikit-learn of what the archive says about it.
+_SCHEMA = "schema.json"
+# Bytes that a table, a list and one more value take in memory, by the sign in JSON, and how many
+# times as many as in the archive there may be.
+_TAKEN, _MORE = {b"{": 240, b"[": 64, b",": 40}, 8
+_FIRST = 10  # bytes before the text of an array's header, the last two of them its length
+# Trees of one size have the same header, and it takes longer to read than their nodes.
+_header = functools.lru_cache(maxsize=4096)(_untrusted.array_header)
+
+
+class SkopsArchive:
+    """A skops archive in memory."""
+
+    def __init__(self, content: bytes) -> None:
+        self._most = _untrusted.allowance(len(content))
+        self._arrays: set[str] = set()
+        self._archive = _untrusted.Archive(io.BytesIO(content), len(content), deflated=True)
+        total = sum(entry.file_size for entry in self._archive.entries.values())
+        if total > self._most:
+            raise invalid(
+                f"its {_untrusted.megabytes(len(content))} would take "
+                f"{_untrusted.megabytes(total)} in memory"
+            )
+
+    def schema(self) -> Any:
+        """The description of the object that the archive holds."""
+        content = self._read(_SCHEMA)
+        # Two characters can be a table or a list, which takes many more bytes in memory.
+        taken = sum(size * content.count(sign) for sign, size in _TAKEN.items())
+        if taken > _MORE * self._most:
+            raise invalid(f"its description would take {_untrusted.megabytes(taken)} in memory")
+        return _untrusted.parse_json(content, most=self._most)
+
+    def array(self, name: Any) -> AnyArray:
+        """An array of numbers or texts, each of which has a file of its own."""
+        if name in self._arrays:  # few files could stand for very many arrays
+            raise invalid(f"its file {shown(name)} stands for two arrays")
+        found = array(self._read(name))
+        self._arrays.add(name)
+        return found
+
+    def _read(self, name: Any) -> bytes:
+        entry = self._archive.entries.get(name) if isinstance(name, str) else None
+        if entry is None:
+            raise invalid(f"it has no file {shown(name)}")
+        with self._archive.open(entry.filename) as file:
+            # So many and no more are unpacked; beyond them lies the end, where the sum is checked.
+            content = file.read(entry.file_size)
+            if len(content) != entry.file_size or file.read(1):
+                raise invalid(f"its file {shown(name)} does not have the size that it states")
+        return content
+
+
+def array(content: bytes) -> AnyArray:
+    """An array in numpy's format, if the bytes are as many as its shape needs.
+
+    Example:
+        >>> file = io.BytesIO()
+        >>> np.save(file, np.arange(3))
+        >>> array(file.getvalue())
+        array([0, 1, 2])
+    """
+    header = _header(content[: _FIRST + int.from_bytes(content[8:_FIRST], "little")], len(content))
+    values = np.frombuffer(content, header.dtype, header.count, header.start)
+    return _untrusted.in_shape(values.copy(), header)
+
+
+# Makes a part of scikit-learn of what the archive states about it.
 Make: TypeAlias = Callable[[Any], Any]
 
 _PROTOCOLS = (2,)
@@ -68,6 +134,8 @@ class Reader:
             "TupleNode": self._read_tuple,
             "SetNode": self._read_set,
             "NdArrayNode": self._read_array,
+            "SliceNode": _read_slice,
+            "DTypeNode": self._read_dtype,
             "TypeNode": self._read_type,
             "FunctionNode": self._read_function,
             "ObjectNode": self._read_part,
@@ -184,6 +252,14 @@ class Reader:
             raise self._refused(_name(node))
         return found
 
+    def _read_dtype(self, node: dict[str, Any]) -> np.dtype[Any]:
+        """A type of numbers, as an empty array has it."""
+        found = self._read(node.get("content"))
+        if _name(node) != "numpy.dtype" or not isinstance(found, np.ndarray):
+            raise self._refused(_name(node))
+        dtype: np.dtype[Any] = found.dtype
+        return dtype
+
     def _read_function(self, node: dict[str, Any]) -> Any:
         found = self._functions.get(_name(node))
         if found is None:
@@ -223,6 +299,16 @@ def _read_scalar(node: dict[str, Any]) -> Any:
     if not (found is None or isinstance(found, bool | int | float | str)):
         raise invalid("a number or text is neither")
     return found
+
+
+def _read_slice(node: dict[str, Any]) -> slice:
+    content = node.get("content")
+    if _name(node) != "builtins.slice" or not isinstance(content, dict):
+        raise invalid("a range is none")
+    ends = [content.get(name) for name in ("start", "stop", "step")]
+    if not all(end is None or type(end) in (int, str) for end in ends):
+        raise invalid("a range has ends that are neither numbers nor names")
+    return slice(*ends)
 
 
 def _name(node: Any) -> str:

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from dynsnap.boost._structure import invalid, shown, unchecked
+from dynsnap.boost.rebuilt._columns import check_output
 from dynsnap.boost.rebuilt._facts import (
     Checker,
     Facts,
@@ -39,7 +40,7 @@ def scaler(part: Any, _checker: Checker) -> Facts:
     ):
         if vars(part).get(name) is not None:
             numbers(part, name, features)
-    _check_output(part)
+    check_output(part)
     return _same(features)
 
 
@@ -178,10 +179,3 @@ def _check_analyzer(part: Any) -> None:
         or not 1 <= span[0] <= span[1] <= _LONGEST
     ):
         raise unchecked(f"terms of {shown(span)} words")
-
-
-def _check_output(part: Any) -> None:
-    """Scikit-learn would import the library of data frames that is named here."""
-    config = vars(part).get("_sklearn_output_config")
-    if config is not None and config != {"transform": "default"}:
-        raise unchecked("a step that gives data frames")

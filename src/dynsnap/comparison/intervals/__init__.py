@@ -2,7 +2,8 @@
 
 `clopper_pearson` is exact, and serves shares of inputs that all count the same. `BayesianBootstrap`
 serves everything else that is a function of sums over inputs: means, ratios, kappas, weighted or
-not. A `Statistic` tells it what the metrics are and what one more input could do to them.
+not. A `Statistic` defines what the metrics are and what one more input could do to them.
+`paired_difference` is about two methods, each with several replicates on the same inputs.
 """
 
 from dynsnap.comparison.intervals._bayesian_bootstrap import (
@@ -13,22 +14,35 @@ from dynsnap.comparison.intervals._bayesian_bootstrap import (
     Statistic,
 )
 from dynsnap.comparison.intervals._clopper_pearson import clopper_pearson
+from dynsnap.comparison.intervals._paired import PairedDifference, paired_difference
 from dynsnap.comparison.intervals._statistics import (
     AgreementStatistic,
+    ClassStatistic,
     CohenStatistic,
+    ConfusionStatistic,
     GenerationStatistic,
+    MultipleStatistic,
     PairStatistic,
+    RankStatistic,
+    changes,
 )
 
 __all__ = [
     "AgreementStatistic",
     "BayesianBootstrap",
+    "ClassStatistic",
     "CohenStatistic",
+    "ConfusionStatistic",
     "Ends",
     "GenerationStatistic",
     "Metrics",
+    "MultipleStatistic",
     "PairStatistic",
+    "PairedDifference",
+    "RankStatistic",
     "Sampled",
     "Statistic",
+    "changes",
     "clopper_pearson",
+    "paired_difference",
 ]

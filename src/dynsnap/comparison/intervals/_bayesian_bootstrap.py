@@ -143,12 +143,20 @@ class BayesianBootstrap:
         """How many groups may be resampled together, so that memory stays bounded."""
         return max(1, _AT_ONCE // (columns * self.resamples))
 
-    def interval(self, sampled: Sampled, name: str) -> tuple[Floats, Floats]:
-        """Both ends of a metric's interval, (groups,); NaN without draws."""
+    def interval(
+        self, sampled: Sampled, name: str, *, limits: tuple[float, float] | None = None
+    ) -> tuple[Floats, Floats]:
+        """Both ends of a metric's interval, (groups,); NaN without draws.
+
+        Args:
+            sampled: The metric, among others.
+            name: Its name.
+            limits: What it lies between, where that is not the range of the metric itself.
+        """
         values = sampled.values[name]
         if self.shortage:
             return np.full(values.shape, np.nan), np.full(values.shape, np.nan)
-        least, most = metric(name).range
+        least, most = limits or metric(name).range
         first, last = self._rank - 1, self.resamples - self._rank
         low = np.partition(sampled.ends.low[name].T, first, axis=-1)[:, first]
         high = np.partition(sampled.ends.high[name].T, last, axis=-1)[:, last]

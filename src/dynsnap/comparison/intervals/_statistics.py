@@ -3,17 +3,21 @@
 A new kind of metric joins here as one more `Statistic`.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import numpy as np
 
-from dynsnap._types import Floats
-from dynsnap.comparison.intervals._bayesian_bootstrap import Ends, Metrics
-from dynsnap.metrics import metric
+from dynsnap._types import AnyArray, Floats
+from dynsnap.comparison.intervals._bayesian_bootstrap import Ends, Metrics, Sampled
+from dynsnap.metrics import catalogue, metric
 from dynsnap.metrics._catalogue import metrics_of_cases
+from dynsnap.metrics._classification import Confusion, of_classes, of_labels, with_one_more
+from dynsnap.metrics._ranking import ClassRanks, overall, step_of
 from dynsnap.metrics._ratios import kappa, ratio
+from dynsnap.metrics._row_tally import Reach
 from dynsnap.metrics._tally_formulas import (
     NEW_ACCURACY,
     agreement_metrics,
@@ -35,12 +39,16 @@ class PairStatistic:
         truth: Whether the true classes are known.
         new_accuracy: Whether the accuracy of the newer generation is wanted, too.
         exact: The metrics whose interval is known without draws.
+        without: Metrics of the cases that mean nothing here.
+        reach: The least and the largest value that was seen, (groups,), of columns without limits.
     """
 
     columns: tuple[str, ...]
     truth: bool
     new_accuracy: bool = False
     exact: frozenset[str] = frozenset()
+    without: frozenset[str] = frozenset()
+    reach: Reach = field(default_factory=dict)
 
     def values(self, sums: Sequence[Floats]) -> Metrics:
         """From (..., cases + columns)."""
@@ -61,13 +69,44 @@ class PairStatistic:
                 low[name] = np.minimum(low[name], each) if case else each
                 high[name] = np.maximum(high[name], each) if case else each
             more[..., case] = cases[..., case]
-        means = _means(self.columns, columns, cases.sum(axis=-1), extra, exact=self.exact)
+        means = _means(
+            self.columns, columns, cases.sum(axis=-1), extra, exact=self.exact, reach=self.reach
+        )
         return Ends({**low, **means.low}, {**high, **means.high})
 
     @property
     def _names(self) -> frozenset[str]:
         more = {NEW_ACCURACY} if self.new_accuracy and self.truth else set()
-        return frozenset(metrics_of_cases(truth=self.truth)) | more
+        return (frozenset(metrics_of_cases(truth=self.truth)) | more) - self.without
+
+
+@dataclass(frozen=True)
+class MultipleStatistic:
+    """Metrics of a pair as multiples of the same metrics of another pair: of the noise floor.
+
+    Attributes:
+        pair: The metrics above the line.
+        floor: Those below it.
+        names: Which of them, all with values from 0 up.
+    """
+
+    pair: PairStatistic
+    floor: PairStatistic
+    names: tuple[str, ...]
+
+    def values(self, sums: Sequence[Floats]) -> Metrics:
+        """From (..., cases + columns) of either pair."""
+        above, below = self.pair.values(sums[:1]), self.floor.values(sums[1:])
+        return {name: ratio(above[name], below[name]) for name in self.names}
+
+    def ends(self, drawn: Sequence[Floats], extra: Floats, observed: Sequence[Floats]) -> Ends:
+        """One more input that is at its best for one pair and at its worst for the other."""
+        above = self.pair.ends(drawn[:1], extra, observed[:1])
+        below = self.floor.ends(drawn[1:], extra, observed[1:])
+        return Ends(
+            {name: ratio(above.low[name], below.high[name]) for name in self.names},
+            {name: ratio(above.high[name], below.low[name]) for name in self.names},
+        )
 
 
 @dataclass(frozen=True)
@@ -76,9 +115,13 @@ class GenerationStatistic:
 
     Attributes:
         columns: The metrics that are the mean of one number per input.
+        most: The largest number that an input can have, where the catalogue knows none.
+        reach: As for a pair.
     """
 
     columns: tuple[str, ...]
+    most: Mapping[str, float] = field(default_factory=dict)
+    reach: Reach = field(default_factory=dict)
 
     def values(self, sums: Sequence[Floats]) -> Metrics:
         """From (..., 1 + columns) and (..., 1 + bins)."""
@@ -97,7 +140,9 @@ class GenerationStatistic:
         """
         means, gaps = drawn
         weight = means[..., 0]
-        found = _means(self.columns, means[..., 1:], weight, extra)
+        found = _means(
+            self.columns, means[..., 1:], weight, extra, most=self.most, reach=self.reach
+        )
         if "correctness" not in self.columns:
             return found
         seen = ratio(observed[1], observed[0][..., :1])
@@ -110,6 +155,163 @@ class GenerationStatistic:
             {**found.low, name: np.abs(seen).sum(axis=-1) - off - unseen},
             {**found.high, name: with_signs + unseen},
         )
+
+
+class ConfusionStatistic:
+    """Every metric of the labels of one generation beside the truth."""
+
+    def values(self, sums: Sequence[Floats]) -> Metrics:
+        """From three times (..., classes), as in `Confusion`."""
+        return of_labels(Confusion(*sums))
+
+    def ends(self, drawn: Sequence[Floats], extra: Floats, observed: Sequence[Floats]) -> Ends:
+        """One more input, labelled rightly, or as wrongly as can be."""
+        return Ends(*with_one_more(Confusion(*drawn), extra))
+
+
+class ClassStatistic:
+    """Precision, recall and F1 of some classes, each a group of its own."""
+
+    def values(self, sums: Sequence[Floats]) -> Metrics:
+        """From (..., 3): by truth, by label, and where both are the class."""
+        return of_classes(self._of(sums[0]))
+
+    def ends(self, drawn: Sequence[Floats], extra: Floats, observed: Sequence[Floats]) -> Ends:
+        """One more input that is of the class or got its label, rightly or not."""
+        truth, label, both = self._of(drawn[0])
+        whole = truth + label
+        low = {
+            "precision": ratio(both, label + extra),
+            "recall": ratio(both, truth + extra),
+            "f1": ratio(2 * both, whole + extra),
+        }
+        high = {
+            "precision": ratio(both + extra, label + extra),
+            "recall": ratio(both + extra, truth + extra),
+            "f1": ratio(2 * (both + extra), whole + 2 * extra),
+        }
+        return Ends(low, high)
+
+    def _of(self, sums: Floats) -> Confusion:
+        return Confusion(*(sums[..., place] for place in range(3)))
+
+
+@dataclass(frozen=True, eq=False)
+class RankStatistic:
+    """AUROC and average precision of one generation: over all classes, or of some of them.
+
+    A draw moves each value by the influence of the inputs, to first order.
+
+    Attributes:
+        ranks: What was counted.
+        heaviest: The largest weight of an input.
+        chosen: The classes that are a group each; None for all classes in one group.
+    """
+
+    ranks: ClassRanks
+    heaviest: float
+    chosen: AnyArray | None = None
+
+    def values(self, sums: Sequence[Floats]) -> Metrics:
+        """Of what was counted; (..., 6 times classes) states how much weight there is."""
+        values = {
+            "auroc": self.ranks.auroc,
+            "average_precision": self.ranks.average_precision,
+        }
+        if self.chosen is not None:
+            return {name: each[self.chosen] for name, each in values.items()}
+        weight = self._columns(sums[0])[0]
+        found = {}
+        for name, each in values.items():
+            found[name], found[f"{name}_weighted"] = overall(
+                np.broadcast_to(each, weight.shape), weight
+            )
+        return found
+
+    def ends(self, drawn: Sequence[Floats], extra: Floats, observed: Sequence[Floats]) -> Ends:
+        """One more input, of a class or not, ranked first or last in it."""
+        inside, outside, *moved = self._columns(drawn[0])
+        more = extra[..., None] if self.chosen is None else extra
+        some = [each if self.chosen is None else each[self.chosen] for each in self.ranks[:2]]
+        area = np.clip(some[0] + ratio(moved[0], inside) + ratio(moved[1], outside), 0, 1)
+        mean = np.clip(some[1] + ratio(moved[2] + moved[3], inside), 0, 1)
+        kept, rest = ratio(inside, inside + more), ratio(outside, outside + more)
+        worse, better = self._steps(extra)
+        # Of each: with an input of the class at worst and at best, and with another.
+        four = {
+            "auroc": (area * kept, area * rest, 1 - (1 - area) * kept, 1 - (1 - area) * rest),
+            "average_precision": (mean * kept, mean * worse, 1 - (1 - mean) * better, mean),
+        }
+        if self.chosen is not None:
+            return Ends(
+                {name: np.minimum(*each[:2]) for name, each in four.items()},
+                {name: np.maximum(*each[2:]) for name, each in four.items()},
+            )
+        low: dict[str, Floats] = {}
+        high: dict[str, Floats] = {}
+        for name, (own_low, low_else, own_high, high_else) in four.items():
+            low |= _over_classes(name, own_low, low_else, inside, extra, 1)
+            high |= _over_classes(name, own_high, high_else, inside, extra, -1)
+        return Ends(low, high)
+
+    def _columns(self, sums: Floats) -> list[Floats]:
+        wide = sums.reshape(*sums.shape[:-1], -1, 6) if self.chosen is None else sums
+        return [wide[..., place] for place in range(6)]
+
+    def _steps(self, extra: Floats) -> tuple[Floats, Floats]:
+        """What one more input leaves of the average precision, and of its distance to 1."""
+        worse, better = self.ranks.worse, self.ranks.better
+        if self.chosen is None:
+            made = [step_of(each, extra, self.heaviest) for each in (worse, better)]
+            return made[0], made[1]
+        # The weight is drawn once for all classes.
+        chosen = [
+            step_of(each[self.chosen], extra[:, 0], self.heaviest) for each in (worse, better)
+        ]
+        return chosen[0], chosen[1]
+
+
+def _over_classes(
+    name: str, own: Floats, other: Floats, weight: Floats, extra: Floats, sign: int
+) -> dict[str, Floats]:
+    """The worst (sign 1) or best (-1) means over classes with one more input, which is of one class
+    and not of the others: from the value of each class where it is of it, and where it is not."""
+    if own.shape[-1] == 2:
+        end = sign * np.minimum(sign * own[..., 1], sign * other[..., 1])
+        return {name: end, f"{name}_weighted": end}
+    known = ~np.isnan(own)
+    count = known.sum(axis=-1)
+    filled = np.where(known, other, 0)
+    step = np.where(known, own - other, 0)
+    total = filled.sum(axis=-1)
+    mean = ratio(total + sign * np.minimum((sign * step).min(axis=-1), 0), count)
+    weights = np.where(known, weight, 0)
+    more = extra[..., None]
+    part = np.where(known, (weights + more) * own - weights * other, 0)
+    most = sign * (sign * part).min(axis=-1) + (weights * filled).sum(axis=-1)
+    return {name: mean, f"{name}_weighted": ratio(most, weights.sum(axis=-1) + extra)}
+
+
+def changes(old: Sampled, new: Sampled) -> Sampled:
+    """The change of every metric of a generation that has one, new minus old, draw by draw.
+
+    The further input is at its worst for the new generation and at its best for the old one.
+    """
+    names = {f"{name}_change": name for name in new.values if name in old.values}
+    known = {change: name for change, name in names.items() if change in catalogue}
+
+    def apart(one: Metrics, other: Metrics) -> Metrics:
+        with np.errstate(invalid="ignore"):
+            return {
+                change: one[name] - other[name]
+                for change, name in known.items()
+                if name in one and name in other
+            }
+
+    return Sampled(
+        apart(new.values, old.values),
+        Ends(apart(new.ends.low, old.ends.high), apart(new.ends.high, old.ends.low)),
+    )
 
 
 @dataclass(frozen=True)
@@ -205,15 +407,24 @@ def _means(
     extra: Floats,
     *,
     exact: frozenset[str] = frozenset(),
+    reach: Reach | None = None,
+    most: Mapping[str, float] | None = None,
 ) -> Ends:
-    """Means of numbers in a known range, from (..., columns), with one more at either end of it."""
+    """Means of numbers in a known range, from (..., columns), with one more at either end of it.
+
+    Where the range has no end, the one more is as far out as any that was seen.
+    """
     low, high = {}, {}
     whole = weight + extra
     for place, name in enumerate(names):
         if name not in exact:
-            least, most = metric(name).range
-            low[name] = ratio(sums[..., place] + extra * least, whole)
-            high[name] = ratio(sums[..., place] + extra * most, whole)
+            ends = [
+                reach[name][side] if reach and name in reach and math.isinf(end) else end
+                for side, end in enumerate(metric(name).range)
+            ]
+            largest = (most or {}).get(name, ends[1])
+            low[name] = ratio(sums[..., place] + extra * ends[0], whole)
+            high[name] = ratio(sums[..., place] + extra * largest, whole)
     return Ends(low, high)
 
 

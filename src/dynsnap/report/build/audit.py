@@ -49,7 +49,7 @@ def audit_document(
     claims = dict.fromkeys(f"{bound.name.split(',')[0]}: {bound.claim}" for bound in _all(audit))
     body: list[Node] = [_bounds(audit, "bounds", ids)]
     if audit.standings:
-        body.append(_standings(audit, "standings"))
+        body.append(_versus_members(audit, "standings"))
     if audit.effects is not None:
         body.append(_effects(audit.effects))
     body.append(Bullets.of("What this does not say", [audit.honest]))
@@ -76,7 +76,7 @@ def audit_section(audits: Mapping[str, Audit]) -> Section:
     body: list[Node] = []
     for place, (name, audit) in enumerate(audits.items()):
         body += [Prose(f"{name}: {_about(audit)}."), _bounds(audit, f"bounds-{place}")]
-        body += [_standings(audit, f"standings-{place}")] if audit.standings else []
+        body += [_versus_members(audit, f"standings-{place}")] if audit.standings else []
         body += [Prose(note, "quiet") for note in audit.notes]
     body.append(Prose(next(iter(audits.values())).honest, "quiet"))
     said = "Every theorem holds on" if holds else "A theorem does not hold on"
@@ -200,7 +200,7 @@ def _sides(name: str, left: float, right: float, holds: bool, claim: str) -> tup
     )
 
 
-def _standings(audit: Audit, name: str) -> Table:
+def _versus_members(audit: Audit, name: str) -> Table:
     return Table(
         name=name,
         title="The ensemble beside its members",

@@ -1,6 +1,6 @@
 """Cells and columns that several reports have."""
 
-from dynsnap.comparison import Estimate
+from dynsnap.comparison import Comparison, Estimate
 from dynsnap.metrics import metric
 from dynsnap.report.document import Cell, Column, Detail, Tone
 from dynsnap.report.words import count, interval, number
@@ -9,7 +9,17 @@ SAME_DATA = "same data"
 ABOUT_SAME_DATA = (
     "Same data (the noise floor): the same model retrained on the same data changes this much."
 )
+ABOUT_OWN_ANSWERS = (
+    "Same data (the noise floor): two answers of the old model to the same input differ this much."
+)
 MADE = "Nothing on this page is fetched from anywhere."
+
+
+def about_floor(comparison: Comparison) -> str:
+    """Where the noise floor comes from: a twin is read as one more generation."""
+    twin = len(comparison.alignment.names) > len(comparison.generations)
+    own = comparison.task == "graded" and not twin
+    return ABOUT_OWN_ANSWERS if own else ABOUT_SAME_DATA
 
 
 def interval_column(detail: Detail = "all") -> Column:

@@ -1,18 +1,22 @@
 """A comparison as a document: the four cases first, then everything else, worst first."""
 
-import itertools
-import math
+import datetime
+import os
+import platform
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from importlib import metadata
 from typing import TypeAlias
 
 from dynsnap import __version__
 from dynsnap._registry import Registry
 from dynsnap.comparison import Comparison, Estimate, Estimates, PairResult, TransitionCounts
+from dynsnap.errors import InputError
 from dynsnap.metrics import metric
 from dynsnap.report.build.cells import (
-    ABOUT_SAME_DATA,
     MADE,
     SAME_DATA,
+    about_floor,
     count_cell,
     estimate_cells,
     interval_cell,
@@ -20,17 +24,18 @@ from dynsnap.report.build.cells import (
     metric_cell,
     value_cell,
 )
+from dynsnap.report.build.generations import FEW, HEADLINE, UNKNOWN, generations
 from dynsnap.report.build.groups import answers, classes, slices
-from dynsnap.report.build.inputs import Looks, flipped, unstable
+from dynsnap.report.build.inputs import Excerpts, flipped
 from dynsnap.report.document import (
     Bullets,
     Cell,
     Column,
     Detail,
     Document,
+    Fold,
     Node,
     Part,
-    Prose,
     Section,
     Side,
     Stack,
@@ -39,32 +44,29 @@ from dynsnap.report.document import (
     Tile,
     Tiles,
 )
-from dynsnap.report.figures import Figure, Point, Series, chart, flow, grid
+from dynsnap.report.figures import flow
 from dynsnap.report.words import (
     CASES,
     clipped,
     counted,
     number,
     said_p_value,
-    symbol_of,
 )
 
 BREAKDOWNS = ("class", "slice")
 
 _NAMED = 5  # generations that a title names, of more the first and the last two
-_MOST = 20  # generations in a matrix
-_MATRICES = ("consistency", "correct_consistency")
-# Beside accuracy; kept and never are told by the bar and the table of cases on a page.
-_HEADLINE: dict[str, Detail] = {
-    "lost": "all",
-    "gained": "all",
-    "kept": "brief",
-    "never": "brief",
-    "consistency": "all",
-    "correct_consistency": "all",
+_CHANGED = 20  # new or dropped classes that are named
+_FILES = 6  # that a footer names
+# The glossary's other words for them.
+_ALSO = {
+    "lost": ("NFR", "negative flips"),
+    "gained": ("PFR", "positive flips"),
+    "consistency": ("CON", "agreement"),
+    "churn": ("", "disagreement"),
 }
-_UNKNOWN: dict[str, Detail] = {"consistency": "all", "churn": "all"}  # without the truth
-_FLIPS = {"lost": "NFR", "gained": "PFR"}  # rates of negative and positive flips
+# Of the metrics that scikit-learn has as well, those that are looked at first.
+_QUALITY = ("accuracy", "balanced_accuracy", "f1_macro", "log_loss", "mean_absolute_error")
 _DIRECTION = {"higher": "higher is better", "lower": "lower is better", "neither": ""}
 
 BuildSection: TypeAlias = Callable[[Comparison], Section | None]
@@ -88,7 +90,7 @@ def comparison_document(
     *,
     by: Collection[str] = BREAKDOWNS,
     limit: int = 10,
-    looks: Looks | None = None,
+    excerpts: Excerpts | None = None,
     learned_from: Mapping[str, int] | None = None,
 ) -> Document:
     """Everything that a comparison found, most important first.
@@ -99,7 +101,7 @@ def comparison_document(
         comparison: What `dynsnap.compare` returned.
         by: Which breakdowns the terminal shows, "class" and "slice".
         limit: The most rows of a breakdown in the terminal, worst first; 0 for all.
-        looks: What inputs look like, by id, as `dynsnap.data.read_excerpts` gives it.
+        excerpts: What inputs look like, by id, as `dynsnap.data.read_excerpts` gives it.
         learned_from: Training rows of each class, where that is known.
 
     Example:
@@ -109,15 +111,21 @@ def comparison_document(
         >>> comparison_document(found).title
         'monday → tuesday'
     """
+    if not isinstance(comparison, Comparison):
+        kind = type(comparison).__name__
+        raise InputError(
+            f"`comparison_document` takes what `dynsnap.compare` returns, got a {kind}."
+        )
     names = [clipped(each.name, 60) for each in comparison.generations]
     shown = names if len(names) <= _NAMED else [*names[:2], "…", *names[-2:]]
-    alignment = comparison.alignment
     return Document(
         title=" → ".join(shown),
         about=setting(comparison),
-        warnings=(alignment.sentence(),) if alignment.partial else (),
-        sections=tuple(comparison_sections(comparison, by, limit, looks or {}, learned_from or {})),
-        footer=signature(),
+        warnings=tuple(warnings(comparison)),
+        sections=tuple(
+            comparison_sections(comparison, by, limit, excerpts or {}, learned_from or {})
+        ),
+        footer=signature(comparison),
     )
 
 
@@ -125,42 +133,87 @@ def comparison_sections(
     comparison: Comparison,
     by: Collection[str],
     limit: int,
-    looks: Looks,
+    excerpts: Excerpts,
     learned_from: Mapping[str, int],
 ) -> Iterator[Section]:
     """The sections of a comparison."""
     pair = comparison.pairs[-1]
     if len(comparison.generations) > 2:
-        yield _generations(comparison, looks)
+        yield generations(comparison, excerpts, _together(comparison), limit=limit)
     if pair.transitions is not None:
         yield _transitions(comparison, pair, pair.transitions)
     yield _metrics(comparison, pair)
     if any(group.kind == "class" for group in pair.groups):
         detail: Detail = "all" if "class" in by else "full"
         yield classes(comparison, pair, learned_from, limit=limit, detail=detail)
-    yield answers(comparison, pair, limit=limit, families="slice" in by)
-    if any(group.kind == "slice" for group in pair.groups):
+    if comparison.task == "classification":  # other answers are no labels that inputs move between
+        yield answers(comparison, pair, limit=limit, families="slice" in by)
+    if any(group.kind == "slice" and not group.whole for group in pair.groups):
         yield slices(comparison, pair, limit=limit, detail="all" if "slice" in by else "full")
-    yield flipped(comparison, pair, looks)
+    yield flipped(comparison, pair, excerpts)
     yield from (made for build in SECTIONS.values() if (made := build(comparison)) is not None)
     warned = comparison.alignment.sentence() if comparison.alignment.partial else ""
     if notes := [note for note in comparison.notes if note != warned]:
         yield Section(name="notes", title="Notes", body=(Bullets.of("Notes", notes),))
 
 
+def warnings(comparison: Comparison) -> Iterator[str]:
+    """What a reader must not miss: inputs that are not compared, classes that come and go."""
+    if comparison.alignment.partial:
+        yield comparison.alignment.sentence()
+    last = comparison.generations[-1].name
+    for changes, words, named in (
+        (comparison.new_classes, "New", "from"),
+        (comparison.dropped_classes, "Dropped", "after"),
+    ):
+        if not changes:
+            continue
+        several = len(comparison.generations) > 2
+        sets = comparison.task == "multilabel"
+        one, many = ("label", "labels") if sets else ("class", "classes")
+        listed = ", ".join(
+            f"{clipped(each.name, 40)} ({named} {clipped(each.generation, 40)})"
+            if several
+            else clipped(each.name, 40)
+            for each in changes[:_CHANGED]
+        )
+        rest = len(changes) - _CHANGED
+        more = f", and {counted(rest, f'more {one}')} (--json lists all)" if rest > 0 else ""
+        whose = "" if several else f" ({clipped(last, 40)})"
+        yield f"{words} {one if len(changes) == 1 else many}{whose}: {listed}{more}."
+
+
 def setting(comparison: Comparison) -> str:
     """What was compared, in a line."""
     weighted = ", weighted" if comparison.weighted else ""
+    several = comparison.task in ("multilabel", "ranking")
+    what = counted(len(comparison.classes), "label" if several else "class")
+    if comparison.task != "classification":
+        what = f"task {comparison.task}" + (f", {what}" if several else "")
+    unlabelled = f" ({comparison.unlabelled:,} without truth)" if comparison.unlabelled else ""
     return (
-        f"{counted(comparison.inputs, 'input')}, {counted(len(comparison.classes), 'class')}"
-        f"{weighted}; intervals at {comparison.confidence:g} confidence from "
-        f"{counted(comparison.resamples, 'resample')}."
+        f"{counted(comparison.inputs, 'input')}{unlabelled}, {what}{weighted}; intervals at "
+        f"{comparison.confidence:g} confidence from {counted(comparison.resamples, 'resample')}."
     )
 
 
-def signature() -> str:
-    """What made the page."""
-    return f"Made by dynsnap {__version__} from the same document as its terminal output. {MADE}"
+def signature(comparison: Comparison | None = None) -> str:
+    """When and from what a page was made, and by which versions."""
+    made = datetime.datetime.fromtimestamp(
+        int(os.environ.get("SOURCE_DATE_EPOCH") or time.time()), datetime.UTC
+    )
+    versions = [f"dynsnap {__version__}", f"Python {platform.python_version()}"]
+    versions += [f"{name} {metadata.version(name)}" for name in ("numpy", "pyarrow")]
+    said = f"Made on {made:%Y-%m-%d} (UTC) by {', '.join(versions)}. "
+    if comparison is not None and comparison.alignment.files:
+        report = comparison.alignment
+        files = [
+            f"{clipped(file, 120)} ({counted(rows, 'row')})"
+            for file, rows in zip(report.files, report.rows, strict=True)
+        ]
+        some = files if len(files) <= _FILES else [*files[: _FILES - 1], "…", files[-1]]
+        said += f"{counted(len(files), 'file')}: {', '.join(some)}. "
+    return said + MADE
 
 
 def _arrow(pair: PairResult) -> str:
@@ -219,7 +272,7 @@ def _tiles(comparison: Comparison, pair: PairResult) -> Tiles:
         was = found[pair.old]["accuracy"]
         note = f"was {number(was.value)}"
         tiles.append(_tile("accuracy", found[pair.new]["accuracy"], note=note))
-    shown = _HEADLINE if pair.transitions is not None else _UNKNOWN
+    shown = HEADLINE if pair.transitions is not None else UNKNOWN
     for name, detail in shown.items():
         if name in pair.metrics:
             inputs = getattr(pair.transitions, name, None) if name in CASES else None
@@ -230,7 +283,7 @@ def _tiles(comparison: Comparison, pair: PairResult) -> Tiles:
     return Tiles(
         tiles=tuple(tiles),
         reference=SAME_DATA,
-        footer=ABOUT_SAME_DATA if floor else "",
+        footer=about_floor(comparison) if floor else "",
     )
 
 
@@ -243,9 +296,11 @@ def _tile(
     detail: Detail = "all",
 ) -> Tile:
     entry = metric(name)
+    symbol, also = _ALSO.get(name, ("" if name in CASES else entry.symbol, ""))
     return Tile(
         name=name.replace("_", " "),
-        symbol=_FLIPS.get(name, "") if name in CASES else entry.symbol,
+        symbol=symbol,
+        also=also,
         estimate=estimate,
         meaning=entry.meaning,
         note=note,
@@ -253,6 +308,13 @@ def _tile(
         tone="bad" if name == "lost" and estimate.value > 0 else "plain",
         detail=detail,
     )
+
+
+def _together(comparison: Comparison) -> Tiles | None:
+    if not comparison.agreement:
+        return None
+    tiles = (_tile(name, found) for name, found in comparison.agreement.items())
+    return Tiles(tiles=tuple(tiles), title="All generations at once")
 
 
 def _cases(pair: PairResult, counts: TransitionCounts) -> Table:
@@ -285,42 +347,108 @@ def _metrics(comparison: Comparison, pair: PairResult) -> Section:
     body: list[Node] = []
     if pair.transitions is None:  # nothing above has shown them
         body.append(_tiles(comparison, pair))
-    body.append(_of_pairs(comparison, pair))
+    tables = quality_tables(comparison, pair)
+    body += tables[:1]
+    rest: list[Node] = [_of_pairs(comparison, pair)]
     shown = {pair.old, pair.new}
-    alone = [(each.name, each.metrics) for each in comparison.generations]
+    alone = [(each.name, _few(each.metrics)) for each in comparison.generations]
     if any(metrics for _, metrics in alone):
-        body.append(
+        rest.append(
             _side_by_side(
                 "generation-metrics",
                 "Each generation",
                 [(name, found, "all" if name in shown else "brief") for name, found in alone],
             )
+            if len(alone) <= FEW
+            else _below_each_other("generation-metrics", "Each generation", "generation", alone)
         )
     if len(comparison.pairs) > 1:
         title = "Averages over generations and over pairs"
-        body.append(_side_by_side("averages", title, [("value", comparison.averages, "all")]))
+        few = _few(comparison.averages)
+        rest.append(_side_by_side("averages", title, [("value", few, "all")]))
+    of = len(_few(pair.metrics)) + len(comparison.agreement) + len(alone[-1][1])
     return Section(
         name="metrics",
         title="Metrics",
         lead="Hover over a metric for its definition.",
-        body=tuple(body),
+        body=(
+            *body,
+            Fold(f"All {of} metrics of consistency, with intervals", tuple(rest)),
+            *tables[1:],
+        ),
     )
+
+
+def _few(metrics: Estimates) -> Estimates:
+    """The metrics that `quality_tables` does not have."""
+    return {
+        name: each
+        for name, each in metrics.items()
+        if metric(name).group == "consistency" and metric(name).change_of is None
+    }
+
+
+def quality_tables(comparison: Comparison, pair: PairResult) -> list[Table]:
+    """How good the older and the newer generation are, and how that changed: the metrics that are
+    looked at first, and, folded, all of them."""
+    alone = {each.name: each.metrics for each in comparison.generations}
+    old, new = alone[pair.old], alone[pair.new]
+    names = [name for name in new if f"{name}_change" in pair.metrics and name in old]
+    columns = (
+        Column("metric"),
+        Column("symbol", key=True, detail="full"),
+        Column("old", "number", clipped(pair.old, 40)),
+        interval_column("full"),
+        Column("new", "number", clipped(pair.new, 40)),
+        interval_column("full"),
+        Column("change", "number", "New minus old, with a paired interval."),
+        interval_column(),
+        Column("better", detail="full"),
+    )
+
+    def row(name: str) -> tuple[Cell, ...]:
+        entry = metric(name)
+        return (
+            metric_cell(name),
+            Cell(entry.symbol, tone="quiet"),
+            *estimate_cells(old[name]),
+            *estimate_cells(new[name]),
+            *estimate_cells(pair.metrics[f"{name}_change"]),
+            Cell(_DIRECTION[entry.direction], tone="quiet"),
+        )
+
+    first = [name for name in names if name in _QUALITY]
+    where = f", {_arrow(pair)}" if len(comparison.pairs) > 1 else ""
+    found = []
+    if first:
+        title = f"Old, new and change{where}"
+        rows = tuple(row(name) for name in first)
+        found.append(Table(name="quality", title=title, columns=columns, rows=rows))
+    if len(names) > len(first):
+        title = f"All metrics of old and new, and their change{where}"
+        rows = tuple(row(name) for name in names)
+        found.append(
+            Table(name="all-quality", title=title, columns=columns, rows=rows, folded=True)
+        )
+    return found
 
 
 def _of_pairs(comparison: Comparison, last: PairResult) -> Table:
     several = len(comparison.pairs) > 1
+    many = len(comparison.generations) > FEW
     found: list[tuple[str, Estimates, Detail]] = [
-        (_arrow(pair), pair.metrics, "all" if pair is last else "brief")
-        for pair in comparison.pairs
+        (_arrow(pair), _few(pair.metrics), "all" if pair is last else "brief")
+        for pair in ([last] if many else comparison.pairs)
     ]
     if not several:
-        found = [(found[0][0], {**last.metrics, **comparison.agreement}, "all")]
+        found = [(found[0][0], {**_few(last.metrics), **comparison.agreement}, "all")]
     floor = last.noise_floor or {}
-    table = _side_by_side("pair-metrics", "Each pair" if several else "Every metric", found)
+    title = "The last retrain" if many else "Each pair" if several else "Every metric"
+    table = _side_by_side("pair-metrics", title, found)
     columns, rows = list(table.columns), []
     columns += [
         Column("0 to 1", "plot", detail="full"),
-        Column(SAME_DATA, "number", ABOUT_SAME_DATA),
+        Column(SAME_DATA, "number", about_floor(comparison)),
         interval_column("brief"),
         Column("better", detail="full"),
     ]
@@ -343,7 +471,24 @@ def _of_pairs(comparison: Comparison, last: PairResult) -> Table:
         title=table.title,
         columns=tuple(columns),
         rows=tuple(rows),
+        footer=f"All {len(comparison.pairs):,} pairs with every metric: --json." if many else "",
     )
+
+
+def _below_each_other(
+    name: str, title: str, first: str, results: Sequence[tuple[str, Estimates]]
+) -> Table:
+    """Results downwards, metrics across: for many results with few metrics."""
+    names = dict.fromkeys(each for _, metrics in results for each in metrics)
+    columns = [Column(first)]
+    for each in names:
+        entry = metric(each)
+        columns += [Column(entry.symbol, "number", entry.meaning), interval_column("full")]
+    rows = []
+    for title_of, metrics in results:
+        cells = (cell for each in names for cell in estimate_cells(metrics.get(each)))
+        rows.append((Cell(title_of), *cells))
+    return Table(name=name, title=title, columns=tuple(columns), rows=tuple(rows))
 
 
 def _side_by_side(name: str, title: str, results: Sequence[tuple[str, Estimates, Detail]]) -> Table:
@@ -358,146 +503,3 @@ def _side_by_side(name: str, title: str, results: Sequence[tuple[str, Estimates,
             row += estimate_cells(metrics.get(each))
         rows.append(tuple(row))
     return Table(name=name, title=title, columns=tuple(columns), rows=tuple(rows))
-
-
-def _generations(comparison: Comparison, looks: Looks) -> Section:
-    """All generations: over time, every two side by side, and the inputs that keep changing."""
-    names = [each.name for each in comparison.generations]
-    body: list[Node] = []
-    if comparison.agreement:
-        tiles = (_tile(name, found) for name, found in comparison.agreement.items())
-        body.append(Tiles(tiles=tuple(tiles), title="All generations at once"))
-    body += [_over_time(comparison), Side(tuple(_matrices(comparison))), _retrains(comparison)]
-    if len(names) > _MOST:
-        note = f"Matrices show the last {_MOST} of {len(names)} generations."
-        body.append(Prose(note, "quiet"))
-    if comparison.unstable:
-        body.append(unstable(comparison.unstable, names, looks))
-    else:
-        body.append(Prose("No input changed its label more than once.", "quiet"))
-    return Section(
-        name="generations",
-        title=f"All {len(names)} generations",
-        short="Generations",
-        lead="Everything below this section is about the last retrain.",
-        body=tuple(body),
-    )
-
-
-def _consecutive(comparison: Comparison) -> list[PairResult]:
-    """The pairs of a generation and the next."""
-    names = [each.name for each in comparison.generations]
-    following = set(itertools.pairwise(names))
-    return [pair for pair in comparison.pairs if (pair.old, pair.new) in following]
-
-
-def _over_time(comparison: Comparison) -> Figure:
-    names = _apart([each.name for each in comparison.generations])
-    series = []
-    if known := _points(enumerate(each.metrics for each in comparison.generations), "accuracy"):
-        series.append(Series(name="accuracy", points=known, tone="one"))
-    steps = [pair.metrics for pair in _consecutive(comparison)]
-    # The picture has one of them: others would flatten it.
-    drawn = "correct_consistency" if comparison.has_truth else "consistency"
-    for name in ("lost", "consistency", "correct_consistency"):
-        if known := _points(enumerate(steps, 1), name):
-            said = f"{symbol_of(name)} with the one before"
-            series.append(Series(name=said, points=known, tone="two", drawn=name == drawn))
-    if comparison.ambiguity_so_far:
-        points = (Point(x=float(i), y=y) for i, y in enumerate(comparison.ambiguity_so_far))
-        series.append(Series(name="ambiguity so far", points=tuple(points), tone="three"))
-    ends = ", ".join(
-        f"{one.name} ends at {number(one.points[-1].y)}" for one in series if one.drawn
-    )
-    return chart(
-        name="over-time",
-        title="Over time",
-        description=f"{ends[:1].upper()}{ends[1:]}.",
-        series=series,
-        across="generation",
-        up="share of inputs",
-        places=[(float(i), clipped(name, 24)) for i, name in enumerate(names)],
-        said="{:.2f}".format,
-        letters="lines",
-    )
-
-
-def _points(found: Iterator[tuple[int, Estimates]], name: str) -> tuple[Point, ...]:
-    return tuple(
-        Point(x=float(place), y=one.value, low=one.low, high=one.high)
-        for place, metrics in found
-        if (one := metrics.get(name)) is not None and not math.isnan(one.value)
-    )
-
-
-def _apart(names: list[str]) -> list[str]:
-    """Names without what all begin with: where there is little room, the rest tells them apart.
-
-    Example:
-        >>> _apart(["model-2024-01", "model-2024-02"]), _apart(["old", "new"])
-        (['01', '02'], ['old', 'new'])
-    """
-    shared = "".join(
-        marks[0]
-        for marks in itertools.takewhile(
-            lambda each: len(set(each)) == 1, zip(*names, strict=False)
-        )
-    )
-    start = max(shared.rfind(mark) for mark in " -_/.:") + 1
-    return [name[start:] for name in names]
-
-
-def _matrices(comparison: Comparison) -> Iterator[Figure]:
-    names = _apart([each.name for each in comparison.generations][-_MOST:])
-    for name in _MATRICES:
-        if name not in comparison.pairs[-1].metrics:
-            continue
-        values = comparison.matrix(name)[-_MOST:, -_MOST:].tolist()
-        known = [value for row in values for value in row if not math.isnan(value)]
-        entry = metric(name)
-        diagonal = "1" if name == "consistency" else "the accuracy of each generation"
-        yield grid(
-            name=name.replace("_", "-"),
-            title=f"{entry.symbol} of every two generations",
-            description=f"{entry.meaning} Between {number(min(known))} and {number(max(known))}; "
-            f"the diagonal holds {diagonal}.",
-            rows=names,
-            columns=names,
-            values=[[None if math.isnan(value) else value for value in row] for row in values],
-            said=number,
-            tone="one",
-            floor=min(known) - 0.02,
-            letters="table",
-        )
-
-
-def _retrains(comparison: Comparison) -> Table:
-    """Each generation beside the one before, then the mean of all pairs, and the noise floor."""
-    pairs = _consecutive(comparison)
-    shown = {name: detail for name, detail in _HEADLINE.items() if name in pairs[-1].metrics}
-    columns = [Column("retrain")]
-    for name, detail in shown.items():
-        columns += [
-            Column(symbol_of(name), "number", metric(name).meaning, detail),
-            interval_column("full"),
-        ]
-        if detail == "brief":
-            columns.pop()
-    floor = pairs[-1].noise_floor
-    lines = [(f"{clipped(pair.old, 30)} → {clipped(pair.new, 30)}", pair.metrics) for pair in pairs]
-    lines.append(("mean of all pairs", comparison.averages))
-    lines += [(SAME_DATA, floor)] if floor else []
-    rows = []
-    for title, metrics in lines:
-        row = [Cell(title)]
-        for name, detail in shown.items():
-            both = estimate_cells(metrics.get(name))
-            row += both[:1] if detail == "brief" else both
-        rows.append(tuple(row))
-    return Table(
-        name="retrains-table",
-        title="Every retrain: a generation and the one before it",
-        columns=tuple(columns),
-        rows=tuple(rows),
-        footer=ABOUT_SAME_DATA if floor else "",
-    )

@@ -1,6 +1,6 @@
 """What consistency is worth: accuracy and losses against it and against cost."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from dynsnap.metrics import catalogue
 from dynsnap.report.build.study_charts import WIDTH, colours_of, point_of
@@ -15,7 +15,7 @@ from dynsnap.report.build.study_words import HEADLINE, preferred
 from dynsnap.report.document import Bullets, Cell, Column, Detail, Node, Section, Side, Table
 from dynsnap.report.figures import Figure, Point, Series, Tone, chart, doublings
 from dynsnap.report.words import clipped, kappa, percent
-from dynsnap.study import FRESH, LAST_LOSS, LATE_SHARE, MethodSummary, Row, frontier
+from dynsnap.study import FRESH, HeldAgainst, MethodSummary, Row, StudyPlan, frontier
 
 _EACH = 5  # generations whose accuracy has a column of its own on a page
 _BRIEF = 3  # and in a terminal
@@ -34,25 +34,46 @@ _MEASURES: dict[str, tuple[str, _Measure]] = {
 }
 
 
-def rule() -> str:
-    """When a method does not qualify."""
+# What methods are shown against: the axis, and the place of a method on it.
+_AGAINST: dict[str, tuple[str, Callable[[MethodSummary], float | None]]] = {
+    "CON": ("CON, percent", lambda one: 100 * one.consistency.value),
+    "cost": ("cost of a retrain, κ (each step doubles)", lambda one: one.cost),
+    "inference": ("networks evaluated per input (each step doubles)", lambda one: one.networks),
+}
+_FILES = {"CON": "consistency", "cost": "cost", "inference": "inference"}
+
+
+def rule(found: Sequence[MethodSummary]) -> str:
+    """When a method does not qualify, and how small a difference these data would have shown."""
+    held = [one for each in found if each.judged for one in each.held]
+    seen = max(one.detectable for one in held)
+    late = [one.late.detectable for one in held if one.late is not None]
+    classes = f", and of {100 * max(late):.1f} points on new classes" if late else ""
+    replicates = min(one.replicates for against in held for one in against.accuracies.values())
+    over = "inputs and replicates" if replicates > 1 else "inputs (with one replicate)"
     return (
-        f"A method does not qualify if its accuracy on classes that arrive in a later generation "
-        f"is below {LATE_SHARE:g} of {FRESH}'s, or its accuracy in the last generation is more "
-        f"than {100 * LAST_LOSS:g} points below."
+        f"A method does not qualify if a later generation, or its accuracy on new classes, is "
+        f"clearly below a fresh {FRESH}, the strongest fresh method that costs no more in all, or "
+        f"its own first generation: the 95 % interval of the paired difference over {over} ends "
+        f"below 0. Differences of {100 * seen:.1f} points or more in a generation{classes} would "
+        "have been seen four times out of five."
     )
 
 
-def frontier_section(rows: Sequence[Row]) -> Iterator[Section]:
+def frontier_section(
+    rows: Sequence[Row],
+    held: Mapping[str, Sequence[HeldAgainst]],
+    plan: StudyPlan | None = None,
+) -> Iterator[Section]:
     """Every method with what it gives and what it takes; nothing where one method stands alone."""
     how = preferred(rows)
-    found = frontier(rows, combination=how)
+    found = frontier(rows, combination=how, held=held, plan=plan)
     if len(found) < 2:
         return
     judged = any(one.judged for one in found)
     lead = "Consistency alone rewards doing nothing: what is never retrained never changes a label."
     if judged:
-        lead += f" {rule()} Those are marked × in the pictures, and grey."
+        lead += f" {rule(found)} Those are marked × in the pictures, and grey."
     body: list[Node] = [frontier_table(found, how)]
     lacking = [
         f"{clipped(one.method, 60)} does not qualify: {one.shortfall}."
@@ -95,6 +116,23 @@ def frontier_table(
         Column("qualifies"),
         Column("cost (κ)", "number", "Trainings from scratch that a retrain takes."),
     ]
+    # What an ensemble costs shows at every input, and what stabilized labels need is kept for each.
+    inference = any(one.networks is not None for one in found)
+    needing = any(one.needs for one in found)
+    if inference:
+        columns.append(
+            Column("networks", "number", "Inference cost: networks evaluated for each input.")
+        )
+    if needing:
+        columns.append(
+            Column(
+                "needs",
+                "words",
+                "What labels depend on beside these networks: answers of the generation before, "
+                "stored or given again by its networks. Inputs without them get plain labels.",
+                "full",
+            )
+        )
     for number in shown:
         detail: Detail = "all" if number in few else "full"
         meaning = f"Accuracy of generation {number}."
@@ -117,6 +155,8 @@ def frontier_table(
                 method_cell(one.method),
                 _verdict(one, annotated) if judged else Cell(),
                 cost_cell(one.cost),
+                *((_networks(one),) if inference else ()),
+                *((Cell(one.needs or "–", tone="quiet"),) if needing else ()),
                 *(_value(row, annotated) for row in values),
             )
         )
@@ -128,8 +168,14 @@ def frontier_table(
         columns=tuple(columns),
         rows=tuple(rows),
         footer=means,
-        brief_footer=f"{means} {rule()}" if judged else means,
+        brief_footer=f"{means} {rule(found)}" if judged else means,
     )
+
+
+def _networks(one: MethodSummary) -> Cell:
+    if one.networks is None:
+        return Cell("–", tone="quiet")
+    return Cell(str(one.networks), float(one.networks))
 
 
 def _value(row: Row | None, annotated: bool) -> Cell:
@@ -151,8 +197,8 @@ def _verdict(one: MethodSummary, reasons: bool) -> Cell:
 
 def _pictures(found: Sequence[MethodSummary], how: str) -> Iterator[Figure]:
     for word in ("ACC", "lost"):
-        for costly in (False, True):
-            yield from _picture(found, how, word, costly=costly)
+        for against in _AGAINST:
+            yield from _picture(found, how, word, against)
     yield from _over_time(found, how)
 
 
@@ -203,37 +249,43 @@ def _colours(shown: Sequence[MethodSummary]) -> dict[str, Tone]:
     return {method: tone for method, tone in colours.items() if method in qualified}
 
 
-def _picture(
-    found: Sequence[MethodSummary], how: str, word: str, *, costly: bool
-) -> Iterator[Figure]:
-    measure = _MEASURES[word][1]
-    shown = [(one, row) for one in found if (row := measure(one)) is not None]
-    if len(shown) < 2:
+def _picture(found: Sequence[MethodSummary], how: str, word: str, against: str) -> Iterator[Figure]:
+    measure, (axis, place_of) = _MEASURES[word][1], _AGAINST[against]
+    shown = [
+        (one, row, place)
+        for one in found
+        if (row := measure(one)) is not None and (place := place_of(one)) is not None
+    ]
+    # One network for all is no frontier.
+    if len(shown) < 2 or (against == "inference" and len({place for *_, place in shown}) < 2):
         return
-    colours = _colours([one for one, _ in shown])
+    costly = against != "CON"
+    colours = _colours([one for one, *_ in shown])
     # Costs grow by factors, and what costs nothing stands a step before the cheapest.
-    priced = [one.cost for one, _ in shown if one.cost > 0] or [1.0]
+    priced = [place for *_, place in shown if place > 0] or [1.0]
     nothing = min(priced) / 2
     steps = [(step, f"{step:g}") for step in doublings(min(priced), max(priced))]
-    free = [(nothing, "0")] if any(one.cost <= 0 for one, _ in shown) else []
+    free = [(nothing, "0")] if any(place <= 0 for *_, place in shown) else []
     series = []
-    for one, row in shown:
+    for one, row, place in shown:
         name = _named(one)
-        consistency = 100 * one.consistency.value
-        beside = f"{kappa(one.cost)}κ" if costly else f"CON {consistency:.2f}"
+        beside = {
+            "CON": f"CON {place:.2f}",
+            "cost": f"{kappa(one.cost)}κ",
+            "inference": f"networks: {place:g}",
+        }[against]
         reason = f" ({one.shortfall})" if one.shortfall else ""
-        x = (one.cost if one.cost > 0 else nothing) if costly else consistency
+        x = (place if place > 0 else nothing) if costly else place
         label = f"{name}: {word} {percent(row.value)}, {beside}{reason}"
         tone = colours.get(one.method, "six")
         series.append(Series(name=name, points=(point_of(row, x, label),), tone=tone))
-    against = "cost" if costly else "CON"
     best = (min if word == "lost" else max)(
         (each for each in shown if each[0].qualifies and not is_reference(each[0].method)),
         key=lambda each: each[1].value,
         default=shown[0],
     )
     yield chart(
-        name=f"{'lost' if word == 'lost' else 'accuracy'}-{'cost' if costly else 'consistency'}",
+        name=f"{'lost' if word == 'lost' else 'accuracy'}-{_FILES[against]}",
         title=f"{word} against {against}, members combined by {how.replace('_', ' ')}",
         description=(
             f"{word} in percent against {against}, for every method. "
@@ -241,7 +293,7 @@ def _picture(
             f"{best[0].method}, {percent(best[1].value)}."
         ),
         series=series,
-        across="cost of a retrain, κ (each step doubles)" if costly else "CON, percent",
+        across=axis,
         up=f"{word}, percent",
         places=[*free, *steps] if costly else (),
         logarithmic=costly,

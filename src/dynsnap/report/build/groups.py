@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from dynsnap.comparison import Comparison, Estimate, Flow, GroupResult, PairResult, worst_first
 from dynsnap.data import TRAINING_ROWS
+from dynsnap.metrics import metric
 from dynsnap.report.build.cells import (
     count_cell,
     estimate_cells,
-    interval_cell,
     interval_column,
     value_cell,
 )
@@ -26,7 +26,7 @@ from dynsnap.report.document import (
     Tone,
 )
 from dynsnap.report.figures import between_families, by_class, where_answers_went
-from dynsnap.report.words import clipped, count, p_value
+from dynsnap.report.words import clipped, count, p_value, symbol_of
 
 _CORRECTED = (
     "McNemar's exact test of lost against gained within the group, corrected by Holm's method for "
@@ -52,7 +52,7 @@ def classes(
 ) -> Section:
     """Lost and gained in every class, and how many rows it was learned from, where known."""
     ranked = worst_first(_of(pair, "class"))
-    moved = [group for group in _of(pair, "class") if _moved(group)]
+    moved = [group for group in ranked if _moved(group)]
     lead = "No class lost an input." if moved else "No class lost or gained an input."
     if (cases := ranked[0].transitions) and cases.lost:
         lost = f"{count(cases.lost)} of {count(ranked[0].inputs)} inputs of class"
@@ -65,7 +65,40 @@ def classes(
     if rare := _of(pair, "frequency"):
         title = f"Majority and minority classes{_where(comparison, pair)}"
         body.append(_table("frequency-table", "classes", title, rare, comparison, limit))
+    body += _qualities(
+        ranked, f"Precision, recall and the like of each class{_where(comparison, pair)}"
+    )
     return Section(name="classes", title="Classes", lead=lead, body=tuple(body), detail=detail)
+
+
+def _qualities(groups: Sequence[GroupResult], title: str) -> Iterator[Table]:
+    """Metrics of each class among all inputs: old, new and change."""
+    names = list(dict.fromkeys(name for group in groups for name in group.old_metrics))
+    if not names:
+        return
+    columns = [Column("class"), Column("metric", key=True)]
+    for head in ("old", "new", "change"):
+        columns += [Column(head, "number"), interval_column("full")]
+    rows = []
+    for group in groups:
+        for name in names:
+            row = [Cell(group.name), Cell(symbol_of(name), hint=metric(name).meaning)]
+            row += estimate_cells(group.old_metrics.get(name))
+            row += estimate_cells(group.metrics.get(name))
+            row += estimate_cells(group.metrics.get(f"{name}_change"))
+            rows.append(tuple(row))
+    most = _CLASSES * len(names)
+    yield Table(
+        name="class-quality",
+        title=title,
+        columns=tuple(columns),
+        rows=tuple(rows),
+        roomy=most,
+        search=len(rows) >= _SEARCH,
+        brief_rows=most,
+        grouped=True,
+        folded=True,
+    )
 
 
 def slices(comparison: Comparison, pair: PairResult, *, limit: int, detail: Detail) -> Section:
@@ -83,8 +116,10 @@ def slices(comparison: Comparison, pair: PairResult, *, limit: int, detail: Deta
     if limit and len(tables) > limit:
         more = f"and {count(len(tables) - limit)} more columns of slices"
         tables.append(Prose(more, "quiet", detail="brief"))
-    lead = "Least consistent first. Without the truth nobody can say which got worse."
-    if known:
+    lead = "Least consistent first. Without the truth it is unknown which got worse."
+    if known and all(group.corrected is None for group in ranked):
+        lead = "Most lost first. Intervals say how sure each share is; there is no test of counts."
+    elif known:
         level = 1 - comparison.confidence
         worse = _worse(ranked, level)
         lead = (
@@ -94,7 +129,7 @@ def slices(comparison: Comparison, pair: PairResult, *, limit: int, detail: Deta
         )
         lead += (
             f" At the level {level:.2g}, corrected by Holm's method for all "
-            f"{len(pair.groups)} classes and slices together."
+            f"{sum(not group.whole for group in pair.groups)} classes and slices together."
         )
     return Section(
         name="slices",
@@ -113,7 +148,8 @@ def worse_slices(comparison: Comparison, pair: PairResult) -> tuple[list[GroupRe
 
 
 def _of(pair: PairResult, kind: str) -> list[GroupResult]:
-    return [group for group in pair.groups if group.kind == kind]
+    """The groups of a kind; a constant column distinguishes no inputs."""
+    return [group for group in pair.groups if group.kind == kind and not group.whole]
 
 
 def _columns(pair: PairResult) -> list[str]:
@@ -154,7 +190,7 @@ def answers(comparison: Comparison, pair: PairResult, *, limit: int, families: b
         if flows and 2 < len(comparison.slices[name]) <= _FAMILIES
     ][:_PICTURED]
     body: list[Node] = [*between]
-    if between:  # beside what it is about: it tells how much of all one picture shows
+    if between:  # beside what it is about: it states how much of all one picture shows
         body.append(Prose(drawn.description, detail="full"))
     # A wide picture beside a table would be too small to read.
     body += [Side((drawn, table))] if drawn.width < 560 else [drawn, table]
@@ -185,7 +221,7 @@ def _changes(
         columns=(
             Column("was"),
             Column("is now", kind, key=True),
-            Column("truth", kind, detail="brief"),  # a page tells it by the case
+            Column("truth", kind, detail="brief"),  # a page shows it by the case
             Column("case"),
             Column("inputs", "number"),
         ),
@@ -267,20 +303,21 @@ def _table(
     cases = [group.transitions for group in groups if group.transitions]
     most = max([max(each.lost, each.gained) for each in cases], default=0)
     known = comparison.has_truth
+    tested = any(group.corrected is not None for group in groups)
     columns = [Column(first), Column("inputs", "number")]
     if comparison.weighted:
         columns.append(Column("weight", "number", detail="brief"))
     if known:
         share = "Share of the group's inputs that were right before and are not."
-        gained = "Inputs that are right now and were not before; the interval is of their share."
+        gained = "Share of the group's inputs that are right now and were not before."
         columns += [
-            Column("lost", "number"),
-            Column("share", "number", share, order="descending"),
-            interval_column("full"),
-            Column("gained", "number", gained),
-            Column("share", "number", detail="brief"),
-            interval_column("full"),
+            Column("lost", "number", "Inputs that were right before and are not."),
+            Column("gained", "number", "Inputs that are right now and were not before."),
             Column("net", "number", "Gained less lost.", "full"),
+            Column("share lost", "number", share, order="descending"),
+            interval_column("full"),
+            Column("share gained", "number", gained),
+            interval_column("full"),
             Column("p", "number", detail="brief"),
             Column("p, corrected", "number", _CORRECTED),
             Column("ACC was", "number", "Accuracy of the older of the two generations."),
@@ -307,7 +344,7 @@ def _table(
         brief_rows=limit,
         search=len(rows) > _SEARCH,
         roomy=_CLASSES if name == "class-table" else 0,
-        footer=f"p, corrected: {_CORRECTED}" if known else "",
+        footer=f"p, corrected: {_CORRECTED}" if tested else "",
         brief_footer="",
         detail=detail,
     )
@@ -326,11 +363,10 @@ def _cases(group: GroupResult, comparison: Comparison) -> list[Cell]:
     was, now = (_accuracy(group, which) for which in ("lost", "gained"))
     return [
         lost,
-        *estimate_cells(group.metrics.get("lost")),
         gained,
-        _metric(group, "gained"),
-        interval_cell(group.metrics.get("gained")),
         net,
+        *estimate_cells(group.metrics.get("lost")),
+        *estimate_cells(group.metrics.get("gained")),
         _p(group.changed, "quiet"),
         _p(group.corrected, tone if clear else "quiet"),
         Cell() if was is None else value_cell(was),

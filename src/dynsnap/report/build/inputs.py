@@ -1,6 +1,7 @@
 """The inputs themselves: those that were lost, and those that change again and again."""
 
 from collections.abc import Mapping, Sequence
+from itertools import compress
 from typing import TypeAlias
 
 from dynsnap.comparison import Comparison, PairResult, UnstableInput
@@ -8,12 +9,12 @@ from dynsnap.data import Excerpt
 from dynsnap.report.document import Cell, Column, Section, Table
 from dynsnap.report.words import UNDEFINED, count
 
-Looks: TypeAlias = Mapping[str, Excerpt]  # by id
+Excerpts: TypeAlias = Mapping[str, Excerpt]  # by id
 
 _GENERATIONS = 12  # columns of labels
 
 
-def flipped(comparison: Comparison, pair: PairResult, looks: Looks) -> Section:
+def flipped(comparison: Comparison, pair: PairResult, excerpts: Excerpts) -> Section:
     """The inputs lost, or without truth those whose label changed."""
     known = comparison.has_truth
     what = "lost" if known else "changed"
@@ -21,12 +22,14 @@ def flipped(comparison: Comparison, pair: PairResult, looks: Looks) -> Section:
     if not pair.flipped:
         none = "No input was lost." if known else "No label changed."
         return Section(name="inputs", title=f"Inputs {what}", lead=none, detail="full")
+    constant = {group.column for group in pair.groups if group.whole}
+    shown = [column not in constant for column in comparison.slices]
     scored = any(one.new_confidence is not None for one in pair.flipped)
     columns = [
         Column("id"),
         Column("input", "input"),
         # What was lost was right before: the old label is the truth.
-        Column("was, rightly" if known else "was", "words"),
+        Column("was, rightly" if known and comparison.task != "graded" else "was", "words"),
         Column("is now", "words"),
         Column("confidence then", "number", "The old score of the old label."),
         Column(
@@ -35,21 +38,22 @@ def flipped(comparison: Comparison, pair: PairResult, looks: Looks) -> Section:
             "The new score of the new label.",
             order="descending" if scored else "",
         ),
-        *(Column(column, "words") for column in comparison.slices),
+        *(Column(column, "words") for column in compress(comparison.slices, shown)),
     ]
     rows = tuple(
         (
             Cell(one.id),
-            _look(looks, one.id),
+            _excerpt(excerpts, one.id),
             Cell(one.old_label),
             Cell(one.new_label),
             *(_sure(each, scored) for each in (one.old_confidence, one.new_confidence)),
-            *(Cell(value) for value in one.slices),
+            *(Cell(value) for value in compress(one.slices, shown)),
         )
         for one in pair.flipped
     )
     order = "those with the most confident wrong label first" if scored else "in file order"
     order = order if known or not scored else "those with the most confident new label first"
+    order = order if comparison.task == "classification" else "those that changed most first"
     table = Table(
         name="flipped-table",
         title=f"Inputs {what}",
@@ -68,14 +72,16 @@ def flipped(comparison: Comparison, pair: PairResult, looks: Looks) -> Section:
     )
 
 
-def unstable(found: Sequence[UnstableInput], names: Sequence[str], looks: Looks) -> Table:
+def unstable(found: Sequence[UnstableInput], names: Sequence[str], excerpts: Excerpts) -> Table:
     """The inputs whose label changes again and again."""
     known = any(one.truth is not None for one in found)
     # Not "the" inputs: others may have changed as often as the last.
     footer = f"{count(len(found))} inputs, most changes first"
+    if len(names) > _GENERATIONS:
+        footer = f"{footer}, with the last {_GENERATIONS} of {len(names)} generations"
     return Table(
         name="unstable-table",
-        title="Inputs that change again and again, with their label in every generation",
+        title="Inputs that change again and again, with their labels",
         columns=(
             Column("id"),
             Column("input", "input"),
@@ -86,7 +92,7 @@ def unstable(found: Sequence[UnstableInput], names: Sequence[str], looks: Looks)
         rows=tuple(
             (
                 Cell(one.id),
-                _look(looks, one.id),
+                _excerpt(excerpts, one.id),
                 Cell(str(one.changes), one.changes),
                 Cell(one.truth or ""),
                 *(
@@ -102,9 +108,9 @@ def unstable(found: Sequence[UnstableInput], names: Sequence[str], looks: Looks)
     )
 
 
-def _look(looks: Looks, name: str) -> Cell:
+def _excerpt(excerpts: Excerpts, name: str) -> Cell:
     """What an input looks like, empty where that is not known."""
-    found = looks.get(name)
+    found = excerpts.get(name)
     if found is None:
         return Cell()
     return Cell(found) if isinstance(found, str) else Cell(name, image=found)

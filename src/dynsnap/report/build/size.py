@@ -48,8 +48,8 @@ def _expected(found: Sizes, curves: Mapping[str, SizeCurve]) -> Table:
     for name in curves:
         columns += [
             Column(HEADLINE[name], "number"),
-            Column("inputs", "interval"),
-            Column("draws", "interval"),
+            Column("inputs", fixed=True),
+            Column("draws", fixed=True),
         ]
     rounds = found.draw == "rounds"
     rows = []
@@ -148,7 +148,7 @@ def _reach(found: Sizes, rounds: int | None) -> str:
 
 
 def _picture(found: Sizes, curves: Mapping[str, SizeCurve]) -> Figure:
-    """All curves in one picture, with what the law says beyond what is stored."""
+    """All curves in one picture, with what the law predicts beyond what is stored."""
     last = _BEYOND * found.rounds
     steps = [last ** (step / (_STEPS - 1)) for step in range(_STEPS)]
     beyond = [rounds for rounds in steps if rounds > found.rounds]
@@ -159,10 +159,10 @@ def _picture(found: Sizes, curves: Mapping[str, SizeCurve]) -> Figure:
         series.append(Series(name=HEADLINE[name], points=tuple(known), tone=colours[name]))
         law = tuple(Point(x=rounds, y=100 * curve.law.at(rounds)) for rounds in beyond)
         said = f"{HEADLINE[name]}, law"
-        series.append(Series(name=said, points=law, tone=colours[name], marks=False))
+        series.append(Series(name=said, points=law, tone=colours[name], marks=False, dashed=True))
     return chart(
         name="sizes",
-        title=f"Percent by {found.draw}, of which {found.rounds} are stored; ·: the law",
+        title=f"Percent by {found.draw}: {found.rounds} are stored, the law goes on",
         description=f"{', '.join(HEADLINE[name] for name in curves)} in percent, by the number of "
         f"{found.draw}: {found.rounds} are stored, and the law goes on to {last}.",
         series=series,

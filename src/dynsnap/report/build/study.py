@@ -10,7 +10,7 @@ from dynsnap.report.build.audit import audit_section
 from dynsnap.report.build.cells import MADE
 from dynsnap.report.build.comparison import BREAKDOWNS, comparison_sections
 from dynsnap.report.build.frontier import frontier_section
-from dynsnap.report.build.inputs import Looks
+from dynsnap.report.build.inputs import Excerpts
 from dynsnap.report.build.study_charts import Curve, cost, curves, sweeps
 from dynsnap.report.build.study_tables import (
     CASES,
@@ -44,6 +44,7 @@ from dynsnap.study import (
     FRESH,
     NEVER_RETRAIN,
     NOISE_FLOOR,
+    HeldAgainst,
     Row,
     StudyPlan,
     SweepRow,
@@ -57,7 +58,8 @@ _FACTS = {
     "rounds_trained_last": "rounds trained by the last run",
     "wall_seconds_last": "seconds of the last run",
 }
-_NAMED = 4  # classes with equally many training rows that are named; of more their number is told
+_SIZES = 12  # generations whose sizes stand in the first line; of more the first and the last
+_NAMED = 4  # classes with equally many training rows that are named; of more their number is shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +68,7 @@ class InputDrilldown:
 
     Attributes:
         comparison: Its generations side by side.
-        looks: What the inputs look like, by id.
+        excerpts: What the inputs look like, by id.
         learned_from: Training rows of each class in the last generation, where that is known.
         files: Where its predictions lie, the oldest first.
     """
@@ -74,7 +76,7 @@ class InputDrilldown:
     method: str
     combination: str
     comparison: Comparison
-    looks: Looks = field(default_factory=dict)
+    excerpts: Excerpts = field(default_factory=dict)
     learned_from: Mapping[str, int] = field(default_factory=dict)
     files: Sequence[str] = ()
 
@@ -93,6 +95,8 @@ class StudyFindings:
         curves: Some of its rounds.
         audits: The theorems on the members of two generations, by what was looked at.
         drilldown: One of its methods, input by input.
+        held: Every method minus its references, as `dynsnap.study.held_in` returns it; methods
+            are judged only where this is known.
         notes: What else the reader should know, a sentence each.
     """
 
@@ -106,6 +110,7 @@ class StudyFindings:
     curves: Sequence[Curve] = ()
     audits: Mapping[str, Audit] = field(default_factory=dict)
     drilldown: InputDrilldown | None = None
+    held: Mapping[str, Sequence[HeldAgainst]] = field(default_factory=dict)
     notes: Sequence[str] = ()
 
 
@@ -122,7 +127,9 @@ def study_document(study: StudyFindings) -> Document:
 def _about(about: Mapping[str, Any], replicates: Mapping[str, int]) -> str:
     parts = []
     if sizes := _sizes(about):
-        grown = " → ".join(f"{size:,}" for size in sizes)
+        shown = [f"{size:,}" for size in sizes]
+        few = shown if len(shown) <= _SIZES else [shown[0], "…", shown[-1]]
+        grown = " → ".join(few)
         parts.append(f"{len(sizes)} generations of {grown} training inputs")
     if isinstance(tested := about.get("test_inputs"), int):
         parts.append(f"{tested:,} test inputs")
@@ -148,7 +155,7 @@ def _sections(study: StudyFindings) -> Iterator[Section]:
     own = [row for row in study.rows if not is_ablation(row.method)]
     yield _methods(own or study.rows)
     yield cost(study.rows, said_rounds(study.plan))
-    yield from frontier_section(study.rows)
+    yield from frontier_section(study.rows, study.held, study.plan)
     if study.sweeps:
         yield sweeps(study.sweeps, said_windows(study.plan))
     if any(is_ablation(row.method) for row in study.rows):
@@ -163,7 +170,12 @@ def _sections(study: StudyFindings) -> Iterator[Section]:
     if study.about or study.file:
         yield _run(study.about, study.file)
     rounds = said_rounds(study.plan)
-    explained = (*_explained(study.rows), *([rounds] if rounds else []), *study.notes)
+    by_time = study.plan is not None and study.plan.data.by_time
+    explained = (
+        *_explained(study.rows, by_time=by_time),
+        *([rounds] if rounds else []),
+        *study.notes,
+    )
     if explained:
         yield Section(name="notes", title="Notes", body=(Bullets.of("Notes", explained),))
 
@@ -214,7 +226,7 @@ def _ablations(rows: Sequence[Row], rounds: Mapping[str, str]) -> Section:
 
 def _drilldown(found: InputDrilldown) -> Section:
     # Every metric of every method has a table of its own already.
-    parts = comparison_sections(found.comparison, BREAKDOWNS, 0, found.looks, found.learned_from)
+    parts = comparison_sections(found.comparison, BREAKDOWNS, 0, found.excerpts, found.learned_from)
     return Section(
         name="closer",
         title=f"A closer look at {clipped(found.method, 60)}",
@@ -308,14 +320,20 @@ def _listed(values: Any) -> str:
     return ", ".join(f"{one:,}" if isinstance(one, int) else str(one) for one in each)
 
 
-def _explained(rows: Sequence[Row]) -> Iterator[str]:
+def _explained(rows: Sequence[Row], *, by_time: bool) -> Iterator[str]:
     """What the references mean."""
+    if by_time:
+        yield (
+            "By time: 1 is the model before each retrain and 2 the one after it, both on the "
+            "period that follows that retrain; the slice `period` tells the periods apart."
+        )
     how = preferred(rows)
     found = {(row.method, row.metric): row for row in rows if row.combination == how}
     noise = found.get((NOISE_FLOOR, "consistency"))
     if noise is not None:
         yield (
-            f"{NOISE_FLOOR}: SingleBase trained twice on the same first generation already labels "
+            f"{NOISE_FLOOR}: SingleBase trained twice on the same "
+            f"{'rows of each generation' if by_time else 'first generation'} already labels "
             f"{percent(1 - noise.value)} % of the inputs differently."
         )
     if (NEVER_RETRAIN, "accuracy") in found:

@@ -67,7 +67,7 @@ def by_method(
 ) -> Table:
     """Some metrics of every method and combination; short of intervals, where asked for.
 
-    The terminal shows one combination of each method. Where `rounds` says how methods are trained,
+    The terminal shows one combination of each method. Where `rounds` has how methods are trained,
     that stands beside them.
     """
     found = {
@@ -75,10 +75,10 @@ def by_method(
     }
     shown = {key: word for key, word in metrics.items() if any(key == one[2] for one in found)}
     ranks = {metric: _best(found, metric) for metric in shown}
-    extent = Extent.of(found.values(), short=short)
+    extent = UncertaintyColumns.of(found.values(), short=short)
     if short and len(shown) > _INTERVALS:  # the table of all metrics has them
         extent = replace(extent, intervals=False)
-    price = _Price.of(found.values())
+    price = _CostColumns.of(found.values())
     meaning = "Of a round: windows and their length, or the best of how many."
     columns = [
         Column("method"),
@@ -131,7 +131,7 @@ def by_pair(rows: Sequence[Row]) -> Iterator[Table]:
     if not every:
         return
     pairs = every[-_PAIRS:]
-    price = _Price.of(found.values())
+    price = _CostColumns.of(found.values())
     columns = [Column("method"), *price.columns()]
     for pair in pairs:
         arrow = pair.replace("_", "→")
@@ -169,7 +169,7 @@ def sweep_table(name: str, table_name: str, points: Sequence[SweepRow], more: st
     costs = {point.point: point.row.cost for point in points}
     # Beside a picture there is no room for intervals, which are drawn in it.
     spreads = any(point.row.spread is not None for point in points)
-    extent = Extent(intervals=False, spreads=spreads)
+    extent = UncertaintyColumns(intervals=False, spreads=spreads)
     columns = [Column(points[0].over), Column("κ", "number", key=True)]
     for symbol in HEADLINE.values():
         columns += extent.columns(symbol)
@@ -188,16 +188,16 @@ def sweep_table(name: str, table_name: str, points: Sequence[SweepRow], more: st
 
 
 @dataclass(frozen=True, slots=True)
-class _Price:
+class _CostColumns:
     """What a generation costs: κ, and seconds where they were written down."""
 
     digits: int | None  # behind the point of seconds, so that they line up
 
     @staticmethod
-    def of(rows: Iterable[Row]) -> "_Price":
+    def of(rows: Iterable[Row]) -> "_CostColumns":
         known = [row.seconds for row in rows if row.seconds is not None]
         longest = max(known, default=0.0)
-        return _Price((3 if longest < 10 else 1 if longest < 1000 else 0) if known else None)
+        return _CostColumns((3 if longest < 10 else 1 if longest < 1000 else 0) if known else None)
 
     def columns(self) -> list[Column]:
         return [
@@ -213,17 +213,17 @@ class _Price:
 
 
 @dataclass(frozen=True, slots=True)
-class Extent:
+class UncertaintyColumns:
     """What stands beside a value: its interval, how replicates differ, or both."""
 
     intervals: bool
     spreads: bool
 
     @staticmethod
-    def of(rows: Iterable[Row], *, short: bool = False) -> "Extent":
+    def of(rows: Iterable[Row], *, short: bool = False) -> "UncertaintyColumns":
         """All that these rows know; where it has to be short, not both."""
         spreads = any(row.spread is not None for row in rows)
-        return Extent(intervals=not (short and spreads), spreads=spreads)
+        return UncertaintyColumns(intervals=not (short and spreads), spreads=spreads)
 
     def columns(self, word: str, meaning: str = "") -> list[Column]:
         """The heads of a value and of what stands beside it."""

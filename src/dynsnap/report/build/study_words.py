@@ -143,6 +143,6 @@ def _few_words(recipe: Recipe) -> str:
 
 
 def pairs_of(metrics: Iterable[str]) -> list[str]:
-    """The pairs of generations that losses are told of, each as it stands behind a metric."""
+    """The pairs of generations whose losses are shown, each as it stands behind a metric."""
     known = (name.removeprefix("lost_") for name in metrics if name.startswith("lost_"))
     return list(dict.fromkeys(known))

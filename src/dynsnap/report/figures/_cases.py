@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from dynsnap.comparison import Flow, GroupResult, PairResult, TransitionCounts
 from dynsnap.report.figures._drawing import (
@@ -17,7 +18,7 @@ from dynsnap.report.figures._drawing import (
     slug,
     width_of,
 )
-from dynsnap.report.words import CASES, count
+from dynsnap.report.words import CASES, count, number
 
 _ROWS = 20  # classes in one picture
 _TALL = 220.0  # height that all inputs share
@@ -84,7 +85,7 @@ def flow(pair: PairResult) -> Figure:
         shapes=tuple(shapes),
         head=("case", "was → is", "inputs", "share"),
         rows=tuple(
-            (name, was, count(getattr(counts, name)), f"{getattr(counts, name) / total:.2%}")
+            (name, was, count(getattr(counts, name)), number(getattr(counts, name) / total))
             for name, was in CASES.items()
         ),
     )
@@ -132,24 +133,29 @@ def _height(inputs: int, total: int) -> float:
 
 
 def _share(inputs: int, total: int) -> str:
-    return f"{count(inputs)} ({inputs / total:.1%})"
+    return f"{count(inputs)} ({number(inputs / total)})"
 
 
 def by_class(groups: Sequence[GroupResult], *, of: int) -> Figure:
     """How many inputs of each class were lost (to the left) and gained (to the right).
 
-    It draws inputs, so those come first that lost most inputs; equals stay in their order.
-
     Args:
-        groups: Classes that lost or gained something.
+        groups: Classes that lost or gained something, in the order of the table below.
         of: How many classes there are.
     """
     known = [(group, group.transitions) for group in groups if group.transitions]
-    shown = sorted(known, key=lambda one: -one[1].lost)[:_ROWS]
+    wide = _classes_drawn(known[:_ROWS], of, 880.0)
+    return replace(wide, narrow=_classes_drawn(known[:_ROWS], of, 400.0))
+
+
+def _classes_drawn(
+    shown: Sequence[tuple[GroupResult, TransitionCounts]], of: int, width: float
+) -> Figure:
     most = [max(cases.lost for _, cases in shown), max(cases.gained for _, cases in shown)]
     step, top = 24.0, 30.0
-    scale = 400.0 / (sum(most) or 1)  # one for both sides: bars of one length are of one number
-    names = min(250.0, max(width_of(group.name) for group, _ in shown)) + 12
+    names = min(0.3 * width, max(width_of(group.name) for group, _ in shown)) + 12
+    room = width - names - 92  # and numbers on both sides
+    scale = room / (sum(most) or 1)  # one for both sides: bars of one length are of one number
     axis = names + 44 + most[0] * scale
     shapes: list[Shape] = [
         Text(x=axis - 8, y=16, text="lost", anchor="end", tone="lost", bold=True),
@@ -174,20 +180,20 @@ def by_class(groups: Sequence[GroupResult], *, of: int) -> Figure:
             Text(x=axis + wide[1] + 6, y=y + 13, text=count(cases.gained), tone="muted", size=11),
         ]
     bottom = top + len(shown) * step
-    worst, cases = shown[0]
+    worst, cases = max(shown, key=lambda one: one[1].lost)
     rest = of - len(shown)
     if rest:
-        more = f"and {count(rest)} more that lost no more than the last"
+        more = f"and {count(rest)} more, in the table"
         shapes.append(Text(x=2, y=bottom + 16, text=more, tone="muted", size=11))
     shapes.append(Stroke(points=((axis, top - 6), (axis, bottom)), tone="ink"))
     return Figure(
         name="classes",
         title="Inputs lost and gained in each class",
         description=(
-            f"The {len(shown)} classes that lost most inputs, most first. The class that lost "
-            f"most is {worst.name}: {count(cases.lost)} lost, {count(cases.gained)} gained."
+            f"{len(shown)} classes in the order of the table. Of these the class that lost most "
+            f"inputs is {worst.name}: {count(cases.lost)} lost, {count(cases.gained)} gained."
         ),
-        width=max(axis + most[1] * scale + 48, 420.0),
+        width=width,
         height=bottom + (24 if rest else 8),
         shapes=tuple(shapes),
         head=("class", "lost", "gained"),
@@ -218,7 +224,7 @@ def between_families(
         name=f"lost-between-{slug(name)}",
         title=f"Lost inputs by {name}: of the true class, and of the label given now",
         description=(
-            f"Of {count(total)} inputs lost, {count(within)} ({within / total:.0%}) got a label of "
+            f"Of {count(total)} inputs lost, {count(within)} got a label of "
             f"the same {name}, on the diagonal.{other}"
         ),
         rows=shown,

@@ -40,7 +40,7 @@ class Stroke:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dot:
-    """A circle or, so that colour is not all that tells, a square or a diamond."""
+    """A circle or, so that colour is not the only sign, a square or a diamond."""
 
     x: float
     y: float
@@ -99,6 +99,7 @@ class Series:
     Attributes:
         marks: Whether each point is marked, or the line alone is drawn.
         drawn: Whether it is in the picture, or in letters only.
+        dashed: Whether its line is dashed.
     """
 
     name: str
@@ -107,6 +108,7 @@ class Series:
     joined: bool = True
     marks: bool = True
     drawn: bool = True
+    dashed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,6 +138,7 @@ class Figure:
         series: What a chart is drawn from.
         letters: How a terminal shows it: not at all, each series as a small line, all of them on
             one plane, or the numbers behind it as a table.
+        narrow: The same drawn for a narrow screen.
     """
 
     name: str
@@ -149,6 +152,7 @@ class Figure:
     series: tuple[Series, ...] = ()
     letters: Letters = "none"
     detail: Literal["all", "brief", "full"] = "all"
+    narrow: "Figure | None" = None
 
 
 def width_of(text: str, size: float = 12.0) -> float:

@@ -240,7 +240,7 @@ def _drawn(frame: Frame, one: Series, shape: _Shape, said: Callable[[float], str
     line = tuple((frame.x(point.x), frame.y(point.y)) for point in one.points)
     if one.joined and len(line) > 1:
         shapes += [
-            Stroke(points=part, tone=one.tone, width=1.8, label=one.name)
+            Stroke(points=part, tone=one.tone, width=1.8, label=one.name, dashed=one.dashed)
             for part in _above(line, frame.top + frame.height)
         ]
     for point, (x, y) in zip(one.points, line, strict=True):
@@ -287,7 +287,7 @@ def _key(series: Sequence[Series], levels: Sequence[Level]) -> list[Shape]:
         if isinstance(one, Level):
             shapes.append(Stroke(points=ends, tone=one.tone, width=1.5, dashed=True))
         elif one.joined:
-            shapes.append(Stroke(points=ends, tone=one.tone, width=3))
+            shapes.append(Stroke(points=ends, tone=one.tone, width=3, dashed=one.dashed))
         else:
             shapes.append(Dot(x=x + 8, y=30, tone=one.tone, shape=marks[place]))
         shapes.append(Text(x=x + 21, y=34, text=word, size=12))

@@ -2,16 +2,19 @@
 
 import base64
 import hashlib
+import re
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
 from importlib import resources
 
+from dynsnap.errors import InputError
 from dynsnap.report.document import (
     Bullet,
     Bullets,
     Details,
     Document,
+    Fold,
     Node,
     Prose,
     Section,
@@ -35,6 +38,8 @@ _SENTENCE = 600  # characters of a sentence that names come into
 _TITLE = 200
 _ITEMS = 40  # of a list
 _FILE = 8000  # characters of a file
+_SCOPE = "dynsnap-result"  # of a part of another page
+_INNER = re.compile(r' (?:id|for|aria-labelledby|aria-describedby)="[^"]*"')
 _DATA = 120  # rows of the numbers behind a figure
 
 
@@ -45,6 +50,11 @@ def to_html(document: Document) -> str:
         >>> "&lt;b&gt; is new" in to_html(Document.of("old → new", Prose("<b> is new.")))
         True
     """
+    if not isinstance(document, Document):
+        raise InputError(
+            "`to_html` takes a document, such as `comparison_document(comparison)`, got a "
+            f"{type(document).__name__}."
+        )
     full = select(document, "full")
     page = _page(full, _ROWS[0])
     for rows in _ROWS[1:]:
@@ -52,6 +62,28 @@ def to_html(document: Document) -> str:
             break
         page = _page(full, rows)
     return page
+
+
+def to_fragment(document: Document) -> str:
+    """A report as part of another page, such as a notebook: no script, and styles of its own.
+
+    Example:
+        >>> to_fragment(Document.of("old → new", Prose("<b> is new."))).startswith("<div")
+        True
+    """
+    full = select(document, "full")
+    made = element(
+        "div",
+        element("style", Markup(_scoped_styles())),
+        element("h2", clipped(full.title, _TITLE)),
+        element("p", clipped(full.about, 2 * _SENTENCE), class_="about"),
+        _banner(full),
+        [element("p", clipped(each, _SENTENCE), class_="warning") for each in full.warnings],
+        [_section(section, Room(_ROWS[-1]), 3) for section in full.sections],
+        class_=_SCOPE,
+    )
+    # Several of them may be on one page, so they have no ids.
+    return _INNER.sub("", str(made))
 
 
 def _page(document: Document, rows: int) -> str:
@@ -88,10 +120,10 @@ def _page(document: Document, rows: int) -> str:
                 for warning in document.warnings
             ],
         ),
-        element("nav", element("ul", contents), aria_label="Contents"),
+        element("nav", element("ul", contents), aria_label="Contents") if contents[1:] else None,
         element(
             "main",
-            [_section(section, Room(rows), 2) for section in document.sections],
+            [_section(section, Room(rows), 2, document.title) for section in document.sections],
             id="content",
             tabindex="-1",
         ),
@@ -111,17 +143,26 @@ def _banner(document: Document) -> Markup | None:
         "div",
         element("strong", banner.word),
         element("p", banner.text),
+        element("ul", [element("li", _reason(each)) for each in banner.reasons])
+        if banner.reasons
+        else None,
         class_=f"verdict {'pass' if banner.good else 'fail'}",
         role="status",
     )
 
 
-def _section(section: Section, room: Room, level: int) -> Markup:
+def _reason(reason: Bullet) -> Child:
+    words = clipped(reason.text, _SENTENCE)
+    return element("a", words, href=f"#{reason.section}") if reason.section else words
+
+
+def _section(section: Section, room: Room, level: int, above: str = "") -> Markup:
     heading = f"{section.name}-heading"
+    hidden = "unseen" if section.title == above else None  # the title of the page is enough
     room = Room(room.rows, shared=section.rows_together)
     return element(
         "section",
-        element(f"h{level}", clipped(section.title, _TITLE), id=heading),
+        element(f"h{level}", clipped(section.title, _TITLE), id=heading, class_=hidden),
         element("p", clipped(section.lead, 3 * _SENTENCE), class_="lead") if section.lead else None,
         _nodes(section.body, section, room, level),
         id=section.name,
@@ -138,6 +179,9 @@ def _node(node: Node, section: Section, room: Room, level: int) -> Child:
         return _section(node, room, level + 1)
     if isinstance(node, Side):
         return element("div", _nodes(node.nodes, section, room, level), class_="side")
+    if isinstance(node, Fold):
+        body = _nodes(node.nodes, section, room, level)
+        return element("details", element("summary", node.title), body, class_="fold")
     if isinstance(node, Prose):
         looks = {"quiet": "note", "bad": "warning", "plain": "lead"}
         return element("p", clipped(node.text, 3 * _SENTENCE), class_=looks.get(node.tone))
@@ -168,11 +212,12 @@ def _item(item: Bullet) -> list[Child]:
 
 def _tile(tile: Tile, reference: str) -> Markup:
     name = term(tile.name, tile.meaning) if tile.meaning else tile.name
+    words = tile.symbol
+    if tile.also:
+        words = f"{tile.also} ({tile.symbol})" if tile.symbol else tile.also
     # Some are called by their symbol anyway.
     symbol = (
-        [" ", element("span", tile.symbol, class_="symbol")]
-        if tile.symbol and tile.symbol != tile.name
-        else None
+        [" ", element("span", words, class_="symbol")] if words and words != tile.name else None
     )
     said = None if tile.reference is None else f"{reference} {number(tile.reference)}"
     return element(
@@ -192,24 +237,31 @@ def _tile(tile: Tile, reference: str) -> Markup:
 def _figure(figure: Figure) -> Markup:
     """A figure with the numbers behind it."""
     title = clipped(figure.title, _TITLE)
-    # Hardly larger than drawn, so that letters have one size in all pictures.
-    least, most = 0.74 * figure.width, 1.15 * figure.width
-    size = f"min-width:{least:.0f}px;max-width:{most:.0f}px"
+    narrow = None
+    if figure.narrow is not None:
+        narrow = _drawn(replace(figure.narrow, name=f"{figure.name}-narrow"), title, "narrow")
     return element(
         "figure",
         element("figcaption", title),
-        element(
-            "div",
-            element("div", inline(figure), style=size),
-            class_="scroll",
-            tabindex="0",
-            role="region",
-            aria_label=title,
-        ),
+        _drawn(figure, title, "wide" if narrow else ""),
+        narrow,
         element("details", element("summary", "The numbers behind this picture"), _behind(figure))
         if figure.rows
         else None,
         id=f"figure-{figure.name}",
+    )
+
+
+def _drawn(figure: Figure, title: str, screen: str) -> Markup:
+    # Hardly larger than drawn, so that letters have one size in all pictures.
+    least, most = 0.74 * figure.width, 1.15 * figure.width
+    return element(
+        "div",
+        element("div", inline(figure), style=f"min-width:{least:.0f}px;max-width:{most:.0f}px"),
+        class_=f"scroll {screen}".rstrip(),
+        tabindex="0",
+        role="region",
+        aria_label=title,
     )
 
 
@@ -227,6 +279,15 @@ def _styles() -> str:
         f"@media screen and (prefers-color-scheme:dark){{:root:not([data-theme=light]){{{dark}}}}}"
         f"@media screen{{:root[data-theme=dark]{{{dark}}}}}"
         f"{classes()}\n{_asset('page.css')}"
+    )
+
+
+def _scoped_styles() -> str:
+    return (
+        f".{_SCOPE}{{{properties(LIGHT)};color-scheme:light;color:var(--ink);"
+        "background:var(--ground);padding:0.5rem;font-family:system-ui,sans-serif}"
+        f".{_SCOPE} section{{padding:0.5rem 0}}"
+        f"@scope (.{_SCOPE}){{{classes()}\n{_asset('page.css')}}}"
     )
 
 

@@ -59,15 +59,20 @@ def table(found: Table, room: Room) -> Markup:
         found.grouped and names[place - 1 : place] == [name] for place, name in enumerate(names)
     ]
     lines = [
-        element("tr", _cells(found, row), class_="again" if repeated else None)
-        for row, repeated in zip(rows, again, strict=True)
+        element(
+            "tr",
+            _cells(found, row),
+            class_="again" if repeated else None,
+            id=found.row_names[place] if place < len(found.row_names) else None,
+        )
+        for place, (row, repeated) in enumerate(zip(rows, again, strict=True))
     ]
     every = max(found.whole, len(found.rows))
     cut = every > len(rows)
     shown = f"Showing {count(len(rows))} of {count(every)}." if cut else ""
     said = (shown, found.rest if cut else "", found.footer, full)
     note = " ".join(part for part in said if part)
-    return element(
+    whole = element(
         "div",
         _search(found) if found.search else None,
         element(
@@ -89,6 +94,9 @@ def table(found: Table, room: Room) -> Markup:
         element("p", note, class_="note") if note else None,
         class_="table",
     )
+    if not found.folded:
+        return whole
+    return element("details", element("summary", clipped(found.title, 200)), whole, class_="fold")
 
 
 def _most(found: Table, rows: int) -> int:

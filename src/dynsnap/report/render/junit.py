@@ -22,7 +22,7 @@ def to_junit(document: Document) -> str:
         name=one_line(f"dynsnap {document.suite}: {document.title}"),
         tests=str(len(statuses)),
         failures=str(statuses.count("failed")),
-        errors="0",
+        errors=str(statuses.count("unresolved")),
         skipped=str(statuses.count("skipped")),
     )
     if document.properties:
@@ -42,6 +42,10 @@ def to_junit(document: Document) -> str:
         if check.status == "failed":
             failure = ElementTree.SubElement(case, "failure", message=told, type="threshold")
             failure.text = told
+        elif check.status == "unresolved":
+            # Neither a failure nor a pass: collectors must not count it as one of them.
+            error = ElementTree.SubElement(case, "error", message=told, type="unresolved")
+            error.text = told
         elif check.status == "skipped":
             ElementTree.SubElement(case, "skipped", message=told)
         else:

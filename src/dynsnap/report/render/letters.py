@@ -1,4 +1,4 @@
-"""Small plots made of letters: in a terminal a glance at a bar says more than four decimals."""
+"""Small plots made of letters: in a terminal a glance at a bar shows more than four decimals."""
 
 import math
 from collections.abc import Sequence

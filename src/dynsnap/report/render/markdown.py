@@ -9,6 +9,7 @@ from dynsnap.report.document import (
     Cell,
     Details,
     Document,
+    Fold,
     Level,
     Node,
     Prose,
@@ -66,6 +67,8 @@ def _document(document: Document) -> Iterator[str]:
         yield f"## {escaped(f'{banner.word}: {document.title}' if banner else document.title)}"
     if banner:
         yield escaped(banner.text) if banner.good else f"**{escaped(banner.text)}**"
+        if banner.reasons:
+            yield "\n".join(f"* {escaped(reason.text)}" for reason in banner.reasons)
     if document.about:
         yield escaped(document.about)
     for warning in document.warnings:
@@ -83,7 +86,7 @@ def _node(node: Node) -> Iterator[str]:
         if node.lead:
             yield escaped(node.lead)
         yield from _nodes(node.body)
-    elif isinstance(node, Side):
+    elif isinstance(node, Side | Fold):
         yield from _nodes(node.nodes)
     elif isinstance(node, Prose):
         words = escaped(node.text)
@@ -107,6 +110,9 @@ def _node(node: Node) -> Iterator[str]:
     else:
         title = [f"### {escaped(node.title)}", ""] if node.title else []
         footer = ["", escaped(node.footer)] if node.footer else []
+        if node.folded:
+            title = [f"<details><summary>{escaped(node.title)}</summary>", ""]
+            footer += ["", "</details>"]
         yield "\n".join([*title, *_lines(node), *footer])
 
 

@@ -77,7 +77,7 @@ def to_svg(figure: Figure) -> str:
 
 
 def ornament(figure: Figure, *, class_: str) -> Markup:
-    """A small picture beside a number that says the same, so nothing for a screen reader."""
+    """A small picture beside a number that states the same, so nothing for a screen reader."""
     return element(
         "svg",
         [_shape(shape) for shape in figure.shapes],

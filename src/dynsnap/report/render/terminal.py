@@ -15,6 +15,7 @@ from dynsnap.report.document import (
     Column,
     Details,
     Document,
+    Fold,
     Level,
     Marks,
     Node,
@@ -30,7 +31,7 @@ from dynsnap.report.document import (
 )
 from dynsnap.report.figures import Figure
 from dynsnap.report.render import letters
-from dynsnap.report.words import interval, number
+from dynsnap.report.words import counted, interval, number
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -86,6 +87,8 @@ def _document(document: Document, width: int) -> "Iterator[RenderableType]":
         yield _words(f"{word}{document.title}", "strong")
     if banner:
         yield _words(banner.text, "plain" if banner.good else "bad")
+        if banner.reasons:
+            yield _list([reason.text for reason in banner.reasons])
     if document.about:
         yield _words(document.about, "quiet")
     for warning in document.warnings:
@@ -103,7 +106,7 @@ def _node(node: Node, width: int) -> "Iterator[RenderableType]":
         if node.lead:
             yield _words(node.lead, "plain")
         yield from _nodes(node.body, width)
-    elif isinstance(node, Side):
+    elif isinstance(node, Side | Fold):
         yield from _nodes(node.nodes, width)
     elif isinstance(node, Prose):
         yield _words(node.text, node.tone)
@@ -167,7 +170,7 @@ def _tiles(node: Tiles) -> Table:
 
 
 def _scales(shown: Sequence[Estimate]) -> tuple[list[tuple[float, float]], str]:
-    """The scale that each value is drawn on, and how the two are told.
+    """The scale that each value is drawn on, and how the two are shown.
 
     Shares of most inputs end at 1, shares of few begin at 0: on one line from 0 to 1 all of them
     would be points at its ends.
@@ -212,6 +215,10 @@ def _pieces(cells: Iterable[Cell]) -> "Text":
 
 def _table(table: Table, width: int) -> "Iterator[RenderableType]":
     """A table; small plots are left out where they do not fit, and what is too wide is cut."""
+    if table.folded:
+        said = f"{table.title}: {counted(len(table.rows), 'row')} in --html, --markdown and --json."
+        yield _indented(_words(said, "quiet"))
+        return
     yield ""
     if table.title:
         yield _words(table.title, "strong")

@@ -293,6 +293,7 @@ def rows_of(
         *(learner.test if several else [*learner.test, *learner.test]),
         names=names,
         resamples=resamples,
+        metrics=(),
     )
     found["accuracy"] = compared.averages["accuracy"]
     for generation in compared.generations[: len(learner.test)]:
@@ -300,7 +301,8 @@ def rows_of(
     if several:
         found |= {metric: compared.averages[metric] for metric in _PAIRS}
     if learner.late is not None:
-        late = compare(learner.late, learner.late, names=["once", "again"], resamples=resamples)
+        twice = (learner.late, learner.late)
+        late = compare(*twice, names=["once", "again"], resamples=resamples, metrics=())
         found["late_accuracy"] = late.generations[0].metrics["accuracy"]
     if learner.teacher:
         alike = [

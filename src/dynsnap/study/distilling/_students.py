@@ -79,11 +79,11 @@ class DistillPlan:
                 f"There is no second teacher {self.second!r}. "
                 f"{did_you_mean(self.second, SECOND_TEACHERS)}"
             )
-        if self.method.margin:
+        if self.method.stabilized:
             raise PlanError(
                 f"The labels of {self.method.name} depend on those of the generation before, which "
-                "a network cannot know. Distil the same method without a `margin`, and apply "
-                "`dynsnap stabilize` to the predictions of its students."
+                "a network cannot know. Distil the same method without `margin` and `cost_ratio`, "
+                "and apply `dynsnap stabilize` to the predictions of its students."
             )
         if not 0 <= self.share <= 1:
             raise PlanError(f"`share` must be between 0 and 1, got {self.share}.")

@@ -45,10 +45,10 @@ def stored_members(
             f"{method.name} carries members over, so its members are not draws from one "
             "generation. Choose a method that starts afresh."
         )
-    if method.margin:
+    if method.stabilized:
         raise PlanError(
             f"The labels of {method.name} depend on those of the generation before, not on its "
-            "members alone. Choose the same method without a `margin`."
+            "members alone. Choose the same method without `margin` and `cost_ratio`."
         )
     unlimited = replace(method.plan, size="auto", tolerance=None, most_rounds=None)
     found: list[list[Members]] = []

@@ -10,12 +10,13 @@ from torch import nn
 from dynsnap.errors import PlanError, did_you_mean
 from dynsnap.train._factory import accepts
 from dynsnap.train.models._convolutional import cnn
-from dynsnap.train.models._dense import mlp
+from dynsnap.train.models._dense import mlp, tabular_mlp
 from dynsnap.train.models._fasttext import fasttext
 from dynsnap.train.models._residual import DEPTHS, resnet
 
 _FACTORIES: dict[str, Callable[..., nn.Module]] = {
     "mlp": mlp,
+    "tabular-mlp": tabular_mlp,
     "cnn": cnn,
     "fasttext": fasttext,
     **{f"resnet{depth}": functools.partial(resnet, depth) for depth in DEPTHS},
@@ -32,7 +33,7 @@ def is_built_in(factory: Callable[..., Any]) -> bool:
     """
     while isinstance(factory, functools.partial):
         factory = factory.func
-    return factory in (mlp, cnn, fasttext, resnet)
+    return factory in (mlp, tabular_mlp, cnn, fasttext, resnet)
 
 
 def by_name(name: str, **settings: Any) -> Callable[..., nn.Module]:

@@ -5,9 +5,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from dynsnap.train._devices import has_kernels
 from dynsnap.train.models._residual import Block
 from dynsnap.train.side_by_side._layers import GroupedBatchNorm, GroupedConvolution
-from dynsnap.train.side_by_side._triton import has_kernels
 from dynsnap.train.side_by_side._window import KEEPING_SHAPE
 
 
@@ -166,7 +166,7 @@ def _(
 def _remember(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
     images, first, first_weight, _, second, second_weight, _, ctx.rounds, _ = inputs
     ctx.save_for_backward(images, first, first_weight, second, second_weight, *output)
-    ctx.set_materialize_grads(False)  # nobody asks for the gradient of what is kept
+    ctx.set_materialize_grads(False)  # what is kept needs no gradient
 
 
 def _back(ctx: Any, gradient: Tensor, *_: Any) -> tuple[Any, ...]:

@@ -22,7 +22,7 @@ def convolved(
 ):  # fmt: skip
     """A 3×3 convolution that keeps the shape, and what follows it while its values are at hand.
 
-    ENDING says what that is. "measured": rows get the mean of each column and the squares around
+    ENDING states what that is. "measured": rows get the mean of each column and the squares around
     it. "masked": the result is left where `shown` is positive; rows get its sum and its sum times
     `other` as batch norm has normalised it. "added": `other` is added where `shown` is positive.
     "rectified": the result times the first of the statistics and more by the second, and "carried":

@@ -11,7 +11,7 @@ from dynsnap.train._devices import log
 from dynsnap.train._optimizers import Adam
 from dynsnap.train.side_by_side._feed import feed_of
 from dynsnap.train.side_by_side._group import can_be_grouped
-from dynsnap.train.side_by_side._network import Settings
+from dynsnap.train.side_by_side._network import NO_OTHERS, Losses, NetworkSettings
 from dynsnap.train.side_by_side._stepper import SideBySideStepper
 
 MOST_GROUPED = 48
@@ -41,6 +41,7 @@ def side_by_side(
     rows: int,
     wanted: int,
     grouped: bool,
+    losses: Losses = NO_OTHERS,
 ) -> SideBySideStepper | None:
     """A stepper for as many of the wanted rounds as the device holds.
 
@@ -52,17 +53,18 @@ def side_by_side(
     assert feed is not None
     if not feed.suits(module()):
         log.warning(
-            "What this model says of a text depends on how long other texts are: its rounds are "
-            "trained one after another, which is slower. Let it pass over token 0, the padding."
+            "What this model predicts for a text depends on how long other texts are: its rounds "
+            "are trained one after another, which is slower. Let it pass over token 0, the padding."
         )
         return None
-    settings = Settings(
+    settings = NetworkSettings(
         batch_size=batch_size,
         optimizer=context.optimizer,
         feed=feed,
         precision=context.precision,
         compiled=context.device.type == "cuda",
-        distillation=context.distillation,
+        classes=context.blueprint.classes,
+        losses=losses,
     )
     hoped = width = min(wanted, MOST_GROUPED if grouped else MOST_STREAMS)
     while True:

@@ -5,18 +5,20 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor, fx, nn
 
-from dynsnap.train._tracing import Tracer
+from dynsnap.train._threads import Tracer
 from dynsnap.train.models import FastText
 from dynsnap.train.models._residual import Block
 from dynsnap.train.side_by_side._block import GroupedBlock
-from dynsnap.train.side_by_side._exchange import exchanged, trial
 from dynsnap.train.side_by_side._layers import (
     GroupedBatchNorm,
     GroupedConvolution,
     GroupedDropout,
+    GroupedEmbedding,
+    GroupedFastText,
     GroupedLinear,
+    exchanged,
+    trial,
 )
-from dynsnap.train.side_by_side._word_layers import GroupedEmbedding, GroupedFastText
 
 State = Mapping[str, Tensor]
 

@@ -1,16 +1,44 @@
-"""Layers that compute several rounds at once, each round with weights of its own.
+"""Layers that compute several rounds at once, each round with weights of its own."""
 
-An activation is (rounds · batch, channels, height, width), one round behind the other, so that
-elementwise layers and pooling need no change. A parameter of shape (out, ...) becomes
-(rounds · out, ...): a member is a slice of it.
-"""
+import copy
+from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
+from dynsnap.train.models import FastText
 from dynsnap.train.models._residual import SameConv
 from dynsnap.train.side_by_side._convolution import convolution
+from dynsnap.train.side_by_side._vectors import places, sum_vectors
 from dynsnap.train.side_by_side._window import Window
+
+
+def exchanged(
+    plain: nn.Module, replacement: Callable[[str, nn.Module], nn.Module | None]
+) -> nn.Module:
+    """A copy with other layers where there are any, under the same names.
+
+    Args:
+        plain: Any module.
+        replacement: Called with a layer's name and the layer; None leaves it.
+    """
+    root = copy.deepcopy(plain)
+    for name, layer in list(root.named_modules()):
+        other = replacement(name, layer)
+        if other is not None:
+            parent, _, leaf = name.rpartition(".")
+            setattr(root.get_submodule(parent), leaf, other)
+    return root
+
+
+def trial(module: nn.Module) -> nn.Module:
+    """A copy for exact comparisons: on the CPU, in double precision, without dropout."""
+    tried = copy.deepcopy(module).cpu().double()
+    for layer in tried.modules():
+        if isinstance(layer, nn.Dropout):
+            layer.p = 0.0
+    return tried
 
 
 class GroupedConvolution(nn.Module):
@@ -181,3 +209,95 @@ def repeat(plain: Tensor | None, rounds: int) -> Tensor:
     """A parameter of one round for all of them, one behind the other."""
     assert plain is not None
     return plain.detach().repeat(rounds, *([1] * (plain.ndim - 1)))
+
+
+class GroupedEmbedding(nn.Module):
+    """`rounds` tables of vectors: (rounds · texts, ...) to (rounds · texts, ..., width)."""
+
+    def __init__(self, plain: nn.Embedding, rounds: int) -> None:
+        super().__init__()
+        self.rounds, self.padding = rounds, plain.padding_idx
+        self.weight = nn.Parameter(repeat(plain.weight, rounds))
+
+    @staticmethod
+    def suits(plain: nn.Embedding) -> bool:
+        """Whether this layer can stand for a plain one: nothing but looks its vectors up."""
+        return plain.max_norm is None and not plain.scale_grad_by_freq
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        found = functional.embedding(places(tokens, len(self.weight), self.rounds), self.weight)
+        if self.padding is None:
+            return found
+        # The vector of the padding is never learned.
+        return torch.where(tokens.eq(self.padding).unsqueeze(-1), found.detach(), found)
+
+
+class GroupedMean(nn.Module):
+    """The mean vector of each text's tokens; token 0 is padding and counts for nothing."""
+
+    def __init__(self, plain: nn.Embedding, rounds: int) -> None:
+        super().__init__()
+        self.rounds = rounds
+        self.weight = nn.Parameter(repeat(plain.weight, rounds))
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        lengths = tokens.ne(0).sum(dim=1, keepdim=True)
+        return sum_vectors(tokens, self.weight, self.rounds) / lengths.clamp(min=1)
+
+
+class GroupedFastText(nn.Module):
+    """`rounds` fastTexts: what the plain one computes, with shapes that do not follow the texts."""
+
+    def __init__(self, plain: FastText, rounds: int) -> None:
+        super().__init__()
+        self.vectors = GroupedMean(plain.vectors, rounds)
+        self.dropout = GroupedDropout(rounds)
+        self.output = GroupedLinear(plain.output, rounds)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        logits: Tensor = self.output(self.dropout(self.vectors(tokens)))
+        return logits
+
+
+# Rounds that cannot be one network are one each, on a stream of its own. Their convolutions and
+# batch norms can still be those of the grouped network, for one round: they are faster on small
+# images.
+
+
+class Convolution(GroupedConvolution):
+    """A convolution of one round in the precision that autocast asks for."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        kind = x.device.type
+        if torch.is_autocast_enabled(kind):
+            x = x.to(torch.get_autocast_dtype(kind))
+        return super().forward(x)
+
+
+def with_fast_layers(plain: nn.Module, batch: Tensor) -> nn.Module:
+    """A copy with faster layers, or a plain copy where they would compute something else.
+
+    Args:
+        plain: Any module.
+        batch: Some of its inputs, to try it on.
+    """
+    try:
+        fast = exchanged(plain, _faster)
+        same = all(_alike(plain, fast, batch, training=training) for training in (False, True))
+    except Exception:  # whatever a caller's forward may want of its layers
+        same = False
+    return fast if same else copy.deepcopy(plain)
+
+
+def _faster(_: str, layer: nn.Module) -> nn.Module | None:
+    if isinstance(layer, nn.Conv2d) and GroupedConvolution.suits(layer):
+        return Convolution(layer, 1, bias=True)
+    if isinstance(layer, nn.BatchNorm2d) and GroupedBatchNorm.suits(layer):
+        return GroupedBatchNorm(layer, 1)
+    return None
+
+
+@torch.no_grad()
+def _alike(plain: nn.Module, fast: nn.Module, batch: Tensor, *, training: bool) -> bool:
+    one, other = (trial(module).train(training)(batch.cpu().double()) for module in (plain, fast))
+    return torch.allclose(one, other, rtol=1e-6, atol=1e-8)

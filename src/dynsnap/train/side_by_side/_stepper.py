@@ -1,6 +1,7 @@
 """Steps of many rounds at once on one device, as the lockstep asks for them."""
 
 import copy
+import functools
 import math
 import time
 from collections.abc import Sequence
@@ -11,16 +12,117 @@ from torch import Tensor, nn
 
 from dynsnap.train._context import TrainingContext
 from dynsnap.train._devices import log
+from dynsnap.train._lockstep import RoundState
 from dynsnap.train._prepare import State
-from dynsnap.train._round_state import RoundState
-from dynsnap.train.side_by_side._capture import beside, captured
-from dynsnap.train.side_by_side._evaluation import Evaluation, padded, parts
-from dynsnap.train.side_by_side._fast_layers import with_fast_layers
 from dynsnap.train.side_by_side._group import GroupedNetwork
-from dynsnap.train.side_by_side._narrowing import worth_narrowing
-from dynsnap.train.side_by_side._network import Network, Program, Settings
+from dynsnap.train.side_by_side._layers import with_fast_layers
+from dynsnap.train.side_by_side._network import (
+    Network,
+    NetworkSettings,
+    Program,
+    beside,
+    captured,
+    place_of,
+)
+
+
+def worth_narrowing(
+    left: Sequence[int], *, width: int, step_seconds: float, building_seconds: float
+) -> bool:
+    """Whether to build a network for the live rounds alone, now, or to go on with empty places.
+
+    A step takes about as long as the network is wide, and empty places cost as much as full ones.
+    But building takes its time, and soon more rounds may leave: all ways to go on are compared.
+
+    Args:
+        left: Steps that each live round has still to take.
+        width: Places of the network that there is.
+        step_seconds: What a step of it takes.
+        building_seconds: What building a network takes.
+
+    Example:
+        >>> settings = {"width": 34, "step_seconds": 0.013, "building_seconds": 80}
+        >>> worth_narrowing([60_000] * 3, **settings)
+        True
+        >>> worth_narrowing([60_000] * 3 + [12_000] * 20, **settings)  # soon there are three
+        False
+    """
+    ends = sorted(set(left))
+    live = [sum(steps >= end for steps in left) for end in ends]
+    stretches = [end - before for before, end in zip([0, *ends], ends, strict=False)]
+
+    @functools.cache
+    def seconds(stretch: int, places: int) -> float:
+        """The least that it takes from a stretch on, in a network of so many places."""
+        if stretch == len(ends):
+            return 0.0
+        return min(going_on(stretch, places), building_seconds + going_on(stretch, live[stretch]))
+
+    def going_on(stretch: int, places: int) -> float:
+        step = step_seconds * places / width
+        return stretches[stretch] * step + seconds(stretch + 1, places)
+
+    return building_seconds + going_on(0, live[0]) < going_on(0, width)
+
 
 MOST_EVALUATED_TOGETHER = 16
+
+
+_VALIDATED_AT_ONCE = 512
+
+
+class Evaluation:
+    """Places for members that are only looked at."""
+
+    def __init__(
+        self, module: nn.Module, rounds: int, settings: NetworkSettings, *, grouped: bool
+    ) -> None:
+        module = copy.deepcopy(module).eval()
+        self._program = Program(module, rounds, settings, grouped=grouped)
+        self._vector = self._program.layout.vector(module)
+        self._buffers = [value.detach().clone() for value in module.buffers()]
+        self.rounds = rounds
+        self._fitted = settings.feed.room(rounds)
+        device = self._fitted.device
+        self._rows = torch.zeros(rounds, _VALIDATED_AT_ONCE, dtype=torch.int64, device=device)
+        self._scores = self._compute()
+        self._replay = captured(self._step, [self._scores])
+
+    def load(self, place: int, state: Sequence[Tensor], fitted: Tensor) -> None:
+        """Put a member into a place: its tensors in the program's order, and what it fitted."""
+        parameters = self._program.layout.views(self._vector)
+        views = [place_of(value, place, self.rounds) for value in [*parameters, *self._buffers]]
+        torch._foreach_copy_(views, list(state))
+        self._fitted[place].copy_(fitted)
+
+    def scores(self, rows: Tensor) -> Tensor:
+        """Scores (members, rows, classes) of each member on rows of its own (members, rows)."""
+        parts = []
+        for start in range(0, rows.shape[1], _VALIDATED_AT_ONCE):
+            part = rows[:, start : start + _VALIDATED_AT_ONCE]
+            self._rows[: len(rows), : part.shape[1]].copy_(part)
+            self._replay()
+            parts.append(self._scores[: len(rows), : part.shape[1]].clone())
+        return torch.cat(parts, dim=1)
+
+    def _step(self) -> None:
+        self._scores.copy_(self._compute())
+
+    @torch.no_grad()
+    def _compute(self) -> Tensor:
+        scores: Tensor = self._program.scores(self._vector, self._buffers, self._fitted, self._rows)
+        return scores
+
+
+def padded(rows: Sequence[Tensor]) -> Tensor:
+    """Rows of different numbers as one table; the shorter ones repeat their first."""
+    longest = max(len(part) for part in rows)
+    return torch.stack([torch.cat([part, part[:1].expand(longest - len(part))]) for part in rows])
+
+
+def parts(count: int, size: int) -> list[range]:
+    """0 to count - 1 in parts of at most `size`."""
+    return [range(i * size, min(count, (i + 1) * size)) for i in range(math.ceil(count / size))]
 
 
 class SideBySideStepper:
@@ -42,7 +144,7 @@ class SideBySideStepper:
         self,
         context: TrainingContext,
         plain: nn.Module,
-        settings: Settings,
+        settings: NetworkSettings,
         *,
         width: int,
         rows: int,
@@ -53,7 +155,7 @@ class SideBySideStepper:
         self.form = "grouped" if grouped else "beside"
         self._context, self._plain, self._settings = context, plain, settings
         self._rows, self._grouped = rows, grouped
-        self._seat: dict[RoundState, tuple[Network, int]] = {}
+        self._slot: dict[RoundState, tuple[Network, int]] = {}
         self._validation: dict[RoundState, Tensor] = {}
         # An empty place costs as much as a full one, and rounds of three generations or so do not
         # end their epochs together.
@@ -87,98 +189,111 @@ class SideBySideStepper:
         """The module for one round, with faster layers where it lets them in."""
         return with_fast_layers(self._plain, self._settings.feed.example())
 
-    def admit(self, lane: RoundState, state: State | None, /) -> None:
-        net, place = self._seat[lane] = self._free.pop()
+    def admit(self, round_: RoundState, state: State | None, /) -> None:
+        net, place = self._slot[round_] = self._free.pop()
         if state is None:
-            module = self._context.build(lane.spec).state_dict()
+            module = self._context.build(round_.spec).state_dict()
             module = self._grouping.fold(module) if self._grouping else module
             moments = {name: torch.zeros(()) for name in net.moments(place)}
         else:
             module, moments = _part(state, "module"), _part(state, "moments")
-        dropout = net.dropout(lane.spec.recipe.dropout, lane.seed("dropout"))
+        recipe = round_.spec.recipe
+        dropout = net.dropout(recipe.dropout, round_.seed("dropout"))
         with torch.no_grad():
             _copy(net.views(place), {**dropout, **module})
+            if net.averaged:
+                saved = {} if state is None else _part(state, "average")
+                _copy(net.averages(place), {**dropout, **module, **saved})
+            net.set_losses(
+                place, smoothing=recipe.smoothing, average=recipe.average, targets=round_.targets
+            )
             _copy(net.moments(place), moments)
-            net.fitted[place].copy_(self._settings.feed.fitted(self._context.bind(lane)))
-        self._validation[lane] = torch.from_numpy(lane.validation).to(self._context.device)
-        if not lane.finished:
-            self._begin(lane, *_drawn(lane))
+            net.fitted[place].copy_(self._settings.feed.fitted(self._context.bind(round_)))
+        self._validation[round_] = torch.from_numpy(round_.validation).to(self._context.device)
+        if not round_.finished:
+            self._begin(round_, *_drawn(round_))
 
-    def advance(self, lanes: Sequence[RoundState], steps: int, /) -> None:
+    def advance(self, rounds: Sequence[RoundState], steps: int, /) -> None:
         # A place that is empty, or has to wait, goes on with a learning rate of nothing.
         for net in self._nets:
             net.rate.zero_()
-        for lane in lanes:
-            net, place = self._seat[lane]
-            net.rate[place] = self._context.learning_rate * lane.multipliers[lane.epoch]
-            net.position[place] = lane.step * lane.batch
+        for round_ in rounds:
+            net, place = self._slot[round_]
+            net.rate[place] = self._context.learning_rate * round_.multipliers[round_.epoch]
+            net.position[place] = round_.step * round_.batch
         start = time.perf_counter()
         for _ in range(steps):
             self._replay()
         self._took = steps, start
 
-    def validate(self, lanes: Sequence[RoundState], /) -> list[float]:
+    def validate(self, rounds: Sequence[RoundState], /) -> list[float]:
         accuracies: list[Tensor] = []
-        for part in parts(len(lanes), self._evaluation.rounds):
-            some = [lanes[i] for i in part]
-            for seat, lane in enumerate(some):
-                net, place = self._seat[lane]
-                state = list(net.views(place).values())
+        for part in parts(len(rounds), self._evaluation.rounds):
+            some = [rounds[i] for i in part]
+            for seat, round_ in enumerate(some):
+                net, place = self._slot[round_]
+                state = list(net.kept(place).values())
                 self._evaluation.load(seat, state, net.fitted[place])
-            rows = [self._validation[lane] for lane in some]
+            rows = [self._validation[round_] for round_ in some]
             table = padded(rows)
             scores = self._evaluation.scores(table)
             right = scores.argmax(dim=2) == self._context.labels[table]
             sizes = torch.tensor([len(part) for part in rows], device=right.device)
             counted = torch.arange(table.shape[1], device=right.device) < sizes[:, None]
             accuracy = (right & counted).sum(dim=1).double() / sizes
-            losses = [net.loss[place] for net, place in (self._seat[lane] for lane in some)]
+            losses = [net.loss[place] for net, place in (self._slot[round_] for round_ in some)]
             health = scores.sum(dim=(1, 2)) + torch.stack(losses)
             accuracies.append(torch.where(health.isfinite(), accuracy, torch.nan))
         # The steps are still running on the device: time to draw what comes next.
-        drawn = [(lane, *_drawn(lane)) for lane in lanes if not lane.finished]
+        drawn = [(round_, *_drawn(round_)) for round_ in rounds if not round_.finished]
         found: list[float] = torch.cat(accuracies).tolist()
         steps, start = self._took
         self._step_took = (time.perf_counter() - start) / max(1, steps)
-        for lane, order, draws in drawn:
-            self._begin(lane, order, draws)
+        for round_, order, draws in drawn:
+            self._begin(round_, order, draws)
         return found
 
-    def weights(self, lane: RoundState, /) -> State:
-        net, place = self._seat[lane]
-        known = _copies(net.views(place))
+    def weights(self, round_: RoundState, /) -> State:
+        net, place = self._slot[round_]
+        known = _copies(net.kept(place))
         return {
             name: known[name] if name in known else torch.zeros_like(value)
             for name, value in self._plain.state_dict().items()
         }
 
-    def state(self, lane: RoundState, /) -> State:
-        net, place = self._seat[lane]
-        module, moments = _copies(net.views(place)), _copies(net.moments(place))
+    def state(self, round_: RoundState, /) -> State:
+        net, place = self._slot[round_]
+        kinds = {"module": net.views(place), "moments": net.moments(place)}
+        if round_.spec.recipe.average:
+            kinds["average"] = net.averages(place)
         return {
-            **{f"module.{name}": value for name, value in module.items()},
-            **{f"moments.{name}": value for name, value in moments.items()},
+            f"{kind}.{name}": value
+            for kind, views in kinds.items()
+            for name, value in _copies(views).items()
         }
 
-    def release(self, lane: RoundState, /) -> None:
-        self._free.append(self._seat.pop(lane))
-        del self._validation[lane]
+    def release(self, round_: RoundState, /) -> None:
+        self._free.append(self._slot.pop(round_))
+        del self._validation[round_]
 
-    def remain(self, lanes: Sequence[RoundState], /) -> None:
+    def remain(self, rounds: Sequence[RoundState], /) -> None:
         """Empty places cost as much as full ones: build narrower networks where that pays."""
-        if not self._pays(lanes):
+        if not self._pays(rounds):
             return
-        log.info("%d rounds remain of %d side by side: making room.", len(lanes), self.width)
-        states = {lane: self.state(lane) for lane in lanes}
-        self._seat.clear()
-        self.width = len(lanes)
+        log.info("%d rounds remain of %d side by side: making room.", len(rounds), self.width)
+        states = {round_: self.state(round_) for round_ in rounds}
+        self._slot.clear()
+        self.width = len(rounds)
         self._build()
-        for lane, state in states.items():
-            self.admit(lane, state)
+        for round_, state in states.items():
+            self.admit(round_, state)
 
-    def _pays(self, lanes: Sequence[RoundState]) -> bool:
-        """Whether networks for these lanes alone would gain more time than building them takes."""
-        left = [(lane.spec.recipe.epochs - lane.epoch) * lane.steps - lane.step for lane in lanes]
+    def _pays(self, rounds: Sequence[RoundState]) -> bool:
+        """Whether networks for these rounds alone would gain more time than building them takes."""
+        left = [
+            (round_.spec.recipe.epochs - round_.epoch) * round_.steps - round_.step
+            for round_ in rounds
+        ]
         return worth_narrowing(
             left,
             width=self.width,
@@ -186,17 +301,17 @@ class SideBySideStepper:
             building_seconds=self._building,
         )
 
-    def _begin(self, lane: RoundState, order: Tensor, draws: Tensor) -> None:
-        """Lay out an epoch in a lane's place."""
-        net, place = self._seat[lane]
+    def _begin(self, round_: RoundState, order: Tensor, draws: Tensor) -> None:
+        """Lay out an epoch in a round's place."""
+        net, place = self._slot[round_]
         net.order[place, : len(order)].copy_(order)
         net.draws[place, : len(order)].copy_(draws)
 
 
-def _drawn(lane: RoundState) -> tuple[Tensor, Tensor]:
-    """The rows of a lane's epoch, and three random numbers for each."""
-    order = torch.from_numpy(lane.order().reshape(-1))
-    generator = torch.Generator().manual_seed(lane.seed("augment"))
+def _drawn(round_: RoundState) -> tuple[Tensor, Tensor]:
+    """The rows of a round's epoch, and three random numbers for each."""
+    order = torch.from_numpy(round_.order().reshape(-1))
+    generator = torch.Generator().manual_seed(round_.seed("augment"))
     return order, torch.rand(len(order), 3, generator=generator)
 
 

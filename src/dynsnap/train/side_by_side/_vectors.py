@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from dynsnap.train.side_by_side._triton import has_kernels
+from dynsnap.train._devices import has_kernels
 
 
 def sum_vectors(tokens: Tensor, vectors: Tensor, rounds: int) -> Tensor:

@@ -1,4 +1,4 @@
-"""What convolutions side by side have in common, whoever computes them."""
+"""How a kernel moves over images: shared by the convolutions of torch and of Triton."""
 
 from dataclasses import dataclass
 

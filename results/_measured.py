@@ -1,0 +1,254 @@
+"""A published study with everything that fair tables need: labels, costs, references, intervals.
+
+`results/beyond.py` and `results/evidence.py` write their tables from this. Values are means over
+inputs and replicates of the published labels, so that a reader can recompute each with numpy.
+"""
+
+import json
+import statistics
+from collections.abc import Iterable, Iterator
+from functools import cache, cached_property
+from pathlib import Path
+
+from dynsnap.comparison import PairedDifference
+from dynsnap.report import kappa
+from dynsnap.study import (
+    HeldAgainst,
+    MethodLabels,
+    MethodSummary,
+    Role,
+    StudyPlan,
+    frontier,
+    held_against,
+    read_study,
+    read_table,
+    starts_fresh,
+)
+
+RESULTS = Path(__file__).parent
+ROLES: dict[Role, str] = {
+    "fresh": "fresh DynSnap-cyc",
+    "strongest": "strongest fresh, no dearer",
+    "first": "own first generation, kept",
+}
+HEADS = {
+    "late_accuracy": "new class",
+    "gained": "gained",
+    "lost": "lost",
+    "consistency": "CON",
+    "correct_consistency": "ACC-CON",
+}
+
+
+class Measured:
+    """One folder of results.
+
+    Args:
+        folder: The folder: a table, a study file, and labels.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.name = folder.name
+        self._folder = folder
+        self.rows = read_table(folder / "table.csv")
+        self.plan: StudyPlan = read_study(folder / "study.toml", stored=True)
+        found = MethodLabels.read(folder)
+        assert found is not None, f"{folder} has no labels"
+        self.labels = found
+
+    @cached_property
+    def held(self) -> dict[str, tuple[HeldAgainst, ...]]:
+        """Every method minus its references."""
+        return held_against(self.rows, self.plan.methods, self.labels)
+
+    @cached_property
+    def methods(self) -> dict[str, MethodSummary]:
+        """Every method with its verdict."""
+        return {one.method: one for one in frontier(self.rows, held=self.held, plan=self.plan)}
+
+    @cached_property
+    def about(self) -> dict[str, object]:
+        """What the study was run with."""
+        known: dict[str, object] = json.loads((self._folder / "about.json").read_text())
+        return known
+
+    @cached_property
+    def students(self) -> dict[str, tuple[int, float]]:
+        """Distilled networks, as `dynsnap distill --json` wrote them: how many, and κ of one."""
+        return {
+            one["name"]: (one["networks"], one["cost"])
+            for path in sorted(self._folder.glob("distill*.json"))
+            for one in json.loads(path.read_text(encoding="utf-8"))["learners"]
+            if one["name"] not in self.methods
+        }
+
+    def against(self, method: str, role: Role) -> HeldAgainst | None:
+        """A method minus one of its references."""
+        return next((one for one in self.held.get(method, ()) if one.role == role), None)
+
+    def value(self, method: str, metric: str) -> float | None:
+        """A metric in percent: the mean over inputs, then over replicates."""
+        means = self.each(method, metric)
+        return statistics.mean(means) if means else None
+
+    def each(self, method: str, metric: str) -> list[float]:
+        """A metric in percent, by replicate."""
+        if metric == "late_accuracy" and self.labels.late is None:
+            return []
+        return [100 * float(one.mean()) for one in self.labels.values(method, metric).values()]
+
+    def cell(self, method: str, metric: str, places: int = 1) -> str:
+        """A metric with its standard deviation over replicates."""
+        means = self.each(method, metric)
+        if not means:
+            return ""
+        around = f" ± {statistics.stdev(means):.{places}f}" if len(means) > 1 else ""
+        return f"{statistics.mean(means):.{places}f}{around}"
+
+    def networks(self, method: str) -> str:
+        """How many networks one prediction takes: the members of the last generation."""
+        kept = method.removeprefix("never-retrain").removeprefix("-") or "singlebase"
+        name = kept if method.startswith("never-retrain") else method
+        if name in self.students:
+            return str(self.students[name][0])
+        plan = next((one.plan for one in self.plan.methods if one.name == name), None)
+        if plan is None:
+            return ""
+        if plan.size == "auto":
+            rows = [r for r in self.rows if r.method == name and r.metric.startswith("members_")]
+            return f"{rows[-1].value:.3g}" if rows else ""
+        return str(plan.size)
+
+    def costs(self, method: str) -> tuple[float, float, float]:
+        """κ of the first generation, of a retrain, and of all generations."""
+        if method in self.students:
+            cost = self.students[method][1]
+            return cost, cost, cost * self.labels.generations
+        one = self.methods[method]
+        total = one.total_cost
+        return total - (len(one.accuracies) - 1) * one.cost, one.cost, total
+
+
+@cache
+def measured(study: str) -> Measured:
+    """A study of this folder, read once."""
+    return Measured(RESULTS / study)
+
+
+def has_labels(study: str, results: Path | None = None) -> bool:
+    """Whether a study was run and its labels are published."""
+    folder = (results or RESULTS) / study
+    return (folder / "table.csv").is_file() and (folder / "labels.parquet").is_file()
+
+
+def points(one: PairedDifference | None) -> str:
+    """A difference in points, with its interval."""
+    if one is None:
+        return ""
+    low, high = 100 * one.low, 100 * one.high
+    return f"{100 * one.value:+.1f} ({low:+.1f} to {high:+.1f})"
+
+
+def line(cells: Iterable[str]) -> str:
+    """A row of a table."""
+    return f"| {' | '.join(cells)} |"
+
+
+def values_table(of: Measured, methods: Iterable[str]) -> Iterator[str]:
+    """Accuracy of every generation, new class, flips per consecutive retrain, consistency, cost."""
+    numbers = range(1, of.labels.generations + 1)
+    methods = list(methods)
+    # What stabilized labels depend on beside the networks, where any method has such.
+    needing = any(of.methods[name].needs for name in methods)
+    heads = ["method", "networks", *(["needs"] if needing else []), "κ: first", "retrain", "all"]
+    heads += [f"ACC {number}" for number in numbers]
+    heads += [*HEADS.values(), "qualifies"]
+    yield line(heads)
+    yield "|---" * len(heads) + "|"
+    for name in methods:
+        one = of.methods[name]
+        needs = [one.needs] if needing else []
+        costs = [kappa(cost) for cost in of.costs(name)]
+        if name == "noise-floor":  # measured with a twin, whose labels are not of a generation
+            rows = (None, one.gained, one.lost, one.consistency, one.correct_consistency)
+            shown = [""] * len(numbers) + [
+                "" if r is None else f"{100 * r.value:.1f}" for r in rows
+            ]
+            yield line([name, "1", *needs, "", "", "", *shown, ""])
+            continue
+        cells = [of.cell(name, f"accuracy_{number}") for number in numbers]
+        cells += [of.cell(name, metric) for metric in HEADS]
+        yield line([name, of.networks(name), *needs, *costs, *cells, verdict(of, name)])
+
+
+def verdict(of: Measured, method: str) -> str:
+    """Whether a method qualifies, and below what it clearly is if not."""
+    one = of.methods[method]
+    if not one.judged:
+        return "(reference)"
+    if one.qualifies:
+        return "yes"
+    return "no: " + "; ".join(dict.fromkeys(_reasons(of, method)))
+
+
+def _reasons(of: Measured, method: str) -> Iterator[str]:
+    for one in of.held[method]:
+        below = [f"generation {n}" for n, gap in one.accuracies.items() if gap.clearly_below]
+        below += ["new class"] if one.late is not None and one.late.clearly_below else []
+        if below:
+            yield f"{' and '.join(below)} below {one.reference}"
+
+
+def differences_table(of: Measured, methods: Iterable[str]) -> Iterator[str]:
+    """Every method minus each reference, in points, with intervals."""
+    later = range(2, of.labels.generations + 1)
+    heads = ["method", "minus", "κ of all generations", *(f"generation {n}" for n in later)]
+    heads += ["new class", "detectable: ACC, new class"]
+    yield line(heads)
+    yield "|---" * len(heads) + "|"
+    for name in methods:
+        seen: set[str] = set()
+        for role in ROLES:
+            one = of.against(name, role)
+            if one is None or one.reference in seen or name.startswith("never-retrain"):
+                continue
+            seen.add(one.reference)
+            roles = [said for other, said in ROLES.items() if _is(of, name, other, one.reference)]
+            about = one.reference if one.role != "first" else "itself"
+            detectable = [f"{100 * one.detectable:.1f}"]
+            detectable += [] if one.late is None else [f"{100 * one.late.detectable:.1f}"]
+            yield line(
+                [
+                    name,
+                    f"{about} ({'; '.join(roles)})",
+                    f"{kappa(of.costs(name)[2])} and {kappa(one.cost)}",
+                    *(points(one.accuracies[number]) for number in later),
+                    points(one.late),
+                    ", ".join(detectable),
+                ]
+            )
+
+
+def control_table(of: Measured, methods: Iterable[str]) -> Iterator[str]:
+    """Networks that start from the deployed one, minus the control with equally many epochs."""
+    plans = {one.name: one for one in of.plan.methods}
+    controls = [n for n, one in plans.items() if one.retraining and one.retraining.cumulative]
+    shown = [n for n in methods if n in plans and n not in controls and not starts_fresh(plans[n])]
+    if not controls or not shown:
+        return
+    later = range(2, of.labels.generations + 1)
+    heads = ["method", "minus", "κ of all generations", *(f"generation {n}" for n in later)]
+    heads += ["new class", "lost", "CON"]
+    yield line(heads)
+    yield "|---" * len(heads) + "|"
+    metrics = [*(f"accuracy_{number}" for number in later), "late_accuracy", "lost", "consistency"]
+    for name in shown:
+        for control in controls:
+            cells = [points(of.labels.difference(name, control, metric)) for metric in metrics]
+            costs = [kappa(of.costs(one)[2]) for one in (name, control)]
+            yield line([name, f"{control} (control)", " and ".join(costs), *cells])
+
+
+def _is(of: Measured, method: str, role: Role, reference: str) -> bool:
+    found = of.against(method, role)
+    return found is not None and found.reference == reference

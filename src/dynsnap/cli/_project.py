@@ -1,0 +1,274 @@
+"""`dynsnap retrain` and `dynsnap project`: the retrain loop, and what is deployed."""
+
+import functools
+import shlex
+from pathlib import Path
+
+import click
+
+from dynsnap import project as projects
+from dynsnap import report
+from dynsnap.cli import _options as options
+from dynsnap.cli._outputs import STDOUT, as_json, claim_outputs, show, writing_outputs
+from dynsnap.cli._signals import write_line
+from dynsnap.errors import FileError, PlanError
+from dynsnap.report.document import Cell, Column, Document, Node, Prose, Table
+
+_FOLDER = click.argument("folder", type=options.FOLDER, metavar="PROJECT")
+
+
+@click.command()
+@_FOLDER
+@click.option(
+    "--until",
+    metavar="DAY",
+    help="Take this day, such as 2013-05-06, for today: rows of weeks that were not over by then "
+    "are not used.",
+)
+@click.option(
+    "--again", is_flag=True, help="Retrain for a week that has a finished retrain already."
+)
+@click.option(
+    "--dry-run", is_flag=True, help="Print what would happen. Nothing is trained or written."
+)
+@click.option(
+    "--json", "json_to", type=options.FILE, metavar="PATH|-", help="Write the result as JSON."
+)
+@click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
+@click.pass_context
+def retrain(
+    ctx: click.Context,
+    folder: Path,
+    until: str | None,
+    again: bool,
+    dry_run: bool,
+    json_to: Path | None,
+    quiet: bool,
+) -> None:
+    """Retrain the model of a PROJECT on the data that has arrived, and deploy it if it may ship.
+
+    Trains the next generation from the deployed one, scores both on held-out rows, compares and
+    gates them, and moves the pointer to the new generation if every rule passed. The page, JSON,
+    Markdown and JUnit are in PROJECT/retrains. What was killed goes on with the same command.
+
+    Exit codes: 0 deployed, or nothing to do; 1 the gate failed; 2 wrong use; 3 something could not
+    be read, trained or compared; 5 the gate is unresolved. All but the first leave the deployed
+    generation as it is.
+
+    \b
+        dynsnap retrain delays --dry-run
+        dynsnap retrain delays
+    """
+    claim_outputs([], {"--json": json_to})
+    made = projects.Retrain(
+        project=projects.read_project(folder),
+        until=None if until is None else projects.parse_until(until),
+        again=again,
+        say=(lambda _: None) if quiet else write_line,
+    )
+    if dry_run:
+        outlook = made.outlook()
+        if not quiet:
+            for line in outlook.sentences:
+                click.echo(line)
+        return
+    result = made.run()
+    if result is None:
+        return
+    projects.write_history(made.project)
+    with writing_outputs() as out:
+        out.text(json_to, lambda: as_json(_facts(result)))
+    if not quiet and json_to != STDOUT:
+        click.echo(result.reason)
+        click.echo(f"Report: {folder / 'retrains' / result.plan.name / 'report.html'}")
+    ctx.exit(result.exit_code)
+
+
+def _facts(result: projects.Result) -> dict[str, object]:
+    measured = result.measured
+    return {
+        "retrain": result.plan.name,
+        "decision": result.decision,
+        "verdict": None if measured is None else measured.verdict,
+        "generation": None if measured is None else measured.generation,
+        "held_against": result.plan.deployed,
+        "reason": result.reason,
+        "exit_code": result.exit_code,
+    }
+
+
+@click.group("project")
+def project_group() -> None:
+    """Set up a project, see what is deployed, and move the deployed generation by hand.
+
+    \b
+        dynsnap project init delays --data rows/
+        dynsnap retrain delays
+        dynsnap project status delays
+        dynsnap project rollback delays
+    """
+
+
+@project_group.command()
+@_FOLDER
+@click.option(
+    "--data",
+    default="data",
+    show_default=True,
+    metavar="PATH",
+    help="The rows: a CSV or Parquet file, or a folder of them; relative to PROJECT.",
+)
+@click.option(
+    "--command",
+    metavar="TEXT",
+    help="A program that trains, such as 'python train.py {train} {evaluate} {model} "
+    "{predictions}'.  [default: a built-in method]",
+)
+def init(folder: Path, data: str, command: str | None) -> None:
+    """Write project.toml and gate.toml, to be edited, into PROJECT."""
+    made = projects.write_template(folder, data=data, command=command)
+    projects.read_project(folder)
+    for file in made:
+        click.echo(f"Wrote {file}.")
+    click.echo(f"Next: dynsnap retrain {shlex.quote(str(folder))} --dry-run")
+
+
+@project_group.command()
+@_FOLDER
+@click.option("--json", "as_text", is_flag=True, help="Print JSON.")
+def status(folder: Path, as_text: bool) -> None:
+    """Show the deployed generation, all generations, and whether their files are unchanged."""
+    project = projects.read_project(folder)
+    registry = projects.open_registry(project)
+    pointer = registry.deployed()
+    lines, rows = [], []
+    for number in registry.numbers():
+        problem = ""
+        try:
+            found, _ = registry.checked(number)
+        except FileError as error:
+            problem = str(error)
+            rows.append((number, "", "", problem))
+            lines.append({"generation": number, "unchanged": False, "problem": problem})
+            continue
+        rows.append((number, found.retrain, found.created, ""))
+        lines.append(
+            {
+                "generation": number,
+                "retrain": found.retrain,
+                "created": found.created,
+                "unchanged": True,
+                "model": found.model,
+                "sha256": found.files[found.model]["sha256"],
+            }
+        )
+    deployed = None if pointer is None else pointer.generation
+    if as_text:
+        click.echo(as_json({"deployed": deployed, "generations": lines}), nl=False)
+        return
+    said = "Nothing is deployed." if deployed is None else f"Deployed: generation {deployed}."
+    nodes: list[Node] = [Prose(said)]
+    if rows:
+        nodes.append(
+            Table(
+                name="generations",
+                title="",
+                columns=(
+                    Column("generation", "number"),
+                    Column("retrain"),
+                    Column("created"),
+                    Column("state"),
+                ),
+                rows=tuple(
+                    (
+                        Cell(str(number), number),
+                        Cell(name),
+                        Cell(created),
+                        Cell(problem, tone="bad")
+                        if problem
+                        else Cell("deployed" if number == deployed else "unchanged", tone="good"),
+                    )
+                    for number, name, created, problem in rows
+                ),
+            )
+        )
+    if deployed is not None and deployed not in registry.numbers():
+        nodes.append(Prose(f"Generation {deployed} is deployed, and gone.", "bad"))
+    show(Document.of("", *nodes))
+
+
+@project_group.command()
+@_FOLDER
+@options.html_option
+@options.markdown_option
+@options.quiet_option
+def history(folder: Path, html_to: Path | None, markdown_to: Path | None, quiet: bool) -> None:
+    """Show all retrains: accuracy, lost, gained, verdicts, cost, class shares, and advice."""
+    outputs = {"--html": html_to, "--markdown": markdown_to}
+    claim_outputs([], outputs)
+    found = projects.history_findings(projects.read_project(folder))
+
+    @functools.cache
+    def document() -> report.Document:
+        return report.history_document(found)
+
+    with writing_outputs() as out:
+        out.text(html_to, lambda: report.to_html(document()))
+        out.text(markdown_to, lambda: report.to_markdown(document()))
+    if not quiet and STDOUT not in outputs.values():
+        show(document())
+
+
+@project_group.command()
+@_FOLDER
+@click.option("--to", "number", type=int, metavar="GENERATION", help="Which; the one before.")
+@click.option("--why", default="", metavar="TEXT", help="A reason, which the history shows.")
+def rollback(folder: Path, number: int | None, why: str) -> None:
+    """Deploy the generation that was deployed before, after its files were checked."""
+    project = projects.read_project(folder)
+    with projects.alone(project):
+        registry = projects.open_registry(project)
+        pointer = registry.deployed()
+        if pointer is None:
+            raise PlanError("Nothing is deployed, so there is nothing to roll back.")
+        target = pointer.before if number is None else number
+        if target is None:
+            raise PlanError(
+                f"No generation was deployed before generation {pointer.generation}. Name one with "
+                "--to."
+            )
+        _move(project, registry, pointer, target, "rollback", why)
+
+
+@project_group.command()
+@_FOLDER
+@click.argument("number", type=int, metavar="GENERATION")
+@click.option("--why", default="", metavar="TEXT", help="A reason, which the history shows.")
+def promote(folder: Path, number: int, why: str) -> None:
+    """Deploy a GENERATION by hand, after its files were checked; no gate is asked."""
+    project = projects.read_project(folder)
+    with projects.alone(project):
+        registry = projects.open_registry(project)
+        _move(project, registry, registry.deployed(), number, "promote", why)
+
+
+def _move(
+    project: projects.Project,
+    registry: projects.Registry,
+    pointer: projects.Deployed | None,
+    number: int,
+    way: projects.Way,
+    why: str,
+) -> None:
+    if number < 1:
+        raise PlanError(f"Generations are counted from 1 on, got {number}.")
+    if len(why) > 200 or not why.isprintable():
+        raise PlanError("--why takes one line of at most 200 characters.")
+    if pointer is not None and pointer.generation == number:
+        click.echo(f"Generation {number} is deployed already.")
+        return
+    projects.refuse_unfinished(project.folder)
+    registry.deploy(number, way=way, why=why)
+    projects.write_history(project)
+    before = "none" if pointer is None else f"generation {pointer.generation}"
+    click.echo(f"Deployed: generation {number}. Before: {before}.")

@@ -1,0 +1,103 @@
+"""Two generations held against rules, from whatever holds them to the verdict."""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from dynsnap.comparison import (
+    Settings,
+    lined_up,
+)
+from dynsnap.gate._inputs import Side
+from dynsnap.gate._judge import Verdict, judge, leveled
+from dynsnap.gate._read import read_columns, read_rules
+from dynsnap.gate._rule import MIN_COUNT, Rule, Unresolved, as_rules, groups, top_k
+from dynsnap.metrics import GROUPS
+from dynsnap.predictions import ColumnNames, Predictions, Source, Table
+from dynsnap.predictions.tasks import Task
+
+
+def check(
+    old: Predictions | Source,
+    new: Predictions | Source,
+    rules: str | Path | Rule | Iterable[Rule],
+    *,
+    columns: ColumnNames | Mapping[str, Any] | None = None,
+    rename: Mapping[str, str] | None = None,
+    slices: Table | str | Path | None = None,
+    noise_floor: Predictions | Source | None = None,
+    allow_missing: float = 0.0,
+    allow_unknown_labels: float | None = None,
+    allow_unlabelled: float = 0.0,
+    min_count: int = MIN_COUNT,
+    weights_from: Side = "old",
+    slices_from: Side = "old",
+    unresolved: Unresolved = "fail",
+    resamples: int = 1000,
+    seed: int = 0,
+    task: str | Task | None = None,
+    **of_task: Any,
+) -> Verdict:
+    """Hold a retrained model against rules, as `dynsnap gate` does.
+
+    Args:
+        old: The deployed predictions: `Predictions`, a frame, a dict of arrays, or a file.
+        new: Those of the retrained model.
+        rules: A file of rules, or rules. A table `[columns]` of the file names the columns.
+        columns: What the columns are called; this goes before the file of rules.
+        rename: New names for some classes, in both.
+        slices: A frame or a file with ids and columns that rules may be about.
+        noise_floor: The predictions of OLD trained again on the same data.
+        allow_missing: As for `judge`, and so are the next six.
+        resamples: How many resamples the intervals come from.
+        seed: Names the resamples.
+        task: What answers are, where they are not classes; as for `dynsnap.compare`.
+        of_task: What is set of the task, such as `threshold` or `tolerance`.
+
+    Example:
+        >>> ids = list(range(40))
+        >>> old = {"id": ids, "truth": ["cat", "dog"] * 20, "label": ["cat", "dog"] * 20}
+        >>> new = {"id": ids, "label": ["cat", "dog"] * 19 + ["dog", "cat"]}
+        >>> verdict = check(old, new, Rule(metric="lost", at_most=0.02))
+        >>> verdict.passed, verdict.outcomes[0].judged
+        (False, 0.05)
+    """
+    chosen = dict(_given(columns))
+    if isinstance(rules, str | Path):
+        chosen = {**read_columns(rules), **chosen}
+        rules = read_rules(rules)
+    asked = as_rules(rules)
+    settings = Settings(
+        resamples=resamples,
+        seed=seed,
+        top_k=top_k(asked),
+        twin=noise_floor is not None,
+        metrics=GROUPS if "ranking" in groups(asked) else None,
+    )
+    with lined_up(
+        [old, new],
+        names=["old", "new"],
+        columns=chosen,
+        rename=rename,
+        slices=slices,
+        noise_floor=noise_floor,
+        task=task,
+        settings=of_task,
+    ) as blocks:
+        return judge(
+            leveled(blocks, asked, settings),
+            asked,
+            allow_missing=allow_missing,
+            allow_unknown_labels=allow_unknown_labels,
+            allow_unlabelled=allow_unlabelled,
+            min_count=min_count,
+            weights_from=weights_from,
+            slices_from=slices_from,
+            unresolved=unresolved,
+        )
+
+
+def _given(columns: ColumnNames | Mapping[str, Any] | None) -> Mapping[str, Any]:
+    if not isinstance(columns, ColumnNames):
+        return columns or {}
+    return {role: getattr(columns, role) for role in ColumnNames.roles()}

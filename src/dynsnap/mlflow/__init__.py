@@ -1,0 +1,18 @@
+"""Ensembles and predictions in MLflow: a model flavour, addresses for the gate, an evaluator.
+
+Needs `dynsnap[mlflow]`. MLflow itself is loaded when a function needs it.
+"""
+
+from dynsnap.mlflow._addresses import PREDICTIONS, fetched, is_address, log_predictions
+from dynsnap.mlflow._flavour import _load_pyfunc, load_model, log_model, save_model
+
+__all__ = [
+    "PREDICTIONS",
+    "_load_pyfunc",  # MLflow calls it by this name
+    "fetched",
+    "is_address",
+    "load_model",
+    "log_model",
+    "log_predictions",
+    "save_model",
+]

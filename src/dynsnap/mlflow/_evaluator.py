@@ -1,0 +1,144 @@
+"""An evaluator of MLflow: a model's consistency with the champion, beside its accuracy.
+
+`mlflow.models.evaluate(..., evaluators="dynsnap", evaluator_config={"champion": ...})` finds it by
+the entry point `mlflow.model_evaluator`.
+"""
+
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import mlflow
+import numpy as np
+from mlflow.models.evaluation import EvaluationResult, ModelEvaluator
+
+from dynsnap import comparison, gate, predictions, report
+from dynsnap.errors import PlanError, did_you_mean
+from dynsnap.mlflow._addresses import PREDICTIONS, fetched, log_predictions
+from dynsnap.predictions import Predictions
+
+_SETTINGS = ("champion", "id", "at_least", "at_most", "rules")
+_SCORE = "score:"
+
+
+class DynSnapEvaluator(ModelEvaluator):  # type: ignore[misc]
+    """Logs the predictions, consistency metrics, the page and the verdict.
+
+    Settings in `evaluator_config`:
+
+    * `champion`: the address of the deployed model's predictions; without it only predictions and
+      the metrics of one generation are logged, so that the next model has something to compare to.
+    * `id`: the column that identifies an input; by default rows are numbered.
+    * `rules`: a file of rules; `at_least`, `at_most`: lists of rules such as "lost=0.03".
+    """
+
+    @classmethod
+    def can_evaluate(cls, *, model_type: str, evaluator_config: Any, **_: Any) -> bool:
+        """Whether this is a classifier; without settings the evaluator has to be named."""
+        return model_type == "classifier"
+
+    def evaluate(
+        self,
+        *,
+        model_type: str,
+        dataset: Any,
+        run_id: str,
+        evaluator_config: Any,
+        model: Any = None,
+        extra_metrics: Any = None,
+        custom_artifacts: Any = None,
+        predictions: Any = None,
+        **_: Any,
+    ) -> Any:
+        settings = dict(evaluator_config or {})
+        for name in settings:
+            if name not in _SETTINGS:
+                raise PlanError(
+                    f"The evaluator dynsnap has no setting {name!r}. "
+                    f"{did_you_mean(name, _SETTINGS)}"
+                )
+        rules = _rules(settings)
+        if rules and "champion" not in settings:
+            raise PlanError(
+                "There are rules, but no champion to judge by: set `champion` to an address such "
+                'as "models:/NAME@champion".'
+            )
+        found = _predicted(dataset, model, predictions, settings.get("id"))
+        address = log_predictions(found)
+        metrics = {"dynsnap/accuracy": float(np.mean(found.labels == found.truth))}
+        tags = {"dynsnap.predictions": address}
+        if "champion" in settings:
+            metrics, verdict = _compared(found, settings["champion"], rules, metrics)
+            tags["dynsnap.champion"] = settings["champion"]
+            if verdict is not None:
+                tags["dynsnap.verdict"] = verdict
+        mlflow.log_metrics(metrics)
+        mlflow.set_tags(tags)
+        return EvaluationResult(metrics=metrics, artifacts={}, run_id=run_id)
+
+
+def _rules(settings: dict[str, Any]) -> tuple[gate.Rule, ...]:
+    found = gate.read_rules(settings["rules"]) if settings.get("rules") else ()
+    for side in ("at_least", "at_most"):
+        given = settings.get(side, ())
+        texts = [given] if isinstance(given, str) else given
+        found = (*found, *(gate.inline_rule(text, side=side) for text in texts))
+    return tuple(found)
+
+
+def _predicted(dataset: Any, model: Any, given: Any, id_column: str | None) -> Predictions:
+    """The model's answers to the data set, as predictions."""
+    features = dataset.features_data
+    if dataset.labels_data is None:
+        raise PlanError("The evaluator dynsnap needs true classes: pass `targets`.")
+    truth = [str(label) for label in dataset.labels_data]
+    ids: Any = np.arange(len(truth))
+    if id_column is not None:
+        if not hasattr(features, "columns") or id_column not in features.columns:
+            raise PlanError(f"The data has no column {id_column!r} to identify inputs by.")
+        ids, features = features[id_column].to_numpy(), features.drop(columns=[id_column])
+    answers = given if given is not None else dataset.predictions_data
+    if answers is None:
+        answers = model.predict(features)
+    columns = [name for name in getattr(answers, "columns", ()) if str(name).startswith(_SCORE)]
+    if columns:
+        classes = [name.removeprefix(_SCORE) for name in columns]
+        scores = answers[columns].to_numpy(float)
+        unseen = sorted(set(truth) - set(classes))
+        scores = np.pad(scores, ((0, 0), (0, len(unseen))))
+        return Predictions(ids=ids, classes=[*classes, *unseen], scores=scores, truth=truth)
+    labels = answers["label"] if hasattr(answers, "columns") else answers
+    labels = [str(label) for label in np.asarray(labels).reshape(-1)]
+    classes = sorted({*labels, *truth})
+    return Predictions(ids=ids, classes=classes, labels=labels, truth=truth)
+
+
+def _compared(
+    found: Predictions,
+    champion: str,
+    rules: tuple[gate.Rule, ...],
+    metrics: dict[str, float],
+) -> tuple[dict[str, float], str | None]:
+    """Metrics of the pair and the verdict; page and JSON are logged as artifacts."""
+    with fetched(champion) as file:
+        old = predictions.read(file)
+    made = comparison.compare(old, found, names=("champion", "candidate"))
+    pair = {
+        f"dynsnap/{name}": float(one.value)
+        for name, one in made.pairs[0].metrics.items()
+        if one.value is not None and np.isfinite(one.value)
+    }
+    word: str | None = None
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        if rules:
+            verdict = gate.judge(made, rules)
+            word = verdict.word
+            document = report.verdict_document(verdict, made)
+            (place / "verdict.json").write_text(json.dumps(gate.to_json(verdict)), "utf-8")
+        else:
+            document = report.comparison_document(made)
+        (place / "comparison.html").write_text(report.to_html(document), "utf-8")
+        mlflow.log_artifacts(folder, str(Path(PREDICTIONS).parent))
+    return {**metrics, **pair}, word

@@ -1,0 +1,45 @@
+"""The retrain loop of a project: data that arrives, generations, a gate, and what is deployed.
+
+`read_project` reads `project.toml`, `Retrain` carries out one retrain, `FolderRegistry` keeps the
+generations, `results` lists all retrains so far.
+"""
+
+from dynsnap.project._history import PAGE as HISTORY
+from dynsnap.project._history import history_findings, write_history
+from dynsnap.project._records import Measured, Plan, Result, advice, refuse_unfinished, results
+from dynsnap.project._registry import Deployed, FolderRegistry, Generation, Move, Registry, Way
+from dynsnap.project._retrain import STEPS, Outlook, Retrain, alone, open_registry
+from dynsnap.project._rows import parse_until
+from dynsnap.project._settings import FILE, Project, read_project
+from dynsnap.project._template import write_template
+from dynsnap.project._weekly import ArrivedWeek, flights_project
+
+__all__ = [
+    "FILE",
+    "HISTORY",
+    "STEPS",
+    "ArrivedWeek",
+    "Deployed",
+    "FolderRegistry",
+    "Generation",
+    "Measured",
+    "Move",
+    "Outlook",
+    "Plan",
+    "Project",
+    "Registry",
+    "Result",
+    "Retrain",
+    "Way",
+    "advice",
+    "alone",
+    "flights_project",
+    "history_findings",
+    "open_registry",
+    "parse_until",
+    "read_project",
+    "refuse_unfinished",
+    "results",
+    "write_history",
+    "write_template",
+]

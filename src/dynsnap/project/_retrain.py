@@ -1,0 +1,414 @@
+"""One retrain: rows, training, scoring, gate, promotion. Every step can be killed and goes on.
+
+Each step leaves one file or folder, put in its place by a rename when it is whole. A step whose
+result is there is not done again, so the same command goes on wherever the last one ended:
+
+    retrains/2013-05-06/work/train.*       the rows, cut once
+    retrains/2013-05-06/plan.json          what this retrain is about
+    retrains/2013-05-06/work/candidate/    the trained model and its predictions
+    retrains/2013-05-06/work/deployed/     the predictions of the deployed generation
+    registry/generations/0002/             the new generation, for good
+    retrains/2013-05-06/measured.json      beside the page, JSON, Markdown and JUnit
+    registry/deployed.json                 the pointer, moved if the gate passed
+    retrains/2013-05-06/result.json        the end; then `work` goes
+"""
+
+import hashlib
+import os
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from dynsnap import _files, gate, predictions, report
+from dynsnap._untrusted import parse_json
+from dynsnap.errors import FileError
+from dynsnap.project import _records as records
+from dynsnap.project._measure import measure_first, measure_pair, with_truth
+from dynsnap.project._records import Measured, Plan, Result
+from dynsnap.project._registry import FolderRegistry, Registry, as_json, now
+from dynsnap.project._rows import EVALUATE, TRUTH, Cut, Rows, class_shares, cut, read_rows
+from dynsnap.project._rows import write_cut as write_rows
+from dynsnap.project._settings import Project
+from dynsnap.project._trainers import make_trainer
+from dynsnap.store import FolderLock
+
+Say = Callable[[str], None]
+PREDICTIONS = "predictions.parquet"
+STEPS = ("rows", "train", "score", "register", "gate", "decide")
+
+
+def open_registry(project: Project) -> Registry:
+    """The registry that `project.toml` names."""
+    return FolderRegistry(project.folder / "registry")
+
+
+@contextmanager
+def alone(project: Project) -> Iterator[None]:
+    """Hold the right to change a project; refused while another process has it."""
+    lock = FolderLock(project.folder)
+    lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outlook:
+    """What a retrain would do, without doing it.
+
+    Attributes:
+        plan: What it would be about, None where there is nothing to do.
+        done: The finished retrain of the same period, where there is one.
+        going_on: The steps that an unfinished retrain has behind it.
+        deployed: The deployed generation.
+        sentences: All of it in words.
+    """
+
+    plan: Plan | None
+    done: Result | None = None
+    going_on: tuple[str, ...] = ()
+    deployed: int | None = None
+    sentences: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retrain:
+    """The loop of a project.
+
+    Args:
+        project: What is retrained.
+        until: The present, in UTC; rows of periods that are not over by then are not used.
+        again: Retrain for a period that has a finished retrain.
+        say: Is told of each step.
+    """
+
+    project: Project
+    until: datetime | None = None
+    again: bool = False
+    say: Say = field(default=lambda _: None)
+
+    def outlook(self) -> Outlook:
+        """What `run` would do. Nothing is written, trained or started."""
+        registry = open_registry(self.project)
+        pointer = registry.deployed()
+        current = None if pointer is None else pointer.generation
+        rules = gate.read_rules(self.project.gate.rules)
+        found = self._look(read_rows(self.project.data))
+        if found is None:
+            return Outlook(plan=None, deployed=current, sentences=(self._nothing(),))
+        made, rows = found
+        done = self._finished(made.period)
+        plan = self._plan(made, rows, current, name="")
+        if done is not None:
+            return Outlook(plan=None, done=done, deployed=current, sentences=(self._already(done),))
+        folder = self._unfinished(plan)
+        steps = () if folder is None else self._steps_behind(folder, registry)
+        trainer = make_trainer(self.project)
+        trainer.check(importing=False)
+        deployed = (
+            "Nothing is deployed yet" if current is None else f"Deployed: generation {current}"
+        )
+        lines = [
+            f"{deployed}. Newest {self.project.data.cadence}: {made.period}.",
+            *(_said_skipped(made.skipped, str(self.project.data.cadence))),
+            f"Rows: {plan.train:,} to train on, {plan.evaluate:,} held out to score.",
+            trainer.sentence(),
+            f"Gate: {len(rules)} rules of {self.project.gate.rules}."
+            if current is not None
+            else "Gate: none, for want of a deployed generation.",
+            "If it passes, the new generation is deployed; else the deployed one is kept.",
+        ]
+        if steps:
+            lines.append(f"An unfinished retrain goes on; done so far: {', '.join(steps)}.")
+        return Outlook(plan=plan, going_on=steps, deployed=current, sentences=tuple(lines))
+
+    def run(self) -> Result | None:
+        """Retrain: train, score, gate, and deploy the new generation or keep the deployed one.
+
+        Returns:
+            The result, also of a retrain that was finished before; None where no period has ended.
+
+        Raises:
+            FileError: Another retrain is at work, or something cannot be read or written.
+            TrainingError: The training failed, or left nothing that can be used.
+        """
+        if not self.project.folder.is_dir():
+            raise FileError(f"There is no folder {self.project.folder}.")
+        gate.read_rules(self.project.gate.rules)  # what is wrong is said before anything is done
+        make_trainer(self.project).check(importing=True)
+        with alone(self.project):
+            return self._run()
+
+    def _run(self) -> Result | None:
+        registry = open_registry(self.project)
+        self._tidy()
+        pointer = registry.deployed()
+        current = None if pointer is None else pointer.generation
+        found = self._look(read_rows(self.project.data))
+        if found is None:
+            self.say(self._nothing())
+            return None
+        made, rows = found
+        done = self._finished(made.period)
+        if done is not None:
+            self.say(self._already(done))
+            return done
+        folder = self._begun(made, rows, registry, current)
+        plan = records.read_plan(folder)
+        work = folder / "work"
+        for note in (*plan.notes, *_said_skipped(plan.skipped, str(self.project.data.cadence))):
+            self.say(note)
+        before = None if plan.deployed is None else registry.checked(plan.deployed)
+        trained = self._trained(plan, work, None if before is None else before[1] / before[0].model)
+        candidate = work / "candidate"
+        if before is not None:
+            self._scored(work, before[1] / before[0].model, before[1] / PREDICTIONS)
+        self.say("Registering the new generation.")
+        generation = registry.register(
+            plan.name,
+            {
+                trained["model"]: candidate / trained["model"],
+                PREDICTIONS: candidate / PREDICTIONS,
+            },
+            model=trained["model"],
+            about={**trained["about"], "period": plan.period, "rows": plan.train},
+        )
+        if not (folder / records.MEASURED).exists():
+            self.say("Comparing the two generations.")
+            self._measure(folder, plan, generation.number, trained["about"])
+        measured = records.read_measured(folder)
+        return self._decide(folder, plan, measured, registry)
+
+    # --- what there is to do ----------------------------------------------------------------
+
+    def _look(self, rows: Rows) -> tuple[Cut, Rows] | None:
+        until = self.until or datetime.now(UTC).replace(tzinfo=None)
+        finished = [each for each in records.results(self.project.folder) if each.measured]
+        after = finished[-1].plan.period if finished else None
+        made = cut(rows, self.project.data, until=until, after=after)
+        return None if made is None else (made, rows)
+
+    def _nothing(self) -> str:
+        return (
+            f"No {self.project.data.cadence} with labelled rows has ended yet. Nothing to do; the "
+            "deployed generation is unchanged."
+        )
+
+    def _already(self, done: Result) -> str:
+        return (
+            f"The newest {self.project.data.cadence} with rows, {done.plan.period}, was retrained "
+            f"on already: {done.reason} Retrain again with --again."
+        )
+
+    def _finished(self, period: str) -> Result | None:
+        """The last finished retrain of a period, unless there is something to do for it."""
+        if self.again or self._unfinished_of(period) is not None:
+            return None
+        found = [
+            each
+            for each in records.results(self.project.folder)
+            if each.plan.period == period and each.decision != "abandoned"
+        ]
+        return found[-1] if found else None
+
+    def _unfinished_of(self, period: str) -> Path | None:
+        begun = records.unfinished(self.project.folder)
+        return next((folder for folder in begun if folder.name[:10] == period), None)
+
+    def _unfinished(self, plan: Plan) -> Path | None:
+        folder = self._unfinished_of(plan.period)
+        if folder is None:
+            return None
+        known = records.read_plan(folder)
+        return folder if self._fits(known, plan.deployed) else None
+
+    def _fits(self, plan: Plan, current: int | None) -> bool:
+        """Whether an unfinished retrain is still about the deployed generation and these rules."""
+        pointer = open_registry(self.project).deployed()
+        own = pointer is not None and pointer.moves[-1].why == plan.name
+        return plan.project == self._digest() and (plan.deployed == current or own)
+
+    def _digest(self) -> str:
+        """A hash of all that the user has decided."""
+        rules = self.project.gate.rules.read_bytes()
+        return hashlib.sha256(self.project.text.encode() + b"\0" + rules).hexdigest()
+
+    def _plan(self, made: Cut, rows: Rows, current: int | None, *, name: str) -> Plan:
+        newest = rows.labels[made.newest]
+        return Plan(
+            name=name,
+            period=made.period,
+            skipped=made.skipped,
+            deployed=current,
+            project=self._digest(),
+            train=int(made.train.sum()),
+            evaluate=int(made.evaluate.sum()),
+            newest=int(made.newest.sum()),
+            shares=class_shares(newest),
+            notes=rows.notes,
+        )
+
+    def _steps_behind(self, folder: Path, registry: Registry) -> tuple[str, ...]:
+        known = [registry.get(number).retrain for number in registry.numbers()]
+        there = {
+            "rows": True,
+            "train": (folder / "work/candidate").is_dir(),
+            "score": (folder / "work/deployed").is_dir(),
+            "register": folder.name in known,
+            "gate": (folder / records.MEASURED).exists(),
+        }
+        return tuple(step for step in STEPS if there.get(step))
+
+    # --- the steps --------------------------------------------------------------------------
+
+    def _tidy(self) -> None:
+        """Remove what finished retrains, and rows that were never planned for, have left."""
+        for folder in records.folders(self.project.folder):
+            if (folder / records.RESULT).exists():
+                shutil.rmtree(folder / "work", ignore_errors=True)
+            elif not (folder / records.PLAN).exists():
+                shutil.rmtree(folder, ignore_errors=True)
+
+    def _begun(self, made: Cut, rows: Rows, registry: Registry, current: int | None) -> Path:
+        """The folder of the retrain, with its rows and its plan; an unfinished one that fits."""
+        for folder in records.unfinished(self.project.folder):
+            plan = records.read_plan(folder)
+            if plan.period == made.period and self._fits(plan, current):
+                self.say(f"Going on with the retrain {plan.name}.")
+                return folder
+            reason = "It was not finished before project.toml, the data or the pointer changed."
+            self.say(f"Giving up the retrain {plan.name}. {reason}")
+            result = Result(
+                plan=plan, measured=None, decision="abandoned", reason=reason, finished=now()
+            )
+            records.write_result(folder, result)
+            shutil.rmtree(folder / "work", ignore_errors=True)
+        place = self.project.folder / "retrains"
+        name, number = made.period, 1
+        while (place / name).exists():
+            number += 1
+            name = f"{made.period}-{number}"
+        folder = place / name
+        (folder / "work").mkdir(parents=True)
+        plan = self._plan(made, rows, current, name=name)
+        self.say(
+            f"Rows up to the {self.project.data.cadence} of {made.period}: {plan.train:,} to train "
+            f"on, {plan.evaluate:,} held out."
+        )
+        ending = make_trainer(self.project).rows_format
+        write_rows(rows, made, self.project.data, folder / "work", ending=ending)
+        records.write_plan(folder, plan)
+        return folder
+
+    def _trained(self, plan: Plan, work: Path, deployed: Path | None) -> dict[str, Any]:
+        candidate = work / "candidate"
+        if not candidate.exists():
+            trainer = make_trainer(self.project)
+            self.say(f"Training on {plan.train:,} rows.")
+            with _whole_folder(candidate) as into:
+                made = trainer.train(work, into, deployed)
+                kept = into / PREDICTIONS
+                found = with_truth(made.predictions, work / TRUTH, "The new model")
+                if made.predictions != kept:
+                    made.predictions.unlink()
+                predictions.write(found, kept)
+                facts = {"model": made.model.name, "about": dict(made.about)}
+                _files.write_text(into / "trained.json", as_json(facts))
+        return dict(_json(candidate / "trained.json"))
+
+    def _scored(self, work: Path, model: Path, stored: Path) -> None:
+        if (work / "deployed").exists():
+            return
+        trainer = make_trainer(self.project)
+        self.say("Scoring the same rows with the deployed generation.")
+        with _whole_folder(work / "deployed") as into:
+            kept = into / PREDICTIONS
+            if trainer.can_predict:
+                file = trainer.predict(model, work / f"{EVALUATE}.{trainer.rows_format}", into)
+                found = with_truth(file, work / TRUTH, "The deployed model")
+                if file != kept:
+                    file.unlink()
+            else:  # only rows that were there when it was trained
+                found = with_truth(stored, work / TRUTH, "The deployed model", some=True)
+            predictions.write(found, kept)
+
+    def _measure(self, folder: Path, plan: Plan, generation: int, about: Mapping[str, Any]) -> None:
+        work = folder / "work"
+        new = predictions.read(work / "candidate" / PREDICTIONS)
+        if plan.deployed is None:
+            found = measure_first(new, generation, about, name=self.project.name)
+        else:
+            old = predictions.read(work / "deployed" / PREDICTIONS)
+            numbers = (plan.deployed, generation)
+            found = measure_pair(old, new, numbers, about, settings=self.project.gate)
+        with _files.together():
+            _files.write_text(folder / "report.html", report.to_html(found.document))
+            _files.write_text(folder / "report.md", report.to_markdown(found.document))
+            _files.write_text(folder / "gate.json", as_json(found.verdict))
+            _files.write_text(folder / "junit.xml", report.to_junit(found.document))
+        records.write_measured(folder, found.measured)
+
+    def _decide(self, folder: Path, plan: Plan, measured: Measured, registry: Registry) -> Result:
+        number = measured.generation
+        deploys = measured.verdict in ("passed", "none")
+        if deploys:
+            pointer = registry.deployed()
+            if pointer is None or pointer.moves[-1].why != plan.name:  # else killed after the move
+                registry.deploy(number, way="retrain", why=plan.name)
+        if measured.verdict == "none":
+            reason = f"Generation {number} is deployed: the first, with nothing to compare it to."
+        elif deploys:
+            reason = f"The gate passed: generation {number} is deployed."
+        else:
+            reason = f"The gate {_ENDED[measured.verdict]}: generation {plan.deployed} is kept."
+        decision: records.Decision = (
+            "first" if measured.verdict == "none" else "promoted" if deploys else "kept"
+        )
+        result = Result(
+            plan=plan, measured=measured, decision=decision, reason=reason, finished=now()
+        )
+        records.write_result(folder, result)
+        shutil.rmtree(folder / "work", ignore_errors=True)
+        return result
+
+
+_ENDED = {"failed": "failed", "unresolved": "is unresolved"}
+
+
+def _said_skipped(skipped: Sequence[str], cadence: str) -> Iterator[str]:
+    if skipped:
+        yield f"No labelled rows in the {cadence} of {', '.join(skipped)}: skipped."
+
+
+@contextmanager
+def _whole_folder(place: Path) -> Iterator[Path]:
+    """Hand out a folder of its own, and move it to its place when the block ends well.
+
+    A program that outlives a killed loop writes to the folder of its own attempt and no other.
+    """
+    aside = place.with_name(f".{place.name}-{os.urandom(8).hex()}")
+    try:
+        aside.mkdir()
+        yield aside
+        aside.rename(place)
+    except OSError as error:
+        raise FileError(f"Cannot write {place}: {error.strerror or error}.") from error
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+def _json(path: Path) -> dict[str, Any]:
+    try:
+        found = parse_json(path.read_bytes())
+        if isinstance(found, dict) and isinstance(found.get("model"), str):
+            return found
+        raise ValueError("it names no model")
+    except (OSError, ValueError) as error:
+        raise FileError(
+            f"{path} cannot be read: {error}. Remove {path.parent} to train again."
+        ) from error

@@ -1,0 +1,327 @@
+"""The rows of a project: read, put into periods of time, and cut for one retrain."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow import csv
+
+from dynsnap import _files
+from dynsnap._types import AnyArray
+from dynsnap.data import load
+from dynsnap.data._flights import FEATURES
+from dynsnap.data._tables import _SUFFIXES, _arrow
+from dynsnap.data._time import EXPANDING, length_of_time, parse_times
+from dynsnap.errors import DataError, one_line
+from dynsnap.project._settings import Cadence, DataSettings
+
+TRAIN, EVALUATE, TRUTH = "train", "evaluate", "truth.parquet"  # the first two with an ending
+NEWEST, EARLIER = "newest", "earlier"
+_MONDAY = 3  # the first of January 1970 was a Thursday
+_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Rows:
+    """Rows in the order of their times.
+
+    Attributes:
+        table: All columns, as they were read.
+        ids: The id of each row, as text.
+        times: When it was, in UTC.
+        labels: Its class, None where it is not known yet.
+        periods: The number of its period.
+        notes: What a reader should know about them.
+    """
+
+    table: pa.Table
+    ids: AnyArray
+    times: AnyArray
+    labels: AnyArray
+    periods: AnyArray
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Cut:
+    """The rows of one retrain.
+
+    Attributes:
+        period: The newest period with labelled rows, by its first day.
+        skipped: Periods without rows since the retrain before, by their first days.
+        train: Which rows are learned from.
+        evaluate: Which held-out rows are scored.
+        newest: Which rows are of the newest period, held out or not.
+    """
+
+    period: str
+    skipped: tuple[str, ...]
+    train: AnyArray
+    evaluate: AnyArray
+    newest: AnyArray
+
+
+def read_rows(settings: DataSettings) -> Rows:
+    """All rows that have arrived.
+
+    Raises:
+        DataError: They cannot be read, an id is there twice, or a time cannot be understood.
+    """
+    table = _read(settings)
+    times = np.asarray(table.column(settings.time).cast(pa.int64()).to_numpy())
+    times = times.astype("datetime64[us]")
+    ids = np.asarray(table.column(settings.id).cast(pa.string()).to_numpy(), dtype=object)
+    if missing := sum(not each for each in ids):
+        raise DataError(f"{settings.path}, column {settings.id!r}: {missing:,} rows have no id.")
+    _refuse_twice(ids, settings)
+    notes = []
+    if len(times) > 1 and bool((np.diff(times) < np.timedelta64(0)).any()):
+        notes.append("Rows were not in the order of their times; they were sorted.")
+    order = np.lexsort((ids.astype(str), times))
+    labels = np.asarray(table.column(settings.label).cast(pa.string()).to_numpy(), dtype=object)
+    labels = np.array([each or None for each in labels], dtype=object)
+    return Rows(
+        table=table.take(pa.array(order)),
+        ids=ids[order],
+        times=times[order],
+        labels=labels[order],
+        periods=period_numbers(times[order], settings.cadence),
+        notes=tuple(notes),
+    )
+
+
+def _read(settings: DataSettings) -> pa.Table:
+    """All files as one table, with the times in UTC."""
+    place = settings.path
+    if settings.source == "flights":
+        return flights_table(settings)
+    assert place is not None
+    files = [place]
+    if place.is_dir():
+        named = (file for file in place.iterdir() if file.name.endswith(_SUFFIXES))
+        files = sorted(file for file in named if not file.name.startswith("."))
+        if not files:
+            raise DataError(f"{place} holds no {' or '.join(_SUFFIXES)} file yet.")
+    tables = [_checked(file, settings) for file in files]
+    for file, table in zip(files, tables, strict=True):
+        other = sorted(set(table.column_names) ^ set(tables[0].column_names))
+        if other:
+            raise DataError(
+                f"{file} has other columns than {files[0].name}: {', '.join(other[:5])}. "
+                "Give all files the same columns."
+            )
+        if table.schema.field(settings.time) != tables[0].schema.field(settings.time):
+            raise DataError(
+                f"{file}, column {settings.time!r}: time zones are mixed: of this file and "
+                f"{files[0].name} one has times with a zone, the other without. Write all of them "
+                "in UTC."
+            )
+    try:
+        return pa.concat_tables(tables, promote_options="permissive")
+    except pa.ArrowException as error:
+        raise DataError(
+            f"The files in {place} cannot be put together: {one_line(str(error))}."
+        ) from error
+
+
+def flights_table(settings: DataSettings) -> pa.Table:
+    """The flights of 2013 as a table, under the names that the settings give."""
+    pool = load("flights", settings.path).train
+    names = np.array(pool.classes, dtype=object)
+    columns = {
+        settings.id: pa.array([str(each) for each in pool.ids.tolist()]),
+        settings.time: pa.array(pool.times, pa.timestamp("us")),
+        **{name: pool.inputs[:, at] for at, name in enumerate(FEATURES)},
+        settings.label: pa.array(names[pool.labels].tolist()),
+    }
+    return pa.table(columns)
+
+
+def _checked(file: Path, settings: DataSettings) -> pa.Table:
+    table = _arrow(file, (settings.id, settings.label))
+    for name in (settings.id, settings.time, settings.label):
+        if name not in table.column_names:
+            raise DataError(
+                f"{file} has no column {name!r}. Its columns: "
+                f"{', '.join(table.column_names[:20])}. Name the column in [data]."
+            )
+    times = _times(table.column(settings.time), f"{file}, column {settings.time!r}")
+    place = table.column_names.index(settings.time)
+    return table.set_column(place, settings.time, times)
+
+
+def _times(column: Any, where: str) -> Any:
+    """Times in microseconds of UTC; those without a time zone are taken for UTC."""
+    if column.null_count:
+        raise DataError(f"{where}: {column.null_count:,} rows have no time. Fill or drop them.")
+    kind = column.type
+    if pa.types.is_timestamp(kind):
+        return column.cast(pa.timestamp("us", None if kind.tz is None else "UTC"))
+    if pa.types.is_date(kind):
+        return column.cast(pa.timestamp("us"))
+    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+        raise DataError(f"{where} must hold dates or times, but is {kind}.")
+    texts = column.to_pylist()
+    found, _ = parse_times(texts, where)
+    aware = datetime.fromisoformat(texts[0].strip()).tzinfo is not None
+    return pa.array(found, pa.timestamp("us")).cast(pa.timestamp("us", "UTC" if aware else None))
+
+
+def _refuse_twice(ids: AnyArray, settings: DataSettings) -> None:
+    known, counts = np.unique(ids.astype(str), return_counts=True)
+    if len(twice := known[counts > 1]):
+        some = ", ".join(one_line(each)[:40] for each in twice[:_SHOWN])
+        raise DataError(
+            f"{settings.path}: {len(twice):,} ids are there more than once, such as {some}. Give "
+            "every row an id of its own."
+        )
+
+
+def period_numbers(times: AnyArray, cadence: Cadence) -> AnyArray:
+    """The number of the period that each time is in.
+
+    Example:
+        >>> times = np.array(["2013-05-05", "2013-05-06", "2013-05-12"], dtype="datetime64[us]")
+        >>> numbers = period_numbers(times, Cadence("week"))
+        >>> (numbers - numbers[0]).tolist(), first_day(int(numbers[1]), Cadence("week"))
+        ([0, 1, 1], '2013-05-06')
+    """
+    if cadence.unit == "month":
+        found = times.astype("datetime64[M]").astype(np.int64)
+    else:
+        found = times.astype("datetime64[D]").astype(np.int64)
+        if cadence.unit == "week":
+            found = (found + _MONDAY) // 7
+    numbers: AnyArray = found // cadence.count
+    return numbers
+
+
+def first_day(number: int, cadence: Cadence) -> str:
+    """The first day of a period, which is its name."""
+    place = number * cadence.count
+    if cadence.unit == "month":
+        return str(np.datetime64(place, "M").astype("datetime64[D]"))
+    return str(np.datetime64(place * 7 - _MONDAY if cadence.unit == "week" else place, "D"))
+
+
+def held_out(ids: AnyArray, share: float) -> AnyArray:
+    """Which rows no generation is trained on: a hash of the id decides, whenever the row comes.
+
+    Example:
+        >>> ids = np.array([str(number) for number in range(1000)], dtype=object)
+        >>> kept = held_out(ids, 0.2)
+        >>> bool(150 < kept.sum() < 250), bool((held_out(ids[::-1], 0.2) == kept[::-1]).all())
+        (True, True)
+    """
+    edge = int(share * 2**64)
+    sums = (hashlib.blake2b(str(each).encode(), digest_size=8).digest() for each in ids)
+    return np.fromiter((int.from_bytes(one, "big") < edge for one in sums), bool, len(ids))
+
+
+def cut(rows: Rows, settings: DataSettings, *, until: datetime, after: str | None) -> Cut | None:
+    """The rows of the newest period that is over and whose labels are known.
+
+    Args:
+        rows: All rows.
+        settings: How they are cut.
+        until: The present: periods that are not over, and labels that come later, do not count.
+        after: The period of the retrain before, None before the first.
+
+    Returns:
+        None where no period has ended that has labelled rows.
+    """
+    present = np.datetime64(until.replace(tzinfo=None), "us")
+    delay = length_of_time(settings.label_delay, "`label_delay`", zero=True)
+    current = int(period_numbers(np.array([present - delay]), settings.cadence)[0])
+    usable = (rows.periods < current) & np.array([each is not None for each in rows.labels], bool)
+    if not usable.any():
+        return None
+    newest = int(rows.periods[usable].max())
+    out = held_out(rows.ids, settings.test_size)
+    train, evaluate = usable & ~out, usable & out
+    if settings.window != EXPANDING:
+        end = np.datetime64(first_day(newest + 1, settings.cadence), "us")
+        train &= rows.times >= end - length_of_time(settings.window, "`window`")
+    if settings.test_periods:
+        evaluate &= rows.periods > newest - settings.test_periods
+    before = None if after is None else _number(after, settings.cadence)
+    start = newest if before is None else before + 1
+    there = set(np.unique(rows.periods[usable]).tolist())
+    # What lies between the last retrain and now; a period without rows is stated, not trained on.
+    missing = [number for number in range(start, current) if number not in there]
+    return Cut(
+        period=first_day(newest, settings.cadence),
+        skipped=tuple(first_day(number, settings.cadence) for number in missing[-_SHOWN:]),
+        train=train,
+        evaluate=evaluate,
+        newest=usable & (rows.periods == newest),
+    )
+
+
+def _number(day: str, cadence: Cadence) -> int:
+    return int(period_numbers(np.array([day], dtype="datetime64[us]"), cadence)[0])
+
+
+def write_cut(rows: Rows, made: Cut, settings: DataSettings, folder: Path, *, ending: str) -> None:
+    """Write what a trainer reads: rows to learn from, and rows to score, which have no label."""
+    if not made.train.any() or not made.evaluate.any():
+        found = "train on" if not made.train.any() else "score"
+        raise DataError(
+            f"Of {len(rows.ids):,} rows none is left to {found} up to the {settings.cadence} of "
+            f"{made.period}. Set another `test_size`, or wait for more rows."
+        )
+    learned = rows.table.filter(pa.array(made.train))
+    asked = rows.table.filter(pa.array(made.evaluate)).drop_columns([settings.label])
+    newest = made.newest[made.evaluate]
+    truth = pa.table(
+        {
+            "id": pa.array(rows.ids[made.evaluate].tolist(), pa.string()),
+            "truth": pa.array(rows.labels[made.evaluate].tolist(), pa.string()),
+            "rows": [NEWEST if each else EARLIER for each in newest.tolist()],
+        }
+    )
+    named = {f"{TRAIN}.{ending}": learned, f"{EVALUATE}.{ending}": asked, TRUTH: truth}
+    for name, table in named.items():
+        with _files.replacing(folder / name) as aside:
+            if name.endswith(".csv"):
+                csv.write_csv(table, aside)
+            else:
+                pq.write_table(table, aside)
+
+
+def class_shares(labels: Sequence[str] | AnyArray) -> dict[str, float]:
+    """The share of each class.
+
+    Example:
+        >>> class_shares(["late", "early", "late", "late"])
+        {'early': 0.25, 'late': 0.75}
+    """
+    names, counts = np.unique(np.asarray(labels).astype(str), return_counts=True)
+    total = int(counts.sum())
+    return {str(name): int(n) / total for name, n in zip(names.tolist(), counts, strict=True)}
+
+
+def drift(old: dict[str, float], new: dict[str, float]) -> float:
+    """The total variation distance of two sets of class shares: 0 the same, 1 nothing in common.
+
+    Example:
+        >>> drift({"a": 0.5, "b": 0.5}, {"a": 0.25, "b": 0.5, "c": 0.25})
+        0.25
+    """
+    names = {*old, *new}
+    return sum(abs(old.get(name, 0.0) - new.get(name, 0.0)) for name in names) / 2
+
+
+def parse_until(text: str) -> datetime:
+    """A day or a time of the command line, in UTC."""
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise DataError(f"--until takes a day such as 2013-05-06, got {text!r}.") from None
+    return found.astimezone(UTC).replace(tzinfo=None) if found.tzinfo else found

@@ -1,0 +1,350 @@
+"""Methods held against fair references, input by input and replicate by replicate.
+
+A way of retraining is worth what it adds to three others: a fresh DynSnap-cyc; the strongest fresh
+method that costs no more in all, first generation included; and never retraining the method's own
+first generation. Every difference is paired, with an interval over inputs and replicates.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import combinations, pairwise
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from dynsnap._types import AnyArray
+from dynsnap.comparison import PairedDifference, paired_difference
+from dynsnap.ensemble import Method
+from dynsnap.errors import InputError
+from dynsnap.predictions import PredictionKey, StudyLabels, study_labels
+from dynsnap.study._ensembles import NEVER_RETRAIN
+from dynsnap.study._table import Row
+
+Role: TypeAlias = Literal["fresh", "strongest", "first"]
+"""Which reference: the fresh DynSnap-cyc, the strongest fresh method at equal or lower total cost,
+or the method's own first generation, never retrained."""
+
+FRESH = "dynsnap-cyc"
+
+
+class MethodLabels:
+    """What every method of a study labels its inputs as, with the metrics of every single input.
+
+    Args:
+        test: Labels on the test inputs.
+        late: Labels on inputs of classes that are new in a later generation.
+    """
+
+    def __init__(self, test: StudyLabels, late: StudyLabels | None = None) -> None:
+        self.test, self.late = test, late
+        found: dict[str, dict[int, set[int]]] = {}
+        for key in test.labels:
+            found.setdefault(key.method, {}).setdefault(key.replicate, set()).add(key.generation)
+        self.generations = max((max(g) for by in found.values() for g in by.values()), default=0)
+        whole = set(range(1, self.generations + 1))
+        self._replicates = {
+            method: tuple(r for r, have in sorted(by.items()) if have == whole)
+            for method, by in found.items()
+        }
+
+    @classmethod
+    def read(cls, folder: str | Path, *, combination: str = "average") -> "MethodLabels | None":
+        """From a run folder or published results; None where these have no labels."""
+        test = study_labels(folder, combination=combination)
+        if test is None:
+            return None
+        return cls(test, study_labels(folder, kind="late", combination=combination))
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """The methods with all generations in at least one replicate."""
+        return tuple(method for method, some in self._replicates.items() if some)
+
+    def replicates(self, method: str) -> tuple[int, ...]:
+        """The replicates in which a method has all generations."""
+        return self._replicates.get(_retrained(method, self._replicates), ())
+
+    def values(self, method: str, metric: str) -> dict[int, AnyArray]:
+        """The metric of every input, by replicate.
+
+        Args:
+            method: A method, or "never-retrain-" and a method, for its first generation kept.
+            metric: "accuracy" (mean over generations), "accuracy_2" (of generation 2),
+                "consistency", "correct_consistency" (means over all pairs of generations), "lost",
+                "gained" (means over consecutive generations), or "late_accuracy" (of the last
+                generation on new classes).
+
+        Raises:
+            InputError: There is no such metric.
+        """
+        return {r: self._value(method, r, metric) for r in self.replicates(method)}
+
+    def difference(
+        self,
+        method: str,
+        reference: str,
+        metric: str,
+        *,
+        elsewhere: "MethodLabels | None" = None,
+        generation: int | None = None,
+    ) -> PairedDifference | None:
+        """A method minus a reference, over the replicates that both have; None without any.
+
+        Args:
+            method: The method.
+            reference: What it is held against.
+            metric: As in `values`.
+            elsewhere: Where the reference was measured, if not here: on the same inputs.
+            generation: A generation of the reference to hold it against instead: the metric must
+                be the accuracy of a generation.
+        """
+        other = elsewhere or self
+        if metric == "late_accuracy" and (self.late is None or other.late is None):
+            return None
+        self._check_same_inputs(other, metric)
+        mine = self.values(method, metric)
+        theirs = other.values(reference, metric if generation is None else f"accuracy_{generation}")
+        both = [replicate for replicate in mine if replicate in theirs]
+        if not both:
+            return None
+        return paired_difference(
+            np.stack([mine[r] for r in both]), np.stack([theirs[r] for r in both])
+        )
+
+    def _check_same_inputs(self, other: "MethodLabels", metric: str) -> None:
+        late = metric == "late_accuracy"
+        mine, theirs = (one.late if late else one.test for one in (self, other))
+        assert mine is not None and theirs is not None
+        if mine is not theirs and not np.array_equal(mine.ids, theirs.ids):
+            raise InputError("The two studies were measured on different inputs.")
+
+    def _value(self, method: str, replicate: int, metric: str) -> AnyArray:
+        if metric == "late_accuracy":
+            assert self.late is not None
+            return self._right(self.late, method, replicate, self.generations)
+        each = range(1, self.generations + 1)
+        if metric.startswith("accuracy_"):
+            return self._right(self.test, method, replicate, int(metric.removeprefix("accuracy_")))
+        right = [self._right(self.test, method, replicate, g) for g in each]
+        if metric == "accuracy":
+            mean: AnyArray = np.mean(right, axis=0)
+            return mean
+        if metric not in _OF_PAIRS:
+            raise InputError(f"There is no metric {metric!r} of single inputs.")
+        kind, formula = _OF_PAIRS[metric]
+        said = [self._labels(self.test, method, replicate, g) for g in each]
+        places = range(len(right))
+        pairs = pairwise(places) if kind == "next" else combinations(places, 2)
+        found: AnyArray = np.mean(
+            [formula(right[a], right[b], said[a] == said[b]) for a, b in pairs], axis=0
+        )
+        return found
+
+    def _right(self, of: StudyLabels, method: str, replicate: int, generation: int) -> AnyArray:
+        right: AnyArray = self._labels(of, method, replicate, generation) == of.truth
+        return right
+
+    def _labels(self, of: StudyLabels, method: str, replicate: int, generation: int) -> AnyArray:
+        own = _retrained(method, self._replicates)
+        kind: Literal["test", "late"] = "test" if of is self.test else "late"
+        at = generation if own == method else 1
+        return of.labels[PredictionKey(kind, own, self._combination, at, replicate)]
+
+    @property
+    def _combination(self) -> str:
+        return next(iter(self.test.labels)).combination
+
+
+_Formula: TypeAlias = Callable[[AnyArray, AnyArray, AnyArray], AnyArray]
+_OF_PAIRS: dict[str, tuple[Literal["all", "next"], _Formula]] = {
+    "consistency": ("all", lambda old, new, same: same),
+    "correct_consistency": ("all", lambda old, new, same: old & new),
+    "lost": ("next", lambda old, new, same: old & ~new),
+    "gained": ("next", lambda old, new, same: ~old & new),
+}
+
+
+def _retrained(method: str, known: Mapping[str, object]) -> str:
+    """The method whose first generation is kept, where a name says that."""
+    if method in known or not method.startswith(NEVER_RETRAIN):
+        return method
+    return method.removeprefix(NEVER_RETRAIN).removeprefix("-") or "singlebase"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldAgainst:
+    """A method minus one reference.
+
+    Attributes:
+        method: The method.
+        role: Which reference this is.
+        reference: Its name.
+        cost: Trainings from scratch (κ) of the reference, all generations together.
+        accuracies: The difference in accuracy of every generation that is not the first.
+        late: The difference on new classes; None where there are none.
+    """
+
+    method: str
+    role: Role
+    reference: str
+    cost: float
+    accuracies: Mapping[int, PairedDifference]
+    late: PairedDifference | None = None
+
+    @property
+    def shortfall(self) -> str:
+        """What is clearly below the reference; empty where nothing is."""
+        reasons = [
+            f"generation {number} {_below(one)} below {self.reference}'s"
+            for number, one in self.accuracies.items()
+            if one.clearly_below
+        ]
+        if self.late is not None and self.late.clearly_below:
+            reasons.append(f"new classes {_below(self.late)} below {self.reference}'s")
+        return "; ".join(reasons)
+
+    @property
+    def detectable(self) -> float:
+        """The smallest difference in accuracy that every later generation would have shown."""
+        return max(one.detectable for one in self.accuracies.values())
+
+
+def _below(one: PairedDifference) -> str:
+    return f"{-100 * one.value:.1f} points ({-100 * one.high:.1f} to {-100 * one.low:.1f})"
+
+
+def fair_references(
+    rows: Sequence[Row], methods: Sequence[Method], *, combination: str = "average"
+) -> dict[str, dict[Role, str]]:
+    """Which references each method of a study is held against.
+
+    The strongest fresh method has the highest mean accuracy over later generations among those
+    whose generations cost no more in all; a method that costs less than every fresh one is held
+    against the cheapest. The strongest is chosen on the inputs that are reported: that favours the
+    reference.
+
+    Args:
+        rows: The study's table.
+        methods: The methods of the study's plan: they tell which start from scratch each time.
+        combination: How members are combined.
+    """
+    table = {(row.method, row.metric): row for row in rows if row.combination == combination}
+    fresh = [one.name for one in methods if starts_fresh(one) and (one.name, "accuracy_2") in table]
+    found: dict[str, dict[Role, str]] = {}
+    for name in dict.fromkeys(method for method, _ in table):
+        if (name, "accuracy_2") not in table or (name, "accuracy") not in table:
+            continue
+        roles: dict[Role, str] = {}
+        if FRESH in fresh and name != FRESH:
+            roles["fresh"] = FRESH
+        others = [other for other in fresh if other != name]
+        most = total_cost(table, name)
+        if name not in fresh and others:  # what is cheaper than all is held against the cheapest
+            most = max(most, min(total_cost(table, other) for other in others))
+        affordable = [other for other in others if total_cost(table, other) <= most + 1e-9]
+        if affordable:
+            roles["strongest"] = max(affordable, key=lambda other: _later(table, other))
+        if not name.startswith(NEVER_RETRAIN):
+            roles["first"] = f"{NEVER_RETRAIN}-{name}"
+        found[name] = roles
+    return found
+
+
+def starts_fresh(method: Method) -> bool:
+    """Whether every generation of a method is trained from scratch, whatever is deployed."""
+    retraining = method.retraining
+    alone = retraining is None or not (retraining.warm_start or retraining.distill_weight)
+    return method.rolling is None and alone and not method.stabilized
+
+
+def total_cost(table: Mapping[tuple[str, str], Row], method: str) -> float:
+    """What all generations cost together (κ), the first included."""
+    mean = table[method, "accuracy"].cost
+    return mean * sum(1 for _ in _each(table, method))
+
+
+def _later(table: Mapping[tuple[str, str], Row], method: str) -> float:
+    return float(np.mean([row.value for row in list(_each(table, method))[1:]]))
+
+
+def _each(table: Mapping[tuple[str, str], Row], method: str) -> Iterator[Row]:
+    generation = 1
+    while (method, f"accuracy_{generation}") in table:
+        yield table[method, f"accuracy_{generation}"]
+        generation += 1
+
+
+def held_against(
+    rows: Sequence[Row],
+    methods: Sequence[Method],
+    labels: MethodLabels,
+    *,
+    combination: str = "average",
+) -> dict[str, tuple[HeldAgainst, ...]]:
+    """Every method of a study minus each of its references, in every later generation.
+
+    Args:
+        rows: The study's table.
+        methods: The methods of the study's plan.
+        labels: The labels of all methods.
+        combination: How members are combined.
+    """
+    table = {(row.method, row.metric): row for row in rows if row.combination == combination}
+
+    @cache
+    def difference(name: str, other: str, metric: str) -> PairedDifference | None:
+        return labels.difference(name, other, metric)
+
+    found: dict[str, tuple[HeldAgainst, ...]] = {}
+    for name, roles in fair_references(rows, methods, combination=combination).items():
+        held = []
+        for role, reference in roles.items():
+            each = {
+                number: one
+                for number in range(2, labels.generations + 1)
+                if (one := difference(name, reference, f"accuracy_{number}")) is not None
+            }
+            if each:
+                own = name if role == "first" else reference
+                cost = total_cost(table, own)
+                if role == "first":  # only the first generation is paid for
+                    cost -= (labels.generations - 1) * _retrain_cost(table, own)
+                held.append(
+                    HeldAgainst(
+                        method=name,
+                        role=role,
+                        reference=reference,
+                        cost=cost,
+                        accuracies=each,
+                        late=difference(name, reference, "late_accuracy"),
+                    )
+                )
+        found[name] = tuple(held)
+    return found
+
+
+def held_in(
+    folder: Path, rows: Sequence[Row], methods: Sequence[Method], *, combination: str = "average"
+) -> dict[str, tuple[HeldAgainst, ...]]:
+    """Every method of a study minus its references, from the labels in a folder.
+
+    Args:
+        folder: A run folder, or published results. Without labels, nothing can be held.
+        rows: The study's table.
+        methods: The methods of the study's plan.
+        combination: How members are combined.
+
+    Raises:
+        FileError: The labels are damaged.
+    """
+    labels = MethodLabels.read(folder, combination=combination)
+    if labels is None:
+        return {}
+    return held_against(rows, methods, labels, combination=combination)
+
+
+def _retrain_cost(table: Mapping[tuple[str, str], Row], method: str) -> float:
+    row = table.get((method, "retrain_cost"))
+    return table[method, "accuracy"].cost if row is None else row.value

@@ -1,0 +1,337 @@
+"""Two models on live traffic: how often they differ, by day and slice, with alarms."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dynsnap._types import AnyArray
+from dynsnap.errors import FileError, PlanError
+from dynsnap.predictions import ColumnNames, Predictions, stream
+from dynsnap.watch._sequence import Evidence, mean_interval, shares
+
+TIME = "time"
+ROLLING = 7  # days of the rolling rate
+_DAY = re.compile(r"\d{4}-\d\d-\d\d")
+_FILES = (".parquet", ".arrow", ".feather", ".csv", ".csv.gz", ".tsv", ".jsonl", ".npz")
+ALL = ("", "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Day:
+    """One day of a part of the traffic.
+
+    Attributes:
+        rows: Rows that both models answered.
+        differing: Those on which their labels differ.
+        rolling: The share of these in the last seven days.
+        low: The lower end of the interval of the mean rate so far, valid on all days together.
+        high: Its upper end.
+        evidence: The evidence that the limit is exceeded; 1 for none.
+    """
+
+    day: str
+    rows: int
+    differing: int
+    rolling: float
+    low: float
+    high: float
+    evidence: float
+
+    @property
+    def rate(self) -> float:
+        """The share of rows on which the labels differ."""
+        return self.differing / self.rows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watched:
+    """A part of the traffic: all of it, or one value of a slice.
+
+    Attributes:
+        column: The slice's column, empty for all rows.
+        value: Its value.
+        alpha: The chance of a false alarm that this part may have, over all days together.
+        needed: The evidence from which on it is an alarm: 1 / alpha.
+        days: The days on which it had rows.
+        alarm: The first day of an alarm, None where there was none.
+    """
+
+    column: str
+    value: str
+    alpha: float
+    days: tuple[Day, ...]
+    alarm: str | None
+
+    @property
+    def needed(self) -> float:
+        """The evidence from which on there is an alarm."""
+        return 1 / self.alpha
+
+    @property
+    def title(self) -> str:
+        """What it is called."""
+        return "all rows" if not self.column else f"{self.column} = {self.value}"
+
+    @property
+    def rows(self) -> int:
+        """Rows of all days."""
+        return sum(day.rows for day in self.days)
+
+    @property
+    def differing(self) -> int:
+        """Rows of all days on which the labels differ."""
+        return sum(day.differing for day in self.days)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watch:
+    """What watching two models gave.
+
+    Attributes:
+        limit: The rate that is accepted.
+        alpha: The chance of any false alarm at all, however long it goes on.
+        whole: All rows.
+        slices: The values of slices, those with an alarm first.
+        notes: What a reader should know.
+    """
+
+    limit: float
+    alpha: float
+    whole: Watched
+    slices: tuple[Watched, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def alarms(self) -> tuple[Watched, ...]:
+        """Parts with an alarm."""
+        return tuple(part for part in (self.whole, *self.slices) if part.alarm is not None)
+
+
+class Counts:
+    """Rows and differing rows, by part of the traffic and day."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[str, str], dict[str, list[int]]] = {}
+
+    def add(self, part: tuple[str, str], day: str, rows: int, differing: int) -> None:
+        """Count some rows of a day."""
+        each = self._found.setdefault(part, {}).setdefault(day, [0, 0])
+        each[0] += rows
+        each[1] += differing
+
+    def parts(self) -> Mapping[tuple[str, str], Mapping[str, Sequence[int]]]:
+        """For each part and day: rows, and those that differ."""
+        return self._found
+
+
+def watch(
+    deployed: str | Path,
+    candidate: str | Path,
+    *,
+    limit: float,
+    alpha: float = 0.05,
+    time: str = TIME,
+    slices: Sequence[str] = (),
+    columns: ColumnNames | Mapping[str, Any] | None = None,
+) -> Watch:
+    """Follow how often two models differ on live traffic.
+
+    Args:
+        deployed: The log of the deployed model: a file or a folder of Parquet files with a column
+            of times, or a folder with a file for each day, named by it (`2024-05-06.parquet`).
+        candidate: That of the candidate, in the same way.
+        limit: The share of differing labels that is accepted.
+        alpha: The chance of any false alarm at all, over all days and slices together.
+        time: The column of times.
+        slices: Columns whose values are watched, too, as for `dynsnap.compare`.
+        columns: What the columns are called.
+
+    Raises:
+        ComparisonError: The logs share no rows.
+        FileError: A log cannot be read.
+        PlanError: A setting does not make sense.
+    """
+    if not 0 < alpha < 1:
+        raise PlanError(f"`alpha` must be above 0 and below 1, got {alpha!r}.")
+    Evidence(limit)  # refuses a limit that is none
+    counts, notes = Counts(), []
+    by_day = _by_day(Path(deployed)), _by_day(Path(candidate))
+    if all(by_day):
+        alone = sorted(by_day[0].keys() ^ by_day[1].keys())
+        if alone:
+            notes.append(f"{len(alone)} days are in one log only, and left out: {alone[0]}, …")
+        both = sorted(by_day[0].keys() & by_day[1].keys())
+        if not both:
+            raise FileError(f"{deployed} and {candidate} have no day in common.")
+        for day in both:
+            places = [by_day[0][day], by_day[1][day]]
+            notes += _count(counts, places, columns, slices, day=day, time=None)
+    else:
+        notes += _count(counts, [deployed, candidate], columns, slices, day=None, time=time)
+    return judge(counts, limit=limit, alpha=alpha, notes=tuple(dict.fromkeys(notes)))
+
+
+def _by_day(place: Path) -> dict[str, Path]:
+    """The files of a folder that are named by a day, each once."""
+    if not place.is_dir():
+        return {}
+    found: dict[str, Path] = {}
+    for file in sorted(place.iterdir()):
+        named = _DAY.search(file.name)
+        if named is None or not file.name.endswith(_FILES) or file.name.startswith("."):
+            continue
+        if named[0] in found:
+            raise FileError(
+                f"{place} has two files of {named[0]}: {found[named[0]].name}, {file.name}."
+            )
+        found[named[0]] = file
+    return found
+
+
+def _count(
+    counts: Counts,
+    places: Sequence[str | Path],
+    columns: ColumnNames | Mapping[str, Any] | None,
+    slices: Sequence[str],
+    *,
+    day: str | None,
+    time: str | None,
+) -> list[str]:
+    """Count the rows of two files, of one day or with a column of times."""
+    asked = [*slices, *(() if time is None else (f"{time}:day",))]
+    names = ["deployed", "candidate"]
+    with stream(list(places), names=names, columns=columns, slices=asked) as blocks:
+        for old, new in blocks:
+            days: tuple[AnyArray, Sequence[str]] = np.zeros(len(old), dtype=np.intp), (day or "",)
+            if time is not None:
+                found = old.slices.get(f"{time}:day")
+                if found is None:
+                    raise FileError(
+                        f"{places[0]} has no column {time!r} of times. Name it: --time."
+                    )
+                days = found.codes, found.values
+            _add(counts, old, new, days, slices)
+        sentence = blocks.report.sentence()
+        return [sentence] if any(blocks.report.missing) else []
+
+
+def _add(
+    counts: Counts,
+    old: Predictions,
+    new: Predictions,
+    days: tuple[AnyArray, Sequence[str]],
+    slices: Sequence[str],
+) -> None:
+    differs = np.asarray(old.labels != new.labels)
+    codes, names = days
+    for at in np.unique(codes).tolist():
+        of_day = codes == at
+        counts.add(ALL, names[at], int(of_day.sum()), int(differs[of_day].sum()))
+        for column in slices:
+            found = old.slices.get(column)
+            if found is None:
+                continue
+            for value in np.unique(found.codes[of_day]).tolist():
+                rows = of_day & (found.codes == value)
+                part = (column, found.values[value])
+                counts.add(part, names[at], int(rows.sum()), int(differs[rows].sum()))
+
+
+def judge(
+    counts: Counts, *, limit: float, alpha: float = 0.05, notes: tuple[str, ...] = ()
+) -> Watch:
+    """Alarms of counts by day: half of `alpha` is for all rows, half for the slices together.
+
+    Without slices, all of it is for all rows.
+
+    Example:
+        >>> counts = Counts()
+        >>> for day in range(1, 29):
+        ...     counts.add(ALL, f"2024-02-{day:02}", 500, 10 if day < 15 else 45)
+        >>> found = judge(counts, limit=0.03)
+        >>> found.whole.alarm
+        '2024-02-15'
+    """
+    parts = counts.parts()
+    if ALL not in parts:
+        raise FileError("The logs share no rows, so there is nothing to watch.")
+    named = sorted(part for part in parts if part != ALL)
+    days = sorted(parts[ALL])
+    first = [days.index(min(parts[part])) for part in named]
+    own = shares(first, alpha / 2)
+    whole = _watched(ALL, parts[ALL], limit, alpha / 2 if named else alpha)
+    made = [
+        _watched(part, parts[part], limit, share) for part, share in zip(named, own, strict=True)
+    ]
+    made.sort(key=lambda part: (part.alarm or "~", -part.differing / max(1, part.rows)))
+    return Watch(limit=limit, alpha=alpha, whole=whole, slices=tuple(made), notes=notes)
+
+
+def _watched(
+    part: tuple[str, str], days: Mapping[str, Sequence[int]], limit: float, alpha: float
+) -> Watched:
+    evidence, made, alarm = Evidence(limit), list[Day](), None
+    rows = differing = 0
+    ordered = sorted(days)
+    for at, day in enumerate(ordered):
+        today, changed = days[day]
+        rows, differing = rows + today, differing + changed
+        evidence.add(rows=today, differing=changed)
+        low, high = mean_interval(rows, differing, alpha=alpha)
+        week = [days[each] for each in ordered[max(0, at - ROLLING + 1) : at + 1]]
+        made.append(
+            Day(
+                day=day,
+                rows=today,
+                differing=changed,
+                rolling=sum(each[1] for each in week) / sum(each[0] for each in week),
+                low=low,
+                high=high,
+                evidence=evidence.value,
+            )
+        )
+        if alarm is None and evidence.value >= 1 / alpha:
+            alarm = day
+    return Watched(column=part[0], value=part[1], alpha=alpha, days=tuple(made), alarm=alarm)
+
+
+def to_json(found: Watch) -> dict[str, Any]:
+    """What watching gave as plain values."""
+    return {
+        "schema": "dynsnap.watch/1",
+        "limit": found.limit,
+        "alpha": found.alpha,
+        "alarm": bool(found.alarms),
+        "parts": [_facts(part) for part in (found.whole, *found.slices)],
+        "notes": list(found.notes),
+    }
+
+
+def _facts(part: Watched) -> dict[str, Any]:
+    return {
+        "column": part.column or None,
+        "value": part.value or None,
+        "alpha": part.alpha,
+        "alarm": part.alarm,
+        "rows": part.rows,
+        "differing": part.differing,
+        "days": list(_days(part.days)),
+    }
+
+
+def _days(days: Sequence[Day]) -> Iterator[dict[str, Any]]:
+    for day in days:
+        yield {
+            "day": day.day,
+            "rows": day.rows,
+            "differing": day.differing,
+            "rate": day.rate,
+            "rolling": day.rolling,
+            "low": day.low,
+            "high": day.high,
+            "evidence": day.evidence,
+        }

@@ -1,0 +1,48 @@
+"""docs/your-own-loop.md and docs/ecosystem.md: code is run, versions are those installed."""
+
+import importlib.metadata
+import re
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.cli.studies import dynsnap
+from tests.documents import blocks, commands, tables
+
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = (DOCS / "your-own-loop.md").read_text(encoding="utf-8")
+BY_HAND = PAGE.partition("## What the keeper does")[0]
+
+torch.set_num_threads(1)
+
+
+@pytest.mark.slow
+def test_the_loop_of_the_page_runs_and_commands_read_it(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    examples = blocks(BY_HAND, "python")
+    names = {}
+    for example in examples:
+        exec(compile(example, "docs/your-own-loop.md", "exec"), names)
+    assert 0 <= float(capsys.readouterr().out) < 0.2
+    assert Path("digits.ensemble").exists()
+    for command in commands(BY_HAND):
+        ended = dynsnap(*command)
+        assert ended.exit_code == 0, ended.stderr
+
+
+def test_the_loop_of_the_page_takes_ten_lines():
+    (loop,) = re.findall(r"    for training in .*?    return", blocks(BY_HAND, "python")[1], re.S)
+    assert len(loop.splitlines()) <= 10
+
+
+def test_libraries_were_tried_with_the_versions_that_are_installed():
+    (table,) = tables((DOCS / "ecosystem.md").read_text(encoding="utf-8"))
+    for library, tried, *_, page in table[1:]:
+        (name,) = re.findall(r"\((.*?)(?:#.*)?\)", page)
+        assert (DOCS / name).is_file()
+        try:
+            installed = importlib.metadata.version(library)
+        except importlib.metadata.PackageNotFoundError:
+            continue  # an extra that is tried in an environment of its own
+        assert f"{installed}.".startswith(f"{tried}."), (library, installed)

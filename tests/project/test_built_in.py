@@ -1,0 +1,173 @@
+"""Built-in methods in the loop, the history page, and the demo, with real boosted trees."""
+
+import re
+
+import numpy as np
+import pytest
+
+from dynsnap import project as projects
+from dynsnap.project import _records as records
+from dynsnap.report.build.history import HistoryFindings, RetrainRow, history_document
+from tests.cli.helpers import dynsnap, refused
+from tests.messages import naming
+from tests.project.made import WEEKS, deployed, make, retrain
+
+METHOD = """\
+method = "{method}"
+{more}
+[model]
+name = "sklearn.linear_model.LogisticRegression"
+"""
+TREES = """\
+method = "{method}"
+epochs = 5
+{more}
+[model]
+name = "lightgbm"
+n_jobs = 1
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("method", "more"),
+    [
+        ("single-warm", "retraining = { epochs_share = 0.4 }"),
+        ("single-distill", ""),
+        ("rolling-bagging", "members = 3\nsnapshots = 2"),
+        ("singlebase", ""),
+    ],
+)
+def test_methods_of_the_estimator_are_retrained(tmp_path, method, more):
+    made = make(tmp_path / "small", retrain=TREES.format(method=method, more=more))
+    for number, day in enumerate(WEEKS[:3], 1):
+        result = retrain(made, day)
+        assert result.exit_code == 0
+        assert deployed(made) == number
+        assert result.measured.about["trainer"] == method
+        assert result.measured.about["cost"] > 0
+    registry = projects.FolderRegistry(made / "registry")
+    assert registry.get(3).model == "model.ensemble"
+
+
+@pytest.mark.slow
+def test_a_model_that_starts_anew_is_trained_scored_and_deployed(tmp_path):
+    made = make(tmp_path / "small", retrain=METHOD.format(method="singlebase", more=""))
+    for day in WEEKS[:2]:
+        assert retrain(made, day).exit_code == 0
+    assert deployed(made) == 2
+    assert retrain(made, WEEKS[1], again=True).measured.held_out["lost"][0] == 0  # the same rows
+
+
+@pytest.mark.parametrize(
+    ("retrain_table", "named"),
+    [
+        (METHOD.format(method="singel", more=""), ("singel", "single")),
+        (METHOD.format(method="singlebase", more="member = 3"), ("member", "members")),
+        (METHOD.format(method="singlebase", more="").partition("[model]")[0], ("model",)),
+        (METHOD.format(method="singlebase", more="").replace("sklearn.", "os."), ("os",)),
+    ],
+    ids=["method", "setting", "no model", "other module"],
+)
+def test_methods_and_models_that_do_not_exist_are_refused(tmp_path, retrain_table, named):
+    made = make(tmp_path / "small", retrain=retrain_table)
+    assert re.search(naming(*named), refused("retrain", made, "--until", WEEKS[0], code=2))
+    assert not (made / "retrains").exists()
+
+
+# --- history and advice ---------------------------------------------------------------------
+
+
+def result(decision="promoted", change=(0.01, 0.005, 0.02), verdict="passed"):
+    values = {"accuracy_change": list(change)}
+    measured = records.Measured(
+        generation=2, verdict=verdict, held_out=values, newest={}, evaluated=10
+    )
+    return records.Result(
+        plan=records.Plan(name="2024-01-01", period="2024-01-01"),
+        measured=measured,
+        decision=decision,
+        reason="",
+        finished="",
+    )
+
+
+def test_advice_follows_its_rule():
+    flat = result(change=(0.001, -0.002, 0.004))
+    gain, kept = result(), result("kept", verdict="failed")
+    first = result("first", verdict="none")
+    assert "2 of 3" in projects.advice([first, flat, flat])
+    for quiet in ([flat] * 3, [kept] * 3, [gain, flat, kept, flat]):
+        assert re.search(naming("nothing that matters", "less often"), projects.advice(quiet))
+    for worth in ([gain] * 3, [flat, flat, gain], [first, flat, gain, kept]):
+        assert "keep the cadence" in projects.advice(worth)
+    unknown = result(change=(0.01, None, None))  # no interval: no claim
+    assert "nothing that matters" in projects.advice([unknown] * 3)
+
+
+def test_the_history_page_escapes_what_it_shows(tmp_path):
+    row = RetrainRow(
+        period="2024-01-01",
+        name="2024-01-01",
+        generation=1,
+        held_against=None,
+        decision="first",
+        verdict="none",
+        train=10,
+        evaluated=5,
+        held_out={"accuracy_new": [0.5, None, None]},
+        newest={},
+        shares={"<script>alert(1)</script>": 0.5, "b": 0.5},
+    )
+    found = HistoryFindings(
+        name="<b>x</b>", cadence="week", deployed=1, rows=(row, row), advice="Keep it."
+    )
+    from dynsnap import report
+
+    document = history_document(found)
+    page = report.to_html(document)
+    assert "<script>alert" not in page and "<b>x</b>" not in page
+    assert "Keep it." in report.to_terminal(document, width=100, colour=False)
+    assert "alert" in report.to_markdown(document)
+
+
+def test_history_shows_every_week_and_moves_by_hand(tmp_path):
+    made = make(tmp_path / "small")
+    assert dynsnap("project", "history", made).exit_code == 0  # before the first retrain, too
+    for day in WEEKS[:3]:
+        retrain(made, day)
+    assert dynsnap("project", "rollback", made, "--why", "too many lost").exit_code == 0
+    page, text = tmp_path / "page.html", tmp_path / "page.md"
+    ended = dynsnap("project", "history", made, "--html", page, "--markdown", text)
+    assert ended.exit_code == 0, ended.stderr
+    for said in (page.read_text(), text.read_text(), ended.stdout):
+        assert all(day in said for day in ("2024-01-01", "2024-01-08", "2024-01-15"))
+        assert "too many lost" in said
+    assert "<svg" in page.read_text()
+    findings = projects.history_findings(projects.read_project(made))
+    assert [row.drift is None for row in findings.rows] == [True, False, False]
+    assert all(np.isclose(sum(row.shares.values()), 1) for row in findings.rows)
+
+
+# --- the demo -------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_the_demo_retrains_flights_and_goes_on_where_it_was(tmp_path):
+    out = tmp_path / "weekly"
+    ended = dynsnap("demo", "weekly", "--out", out, "--weeks", "2", "-q")
+    assert ended.exit_code == 0, ended.stderr
+    assert ended.stdout.splitlines()[-1].endswith(str(out / "history.html"))
+    assert deployed(out) in (1, 2)
+    before = [each.finished for each in projects.results(out)]
+    assert len(before) == 2
+    ended = dynsnap("demo", "weekly", "--out", out, "--weeks", "3")
+    assert ended.exit_code == 0, ended.stderr
+    after = [each.finished for each in projects.results(out)]
+    assert after[:2] == before and len(after) == 3
+    assert "<svg" in (out / "history.html").read_text()
+
+
+def test_options_of_one_demo_are_not_those_of_the_other(tmp_path):
+    said = refused("demo", "--html", tmp_path / "x.html", "weekly", code=2)
+    assert re.search(naming("--html"), said)

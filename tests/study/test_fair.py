@@ -1,0 +1,223 @@
+"""Methods held against fair references: what is read, what is chosen, and what is computed."""
+
+import functools
+import shutil
+from itertools import combinations, pairwise
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from dynsnap import predictions
+from dynsnap.comparison import paired_difference
+from dynsnap.ensemble import method
+from dynsnap.errors import DynSnapError, InputError
+from dynsnap.predictions import Predictions, study_labels
+from dynsnap.study import (
+    MethodLabels,
+    Row,
+    fair_references,
+    held_against,
+    held_in,
+    read_study,
+    read_table,
+    starts_fresh,
+)
+
+RESULTS = Path(__file__).parents[2] / "results"
+STUDY = RESULTS / "digits-trees"
+
+
+def write_run(folder, labels, *, truth, late=None):
+    """A run folder with predictions: labels by (method, generation, replicate)."""
+    for kind, (said, right) in {"": (labels, truth), "late": late or ({}, ())}.items():
+        (folder / "predictions" / kind).mkdir(parents=True, exist_ok=True)
+        for (name, generation, replicate), own in said.items():
+            ids = [f"{kind}{n}" for n in range(len(right))]
+            made = Predictions.from_arrays(ids, None, ["a", "b", "c"], right, labels=own)
+            file = f"{name}-average-g{generation}-r{replicate}.parquet"
+            predictions.write(made, folder / "predictions" / kind / file)
+
+
+@pytest.fixture
+def run(tmp_path):
+    rng = np.random.default_rng(0)
+    classes = np.array(["a", "b", "c"])
+    truth = classes[rng.integers(0, 3, 40)]
+
+    def said(share, right):
+        return np.where(
+            rng.random(len(right)) < share, right, classes[rng.integers(0, 3, len(right))]
+        )
+
+    names = {"singlebase": 2, "rolling": 1}
+    keys = [(n, g, r) for n, many in names.items() for g in (1, 2, 3) for r in range(many)]
+    late = classes[np.full(12, 2)]
+    write_run(
+        tmp_path / "run",
+        {key: said(0.7, truth) for key in keys},
+        truth=truth,
+        late=({key: said(0.5, late) for key in keys}, late),
+    )
+    return tmp_path / "run"
+
+
+def test_a_run_folder_and_what_is_published_of_it_give_the_same_labels(run, tmp_path):
+    (tmp_path / "out").mkdir()
+    predictions.write_published(run, tmp_path / "out", scored=lambda key: False)
+    for kind in ("test", "late"):
+        mine, published = (study_labels(one, kind=kind) for one in (run, tmp_path / "out"))
+        assert list(mine.labels) == list(published.labels) and len(mine.labels) == 9
+        assert mine.ids.tolist() == published.ids.tolist()
+        for key, own in mine.labels.items():
+            right = predictions.read(f"{run}::{key}")
+            assert ((own == mine.truth) == (right.labels == right.truth)).all()
+            other = published.labels[key]
+            assert ((own == mine.truth) == (other == published.truth)).all()
+    assert study_labels(run, combination="majority") is None
+    assert MethodLabels.read(tmp_path) is None
+
+
+def test_inputs_of_other_studies_are_refused(run, tmp_path):
+    file = run / "predictions/rolling-average-g1-r0.parquet"
+    other = Predictions.from_arrays(["x", "y"], None, ["a", "b"], ["a", "a"], labels=["a", "b"])
+    predictions.write(other, file)
+    with pytest.raises(DynSnapError) as error:
+        study_labels(run)
+    assert "rolling" in str(error.value)
+    file.unlink()
+    mine, other = MethodLabels.read(run), MethodLabels.read(STUDY)
+    with pytest.raises(InputError):
+        mine.difference("singlebase", "singlebase", "accuracy_2", elsewhere=other)
+
+
+def test_damaged_labels_are_one_message(tmp_path):
+    shutil.copy(STUDY / "labels.parquet", tmp_path)
+    whole = (tmp_path / "labels.parquet").read_bytes()
+    (tmp_path / "labels.parquet").write_bytes(whole[:3000] + b"\0" * 60 + whole[3060:])
+    with pytest.raises(DynSnapError):
+        MethodLabels.read(tmp_path)
+
+
+@functools.cache
+def published():
+    """The labels with pyarrow alone, by kind of inputs and column."""
+    table = pq.read_table(STUDY / "labels.parquet")
+    inputs = np.array(table.column("inputs").to_pylist())
+    return {
+        kind: {
+            name: np.array(table.column(name).to_pylist())[inputs == kind]
+            for name in table.column_names
+            if name == "truth" or name.startswith(("single/", "singlebase/"))
+        }
+        for kind in ("test", "late")
+    }
+
+
+def plain(name, generation, replicate, *, inputs="test"):
+    """Labels and truth."""
+    found = published()[inputs]
+    return found[f"{name}/average/g{generation}/r{replicate}"], found["truth"]
+
+
+def test_the_metrics_of_published_labels_are_those_of_plain_numpy():
+    labels = MethodLabels.read(STUDY)
+    assert labels.generations == 3 and len(labels.replicates("single")) >= 5
+    for replicate in (0, 4):
+        said = [plain("single", g, replicate)[0] for g in (1, 2, 3)]
+        truth = plain("single", 1, replicate)[1]
+        right = [one == truth for one in said]
+        late, true = plain("single", 3, replicate, inputs="late")
+        expected = {
+            "accuracy": np.mean(right),
+            "accuracy_3": right[2].mean(),
+            "consistency": np.mean([a == b for a, b in combinations(said, 2)]),
+            "correct_consistency": np.mean([a & b for a, b in combinations(right, 2)]),
+            "lost": np.mean([a & ~b for a, b in pairwise(right)]),
+            "gained": np.mean([~a & b for a, b in pairwise(right)]),
+            "late_accuracy": (late == true).mean(),
+        }
+        for metric, value in expected.items():
+            assert labels.values("single", metric)[replicate].mean() == pytest.approx(value)
+        # Never retraining keeps the first generation, on all inputs.
+        kept = labels.values("never-retrain-single", "accuracy_3")[replicate]
+        assert kept.tolist() == right[0].tolist()
+        assert labels.values("never-retrain-single", "lost")[replicate].sum() == 0
+    with pytest.raises(InputError):
+        labels.values("single", "sharpness")
+
+
+def test_a_method_with_fewer_replicates_is_compared_over_those_that_both_have(run):
+    labels = MethodLabels.read(run)
+    found = labels.difference("singlebase", "rolling", "accuracy_2")
+    assert found.replicates == 1
+    mine, other = (labels.values(name, "accuracy_2") for name in ("singlebase", "rolling"))
+    assert found == paired_difference(mine[0], other[0])
+    assert labels.difference("singlebase", "unknown", "accuracy_2") is None
+    (run / "predictions/singlebase-average-g3-r1.parquet").unlink()
+    again = MethodLabels.read(run)
+    assert again.replicates("singlebase") == (0,)  # replicates without all generations are left out
+
+
+def table(**methods):
+    return [
+        Row(
+            method=name.replace("_", "-"),
+            combination="average",
+            metric=metric,
+            value=value,
+            cost=cost,
+        )
+        for name, (cost, later) in methods.items()
+        for metric, value in {"accuracy": later, "accuracy_1": 0.8, "accuracy_2": later}.items()
+    ]
+
+
+def test_the_strongest_fresh_method_costs_no_more_in_all():
+    known = {
+        "singlebase": (1, 0.8),
+        "snapshot": (2, 0.85),
+        "dynsnap-cyc": (3, 0.88),
+        "extbagging": (7, 0.95),
+        "rolling": (2.0, 0.9),
+    }
+    rows = table(**known, **{"never-retrain": (0.5, 0.8)})
+    plan = [method(name, epochs=20) for name in known]
+    found = fair_references(rows, plan)
+    assert found["rolling"] == {
+        "fresh": "dynsnap-cyc",
+        "strongest": "snapshot",  # bagging is stronger, and costs more; rolling is not fresh
+        "first": "never-retrain-rolling",
+    }
+    assert "strongest" not in found["singlebase"] and "fresh" not in found["dynsnap-cyc"]
+    assert found["extbagging"]["strongest"] == "dynsnap-cyc"
+    # What costs less than every fresh method is held against the cheapest.
+    assert found["never-retrain"] == {"fresh": "dynsnap-cyc", "strongest": "singlebase"}
+
+
+def test_methods_that_depend_on_what_is_deployed_are_not_fresh():
+    plan = read_study(RESULTS / "digits-single/study.toml", stored=True)
+    fresh = {one.name for one in plan.methods if starts_fresh(one)}
+    assert fresh == {"singlebase", "single-long", "single-ema", "single-smooth", "single-codistill"}
+
+
+def test_methods_of_published_results_are_held_against_their_references():
+    rows = read_table(STUDY / "table.csv")
+    plan = read_study(STUDY / "study.toml", stored=True)
+    found = held_in(STUDY, rows, plan.methods)
+    labels = MethodLabels.read(STUDY)
+    assert found == held_against(rows, plan.methods, labels)
+    against = {one.role: one for one in found["single"]}
+    assert set(against) == {"strongest", "first"}  # there is no DynSnap-cyc in this study
+    assert against["strongest"].reference == "singlebase"
+    assert against["strongest"].cost == pytest.approx(3)
+    assert against["first"].cost == pytest.approx(1)
+    for number, one in against["strongest"].accuracies.items():
+        pairs = [
+            [np.equal(*plain(name, number, r)) for r in labels.replicates(name)]
+            for name in ("single", "singlebase")
+        ]
+        assert one == paired_difference(*map(np.stack, pairs))
+        assert one.detectable <= against["strongest"].detectable
+    assert held_in(RESULTS / "digits-stream", rows, plan.methods) == {}  # no labels are published

@@ -1,0 +1,151 @@
+"""The page of claims: what it says is computed from published labels, and can be recomputed."""
+
+import functools
+import importlib.util
+import re
+import shutil
+import sys
+from itertools import combinations, pairwise
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from dynsnap.comparison import PairedDifference, paired_difference
+from tests.documents import tables
+
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "results"
+PAGE = (ROOT / "docs/evidence.md").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def script():
+    spec = importlib.util.spec_from_file_location("evidence", RESULTS / "evidence.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["evidence"] = module  # for its dataclasses
+    spec.loader.exec_module(module)
+    return module
+
+
+@functools.cache
+def columns(study, inputs):
+    """The published labels of a study, as text, with pyarrow alone."""
+    table = pq.read_table(RESULTS / study / "labels.parquet")
+    rows = np.array(table.column("inputs").to_pylist()) == inputs
+    return {name: table.column(name).to_numpy()[rows] for name in table.column_names}
+
+
+def values(study, method, metric):
+    """A metric of every input, by seed and replicate, of a study and of its further seeds."""
+    found = {}
+    for folder in (study, *sorted(one.name for one in RESULTS.glob(f"{study}-20[0-9][0-9]"))):
+        of = columns(folder, "late" if metric == "new class" else "test")
+        for r in range(10):
+            keys = [f"{method}/average/g{g}/r{r}" for g in (1, 2, 3)]
+            if not set(keys) <= set(of):
+                continue
+            said = [of[key] for key in keys]
+            right = [one == of["truth"] for one in said]
+            if metric == "CON":
+                own = np.mean([a == b for a, b in combinations(said, 2)], axis=0)
+            elif metric == "ACC-CON":
+                own = np.mean([a & b for a, b in combinations(right, 2)], axis=0)
+            elif metric == "lost per retrain":
+                own = np.mean([a & ~b for a, b in pairwise(right)], axis=0)
+            else:
+                own = right[2 if metric == "new class" else metric - 1]
+            found[folder.removeprefix(study), r] = own
+    return found
+
+
+def shown(found):
+    low, high = 100 * found.low, 100 * found.high
+    return f"{100 * found.value:+.1f} ({low:+.1f} to {high:+.1f})"
+
+
+@pytest.mark.slow
+def test_the_page_is_that_of_the_results(script):
+    assert script.page(RESULTS) == PAGE, "run: python results/evidence.py"
+
+
+def claims():
+    return [row for table in tables(PAGE) if "verdict" in table[0] for row in table[1:]]
+
+
+def test_every_difference_is_what_plain_numpy_computes(script):
+    assert len(claims()) >= 60
+    for says, command, n, cell, *_ in claims():
+        study = Path(command.strip("`").split()[-1].removesuffix(".toml")).name
+        metric, method, minus = re.search(r": ([^:]*), `(\S+)` minus (.*)$", says).groups()
+        reference = minus.strip("`")
+        where = script.ELSEWHERE.get(study, study) if reference == "extbagging" else study
+        for part in cell.split("; "):
+            generation = int(part[1]) if part.startswith("g") else None
+            mine = values(study, method, generation or metric)
+            if minus == "its own first generation":
+                other = values(study, method, 1)
+            else:
+                other = values(where, reference, generation or metric)
+            both = [key for key in mine if key in other]
+            expected = paired_difference(*([one[key] for key in both] for one in (mine, other)))
+            assert part.removeprefix(f"g{generation} ") == shown(expected), (says, study)
+            assert int(n) == len(both)
+
+
+def test_studies_appear_when_they_are_run(script, tmp_path):
+    (tmp_path / "digits-single").mkdir()
+    assert "single-warm" not in "".join(script.Evidence(tmp_path).glance())
+    shutil.copytree(RESULTS / "digits-trees", tmp_path / "20news-single")
+    (tmp_path / "flights").mkdir()
+    lines = ["replicate,method,combination,metric,value"]
+    lines += [
+        f"{r},{m},average,lost,{v + r / 1000}"
+        for m, v in (("singlebase", 0.05), ("warm", 0.02))
+        for r in (0, 1)
+    ]
+    (tmp_path / "flights/replicates.csv").write_text("\n".join(lines) + "\n")
+    page = script.page(tmp_path)
+    assert "`dynsnap run 20news-single`" in page and "dynsnap run digits-rolling" not in page
+    (weeks,) = (table for table in tables(page) if len(table[0]) == 4)
+    assert weeks[1][2:] == ["2", "-3.00 ± 0.00"]
+    waiting = next(table for table in tables(page) if table[0][0] == "study")
+    assert {row[1] for row in waiting[1:]} == {"not stored yet", "5"}
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "wanted", "said"),
+    [
+        (0.01, 0.03, "higher", "shown"),
+        (-0.01, 0.03, "higher", "not shown"),
+        (-0.03, -0.01, "higher", "contradicted"),
+        (-0.03, -0.01, "lower", "shown"),
+        (0.01, 0.03, "lower", "contradicted"),
+        (-0.01, 0.03, "no harm", "not clearly below"),
+        (-0.03, -0.01, "no harm", "clearly below"),
+    ],
+)
+def test_verdicts_are_statements_about_intervals(script, low, high, wanted, said):
+    one = PairedDifference(
+        value=(low + high) / 2, low=low, high=high, detectable=0.03, inputs=9, replicates=2
+    )
+    assert script.verdict([one], wanted).strip("*") == said
+
+
+def test_further_seeds_of_a_study_are_further_replicates(script):
+    found = script.Evidence(RESULTS).study("cifar10-paper")
+    assert len(found.labels.replicates("dynsnap-cyc")) == 3
+    each = [
+        100 * (one["dynsnap-cyc/average/g3/r0"] == one["truth"]).mean()
+        for one in (columns(f"cifar10-paper{seed}", "test") for seed in ("", "-2021", "-2022"))
+    ]
+    assert found.each("dynsnap-cyc", "accuracy_3") == pytest.approx(each)
+    assert found.each("dynsnap-cyc", "consistency") == pytest.approx(
+        [100 * one.mean() for one in values("cifar10-paper", "dynsnap-cyc", "CON").values()]
+    )
+
+
+def test_commands_name_studies_that_come_with_dynsnap():
+    shipped = {path.stem for path in (ROOT / "src/dynsnap/studies").glob("*.toml")}
+    assert set(re.findall(r"`dynsnap run ([\w-]+)`", PAGE)) <= shipped
