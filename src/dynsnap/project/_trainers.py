@@ -2,11 +2,12 @@
 
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -86,36 +87,35 @@ class CommandTrainer:
 
     def train(self, rows: Path, into: Path, deployed: Path | None) -> Trained:
         model, made = (into / name for name in self._names())
-        began = time.monotonic()
-        self._run(
-            filled(
+        with _lent(deployed, into) as copy:
+            began = time.monotonic()
+            self._run(
                 self._settings.train,
                 {
                     "train": str((rows / f"{TRAIN}.{self.rows_format}").resolve()),
                     "evaluate": str((rows / f"{EVALUATE}.{self.rows_format}").resolve()),
                     "model": str(model.resolve()),
                     "predictions": str(made.resolve()),
-                    "deployed": "" if deployed is None else str(deployed.resolve()),
+                    "deployed": "" if copy is None else str(copy.resolve()),
                     "seed": str(self._seed),
                 },
-            ),
-            log=into / "train.log",
-            wanted={"model": model, "predictions": made},
-        )
+                log=rows / "train.log",
+                wanted={"model": model, "predictions": made},
+            )
         about = {"trainer": "command", "seconds": round(time.monotonic() - began, 3)}
         return Trained(model=model, predictions=made, about=about)
 
     def predict(self, model: Path, rows: Path, into: Path) -> Path:
         made = into / self._names()[1]
-        values = {"model": model, "rows": rows, "predictions": made}
-        self._run(
-            filled(
+        with _lent(model, into) as copy:
+            assert copy is not None
+            values = {"model": copy, "rows": rows, "predictions": made}
+            self._run(
                 self._settings.predict,
                 {name: str(path.resolve()) for name, path in values.items()},
-            ),
-            log=into / "predict.log",
-            wanted={"predictions": made},
-        )
+                log=rows.parent / "predict.log",
+                wanted={"predictions": made},
+            )
         return made
 
     def sentence(self) -> str:
@@ -125,8 +125,16 @@ class CommandTrainer:
     def _names(self) -> tuple[str, str]:
         return self._settings.model_file, self._settings.predictions_file
 
-    def _run(self, arguments: list[str], *, log: Path, wanted: Mapping[str, Path]) -> None:
-        said = shlex.join(arguments)
+    def _run(
+        self,
+        words: tuple[str, ...],
+        values: Mapping[str, str],
+        *,
+        log: Path,
+        wanted: Mapping[str, Path],
+    ) -> None:
+        arguments, said = filled(words, values), shlex.join(words)
+        log.unlink(missing_ok=True)  # one that outlives a killed loop goes on in its own
         with log.open("wb") as out:
             try:
                 process = subprocess.Popen(
@@ -154,8 +162,8 @@ class CommandTrainer:
         if code:
             how = f"exit code {code}" if code > 0 else f"signal {-code}"
             raise TrainingError(
-                f"The command failed with {how}: {said}. {last}The deployed generation is "
-                "unchanged; the same command goes on."
+                f"The command failed with {how}: {said}. {last}All that it said: {log}. The "
+                "deployed generation is unchanged; the same command goes on."
             )
         for what, path in wanted.items():
             if path.is_symlink() or not path.is_file() or not path.stat().st_size:
@@ -163,6 +171,23 @@ class CommandTrainer:
                     f"The command wrote no {what} to {path.name}: {said}. {last}The deployed "
                     "generation is unchanged."
                 )
+
+
+@contextmanager
+def _lent(model: Path | None, into: Path) -> Iterator[Path | None]:
+    """A copy of the deployed model: a program that trains on in place must not change the original.
+
+    It goes again when the program has ended.
+    """
+    if model is None:
+        yield None
+        return
+    place = into / ".lent"
+    place.mkdir()
+    try:
+        yield Path(shutil.copyfile(model, place / model.name))
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
 
 
 def _last_line(log: Path) -> str:

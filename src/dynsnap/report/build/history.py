@@ -20,7 +20,7 @@ from dynsnap.report.document import (
 )
 from dynsnap.report.figures import Figure, Point, Series, chart
 from dynsnap.report.figures._drawing import Tone as FigureTone
-from dynsnap.report.words import counted, kappa, percent, percent_interval
+from dynsnap.report.words import counted, kappa, percent, percent_interval, some_of
 
 Values = Mapping[str, Sequence[float | None]]
 _TONES: dict[str, Tone] = {"passed": "good", "failed": "bad", "unresolved": "strong"}
@@ -195,7 +195,7 @@ def _table(found: HistoryFindings) -> Table:
         cells.append(Cell("" if row.drift is None else percent(row.drift), row.drift))
         cells.append(Cell("" if row.seconds is None else f"{row.seconds:.1f}", row.seconds))
         cells.append(Cell("" if row.cost is None else kappa(row.cost), row.cost))
-        cells.append(Cell(f"no rows: {', '.join(row.skipped)}" if row.skipped else ""))
+        cells.append(Cell(f"no rows: {some_of(row.skipped)}" if row.skipped else ""))
         rows.append(tuple(cells))
     took = sum(row.seconds or 0.0 for row in found.rows)
     return Table(
