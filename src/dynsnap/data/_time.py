@@ -337,12 +337,24 @@ def grow_by_time(pool: Pool, plan: TimeGrowth) -> Stream:
     cuts = tuple(one.train[~aside[one.train]] for one in found)
     counts = [_validated(pool, rows, plan.validation) for rows in cuts]
     first = np.bincount(pool.labels[cuts[0]], minlength=len(pool.classes))
+    late = tuple(name for name, rows in zip(pool.classes, first, strict=True) if not rows)
+    if late:
+        some = ", ".join(repr(name) for name in late[:3])
+        cut = replace(
+            cut,
+            notes=(
+                *cut.notes,
+                f"{pool.name}: classes are those of all rows; not known at the first retrain: "
+                f"{some}{', …' if len(late) > 3 else ''}. Networks have outputs for them from the "
+                "start.",
+            ),
+        )
     return Stream(
         pool=pool,
         generations=cuts,
         validation=tuple(counts),
         evaluation=evaluation,
-        late=tuple(name for name, rows in zip(pool.classes, first, strict=True) if not rows),
+        late=late,
         selection_holdout=tuple(place[one.train[aside[one.train]]] for one in found)
         if plan.selection_holdout
         else (),

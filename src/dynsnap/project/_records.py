@@ -160,7 +160,10 @@ class Result:
 
 
 def of_pair(found: Comparison) -> tuple[dict[str, list[float | None]], ...]:
-    """The metrics of a comparison that are kept: on all rows, and on those of the newest period."""
+    """The metrics of a comparison that are kept: on all rows, and on those of the newest period.
+
+    The latter are empty where no row of the newest period is held out.
+    """
     old, new = found.generations
     pair = found.pairs[0]
     held_out = {
@@ -174,7 +177,7 @@ def of_pair(found: Comparison) -> tuple[dict[str, list[float | None]], ...]:
             change = group.metrics["accuracy_change"].value
             newest["accuracy_old"] = [group.metrics["accuracy"].value - change, None, None]
             return held_out, newest
-    return held_out, held_out
+    return held_out, {}
 
 
 def _chosen(metrics: Estimates) -> dict[str, list[float | None]]:

@@ -32,6 +32,7 @@ from dynsnap.project._records import Measured, Plan, Result
 from dynsnap.project._registry import (
     FILE_NAME,
     FolderRegistry,
+    Generation,
     Registry,
     as_json,
     digest_of,
@@ -174,7 +175,7 @@ class Retrain:
         for note in (*plan.notes, *_said_skipped(plan.skipped, str(self.project.data.cadence))):
             self.say(note)
         before = None if plan.deployed is None else registry.checked(plan.deployed)
-        trained = self._trained(plan, work, None if before is None else before[1] / before[0].model)
+        trained = self._trained(plan, work, before)
         candidate = work / "candidate"
         if before is not None:
             before = registry.checked(before[0].number)  # a program ran since
@@ -358,10 +359,15 @@ class Retrain:
             else:
                 self._give_up(folder, plan, "The pointer was moved by hand before it was finished.")
 
-    def _trained(self, plan: Plan, work: Path, deployed: Path | None) -> dict[str, Any]:
+    def _trained(
+        self, plan: Plan, work: Path, before: tuple[Generation, Path] | None
+    ) -> dict[str, Any]:
+        deployed = None if before is None else before[1] / before[0].model
+        about = None if before is None else before[0].about
         candidate = work / "candidate"
         if not candidate.exists():
             trainer = make_trainer(self.project)
+            trainer.check_rows(work, about)
             self.say(f"Training on {plan.train:,} rows.")
             with _whole_folder(candidate) as into:
                 made = trainer.train(work, into, deployed)

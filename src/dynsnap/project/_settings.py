@@ -174,7 +174,7 @@ def read_project(folder: Path) -> Project:
     data = _data(_section(whole, "data"), folder)
     retrain = _section(whole, "retrain")
     model, training = whole.take("model", dict, {}), whole.take("training", dict, {})
-    seed = retrain.take("seed", int, 0)
+    seed = int(_within(retrain, "seed", 0, 0, 2**32 - 1))
     trainer = _trainer(retrain, model, training)
     if data.features and isinstance(trainer, CommandSettings):
         raise PlanError("[data]: `features` is for built-in methods; a command gets all columns.")

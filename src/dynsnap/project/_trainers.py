@@ -16,7 +16,7 @@ import numpy as np
 
 from dynsnap import data, predictions, trainers
 from dynsnap.ensemble import METHOD_KINDS
-from dynsnap.errors import DynSnapError, PlanError, TrainingError, did_you_mean, one_line
+from dynsnap.errors import DataError, DynSnapError, PlanError, TrainingError, did_you_mean, one_line
 from dynsnap.project._rows import EVALUATE, TRAIN
 from dynsnap.project._settings import (
     CommandSettings,
@@ -54,6 +54,10 @@ class GenerationTrainer(Protocol):
         """Refuse settings that cannot be used, before any work is done."""
         ...
 
+    def check_rows(self, rows: Path, deployed: Mapping[str, Any] | None) -> None:
+        """Refuse rows that it cannot train on, or that a deployed generation cannot score."""
+        ...
+
     def train(self, rows: Path, into: Path, deployed: Path | None) -> Trained:
         """Train on the rows in a folder, from the deployed model, and leave files in another."""
         ...
@@ -84,6 +88,9 @@ class CommandTrainer:
 
     def check(self, *, importing: bool) -> None:
         """Nothing to refuse: a program is looked for when it is started."""
+
+    def check_rows(self, rows: Path, deployed: Mapping[str, Any] | None) -> None:
+        """Nothing to refuse: which columns it needs, the program knows."""
 
     def train(self, rows: Path, into: Path, deployed: Path | None) -> Trained:
         model, made = (into / name for name in self._names())
@@ -218,6 +225,33 @@ class MethodTrainer:
         if importing:
             self._estimator()
 
+    def check_rows(self, rows: Path, deployed: Mapping[str, Any] | None) -> None:
+        """Refuse columns that are no numbers, and others than those of the deployed generation.
+
+        A model takes its columns by position: renamed or in another order they would be scored as
+        if they were the old ones.
+        """
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        file = rows / f"{TRAIN}.{self.rows_format}"
+        found, types = self._features(file), pq.read_schema(file)
+        numbers = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean)
+        for name in found:
+            if name in types.names and not any(fits(types.field(name).type) for fits in numbers):
+                raise DataError(
+                    f"Column {name!r} is {types.field(name).type}, not numbers. Name the columns "
+                    "to learn from, without it: `features` in [data]."
+                )
+        known = None if deployed is None else deployed.get("features")
+        if known and known != found:
+            other = sorted({*known} ^ {*found})
+            how = f"other columns: {', '.join(other[:5])}" if other else "another order of columns"
+            raise DataError(
+                f"The rows have {how} than those that the deployed generation was trained on. "
+                "Name the same columns with `features` in [data], or begin a new project."
+            )
+
     def train(self, rows: Path, into: Path, deployed: Path | None) -> Trained:
         file, asked = (rows / f"{name}.{self.rows_format}" for name in (TRAIN, EVALUATE))
         pool = data.read_table(
@@ -228,6 +262,12 @@ class MethodTrainer:
             allow_missing=True,
         ).train
         inputs, labels = pool.inputs, np.array(pool.classes, dtype=object)[pool.labels].astype(str)
+        if len(known := set(labels)) < 2:
+            raise TrainingError(
+                f"All {len(labels):,} rows to train on are of one class, {min(known)!r}; a "
+                "classifier needs two. Wait for more rows, or set a longer `window`. The deployed "
+                "generation is unchanged."
+            )
         began = time.monotonic()
         fresh = self._estimator()
         if deployed is None:
@@ -239,6 +279,7 @@ class MethodTrainer:
         made.save(model)
         about = {
             "trainer": self._settings.method,
+            "features": self._features(file),
             "seconds": round(seconds, 3),
             "cost": float(made.cost_),
             "members": len(made.members_),
