@@ -46,10 +46,11 @@ DEPLOYED = "dynsnap.deployed/1"
 MANIFEST = "generation.json"
 POINTER = "deployed.json"
 Way: TypeAlias = Literal["retrain", "promote", "rollback"]
+_WHAT = "the pointer to the deployed generation"
 _LONGEST = 1 << 22  # bytes of a manifest or a pointer
 _STAGED = re.compile(r"\.staged-[0-9a-f]{16}")
 _NUMBER = re.compile(r"\d{4,9}")
-_FILE = r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
+FILE_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
 _DATE = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"
 
 _MANIFEST = Table(
@@ -57,10 +58,10 @@ _MANIFEST = Table(
         "schema": OneOf((GENERATION,)),
         "retrain": Text(longest=200),
         "created": Text(longest=40, form=_DATE),
-        "model": Text(longest=100, form=_FILE),
+        "model": Text(longest=100, form=FILE_NAME),
         "files": MapOf(
             Table({"sha256": Text(longest=64, form=DIGEST), "bytes": Whole()}),
-            key=Text(longest=100, form=_FILE),
+            key=Text(longest=100, form=FILE_NAME),
             most=1000,
         ),
         "about": Plain(),
@@ -133,6 +134,10 @@ class Deployed:
     generation: int
     manifest: str
     moves: tuple[Move, ...]
+
+    def made_by(self, retrain: str) -> bool:
+        """Whether the last move was that of a retrain: the reason of a move by hand is any text."""
+        return self.moves[-1].way == "retrain" and self.moves[-1].why == retrain
 
     @property
     def before(self) -> int | None:
@@ -282,7 +287,9 @@ class FolderRegistry:
         path = self.path / POINTER
         if not path.exists():
             return None
-        found, _ = _document(path, _POINTER, "the pointer to the deployed generation")
+        found, _ = _document(path, _POINTER, _WHAT)
+        if found["moves"][-1]["to"] != found["generation"]:
+            raise FileError(f"{path}, {_WHAT}, was changed: its last move is to another one.")
         return Deployed(
             generation=found["generation"],
             manifest=found["manifest"],

@@ -11,6 +11,7 @@ from dynsnap._untrusted import read_toml
 from dynsnap.data._time import EXPANDING, length_of_time
 from dynsnap.errors import FileError, PlanError, did_you_mean
 from dynsnap.gate import MIN_COUNT, UNRESOLVED, Unresolved
+from dynsnap.predictions._sources import format_of
 from dynsnap.study import TomlTable
 
 FILE = "project.toml"
@@ -21,7 +22,9 @@ TRAIN_WORDS = ("train", "evaluate", "model", "predictions", "deployed", "seed")
 REGISTRIES = ("folder", "mlflow")
 PREDICT_WORDS = ("model", "rows", "predictions")
 _FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-_NAMES = ("generation.json", "predictions.parquet")  # which a generation has besides its model
+# Files of the loop beside what a program writes, and beside its model in a generation.
+_TAKEN = ("generation.json", "trained.json")
+_PREDICTIONS = "predictions.parquet"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +43,7 @@ class Cadence:
     def parse(text: str) -> "Cadence":
         """From the words of a setting."""
         found = _CADENCE.fullmatch(text)
-        if found is None or found[1] == "0":
+        if found is None or not int(found[1] or 1):
             raise PlanError(
                 "[data]: `cadence` must be day, week or month, or a number of them such as "
                 f'"2 weeks", got {text!r}.'
@@ -186,8 +189,10 @@ def read_project(folder: Path) -> Project:
     data = _data(_section(whole, "data"), folder)
     retrain = _section(whole, "retrain")
     model, training = whole.take("model", dict, {}), whole.take("training", dict, {})
-    seed = retrain.take("seed", int, 0)
+    seed = int(_within(retrain, "seed", 0, 0, 2**32 - 1))
     trainer = _trainer(retrain, model, training)
+    if data.features and isinstance(trainer, CommandSettings):
+        raise PlanError("[data]: `features` is for built-in methods; a command gets all columns.")
     gate = _gate(_section(whole, "gate"), folder)
     registry = _registry(_section(whole, "registry"), name)
     whole.finish()
@@ -219,7 +224,7 @@ def _data(table: TomlTable, folder: Path) -> DataSettings:
         raise PlanError("[data] must set `path`: a CSV or Parquet file, or a folder of them.")
     made = DataSettings(
         source=source,
-        path=None if path is None else folder / Path(path).expanduser(),
+        path=None if path is None else _place(folder, path, "[data]: `path`"),
         id=table.take("id", str, "id"),
         time=table.take("time", str, "time"),
         label=table.take("label", str, "label"),
@@ -238,6 +243,14 @@ def _data(table: TomlTable, folder: Path) -> DataSettings:
     if len(set(roles)) < len(roles):
         raise PlanError(f"[data]: a column can have one role only, but these were named: {roles}.")
     return made
+
+
+def _place(folder: Path, text: str, where: str) -> Path:
+    """A path of project.toml, which is relative to the project unless it is absolute."""
+    try:
+        return folder / Path(text).expanduser()
+    except RuntimeError as error:  # ~somebody
+        raise PlanError(f"{where}: there is no home folder for {text!r}.") from error
 
 
 def _within(table: TomlTable, key: str, default: float, low: float, high: float) -> float:
@@ -280,6 +293,15 @@ def _trainer(
     if made.rows_format not in ("parquet", "csv"):
         raise PlanError(
             f"[retrain]: `rows_format` must be parquet or csv, got {made.rows_format!r}."
+        )
+    try:
+        format_of(Path(made.predictions_file))
+    except FileError as error:
+        raise PlanError(f"[retrain]: `predictions_file`: {error}") from error
+    if made.model_file == made.predictions_file:
+        raise PlanError(
+            f"[retrain]: `model_file` and `predictions_file` are both {made.model_file!r}. Give "
+            "each a name of its own."
         )
     table.finish()
     return made
@@ -325,19 +347,20 @@ def filled(arguments: tuple[str, ...], values: Mapping[str, str]) -> list[str]:
 
 def _file_name(table: TomlTable, key: str, default: str) -> str:
     found = table.take(key, str, default)
-    if (
-        _FILE_NAME.fullmatch(found) is None
-        or found == _NAMES[0]
-        or (key == "model_file" and found == _NAMES[1])
-    ):
+    if _FILE_NAME.fullmatch(found) is None:
         raise PlanError(
             f"[retrain]: `{key}` must be a plain file name such as {default}, got {found!r}."
+        )
+    if found in _TAKEN or (key == "model_file" and found == _PREDICTIONS):
+        raise PlanError(
+            f"[retrain]: `{key}` is {found!r}, which the loop writes itself. Name another, such as "
+            f"{default}."
         )
     return found
 
 
 def _gate(table: TomlTable, folder: Path) -> GateSettings:
-    rules = folder / Path(table.take("rules", str, "gate.toml")).expanduser()
+    rules = _place(folder, table.take("rules", str, "gate.toml"), "[gate]: `rules`")
     unresolved = table.take("unresolved", str, "fail")
     if unresolved not in UNRESOLVED:
         raise PlanError(

@@ -20,11 +20,16 @@ from dynsnap.report.document import (
 )
 from dynsnap.report.figures import Figure, Point, Series, chart
 from dynsnap.report.figures._drawing import Tone as FigureTone
-from dynsnap.report.words import counted, kappa, percent, percent_interval
+from dynsnap.report.words import counted, kappa, percent, percent_interval, some_of
 
 Values = Mapping[str, Sequence[float | None]]
 _TONES: dict[str, Tone] = {"passed": "good", "failed": "bad", "unresolved": "strong"}
-_VERDICTS = {"none": ""}
+_OUTCOMES = {
+    "none": "first",
+    "passed": "deployed",
+    "failed": "kept back: failed",
+    "unresolved": "kept back: unresolved",
+}
 _PLACES = 12  # names along a chart
 _CLASSES = 6  # lines in a chart of class shares
 _LINES: tuple[FigureTone, ...] = ("one", "two", "three", "four", "gained", "lost")
@@ -158,8 +163,9 @@ def _table(found: HistoryFindings) -> Table:
         ("lost", "lost", "Right before and wrong now (negative flips, NFR), in percent."),
         ("gained", "gained", "Wrong before and right now (positive flips, PFR), in percent."),
     )
-    columns = [Column(found.cadence, key=True), Column("generation", "number")]
-    columns += [Column("verdict"), Column("decision"), Column("trained on", "number")]
+    priced = any(row.cost is not None for row in found.rows)
+    columns = [Column(found.cadence, "date", key=True), Column("generation", "number")]
+    columns += [Column("outcome"), Column("trained on", "number")]
     for name, title, meaning in metrics:
         columns.append(Column(title, "number", meaning))
         if name == "accuracy_change":
@@ -172,18 +178,16 @@ def _table(found: HistoryFindings) -> Table:
             "How far class shares are from those that the deployed "
             "generation was made with: 0 the same, 100 nothing in common.",
         ),
-        Column("seconds", "number", "What the training took."),
-        Column("cost (κ)", "number", "The same in trainings from scratch."),
+        Column("cost (κ)", "number", "What the training took, in trainings from scratch.")
+        if priced
+        else Column("seconds", "number", "What the training took."),
         Column("before it", "words"),
     ]
     rows = []
     for row in found.rows:
         cells = [Cell(row.period), count_cell(row.generation)]
         cells += [
-            Cell(
-                "" if row.verdict == "none" else row.verdict, tone=_TONES.get(row.verdict, "plain")
-            ),
-            Cell("deployed" if row.decision != "kept" else "kept back"),
+            Cell(_OUTCOMES.get(row.verdict, row.verdict), tone=_TONES.get(row.verdict, "plain")),
             count_cell(row.train),
         ]
         for name, _, _ in metrics:
@@ -193,9 +197,10 @@ def _table(found: HistoryFindings) -> Table:
                 cells.append(interval)
         cells.append(_cells(row.newest, "accuracy_change")[0])
         cells.append(Cell("" if row.drift is None else percent(row.drift), row.drift))
-        cells.append(Cell("" if row.seconds is None else f"{row.seconds:.1f}", row.seconds))
-        cells.append(Cell("" if row.cost is None else kappa(row.cost), row.cost))
-        cells.append(Cell(f"no rows: {', '.join(row.skipped)}" if row.skipped else ""))
+        price = row.cost if priced else row.seconds
+        said = kappa if priced else "{:.1f}".format
+        cells.append(Cell("" if price is None else said(price), price))
+        cells.append(Cell(f"no rows: {some_of(row.skipped)}" if row.skipped else ""))
         rows.append(tuple(cells))
     took = sum(row.seconds or 0.0 for row in found.rows)
     return Table(
