@@ -204,6 +204,11 @@ class FittedEnsemble:
         return self._found().accuracies
 
     @property
+    def backend_(self) -> str:
+        """The name of the trainer that the members come from, such as "torch" or "boost"."""
+        return self._found().backend
+
+    @property
     def rounds_(self) -> int:
         """Rounds that were trained."""
         return self._found().rounds
