@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 PYTHON ?= python3
 STAMP := $(VENV)/.installed
 
-.PHONY: setup docs demo demo-weekly test test-slow test-thorough test-browser test-ray test-mlflow lint format bench clean
+.PHONY: setup docs demo demo-weekly test test-slow test-thorough test-browser test-ray test-mlflow test-schedulers lint format bench clean
 
 setup: $(STAMP)
 
@@ -46,6 +46,13 @@ test-ray: $(STAMP)
 test-mlflow: $(STAMP)
 	DYNSNAP_TEST_MLFLOW=1 $(BIN)/pytest -q tests/mlflow
 
+# The examples for schedulers with the real packages. Prefect has an environment of its own: its
+# server wants an older FastAPI. The flow calls the command dynsnap of .venv.
+test-schedulers: $(STAMP)
+	test -x .venv-prefect/bin/python || $(PYTHON) -m venv .venv-prefect
+	.venv-prefect/bin/pip install --quiet --disable-pip-version-check prefect 'fastapi<0.120' pytest
+	PATH=$(CURDIR)/$(BIN):$$PATH .venv-prefect/bin/python -m pytest -q --noconftest tests/schedulers
+
 # The docs as a site that opens from its folder, with the pages that dynsnap writes in it.
 docs: $(STAMP)
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[docs]' -c constraints.txt
@@ -76,4 +83,4 @@ bench: $(STAMP)
 	$(BIN)/python benchmarks/metrics.py
 
 clean:
-	rm -rf $(VENV) site build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-prefect site build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
