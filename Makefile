@@ -4,6 +4,9 @@ BIN := $(VENV)/bin
 PYTHON ?= python3
 STAMP := $(VENV)/.installed
 
+# Tests start Python dozens of times, which would compile all of dynsnap each time.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: setup docs demo demo-weekly test test-slow test-thorough test-browser test-ray test-mlflow test-schedulers lint format bench clean
 
 setup: $(STAMP)
@@ -34,7 +37,7 @@ test: $(STAMP)
 test-slow: $(STAMP)
 	$(PYTEST) -m slow
 
-# Every property with four times as many examples, before a release; about ten minutes.
+# Every property with about seven times as many examples, before a release; about ten minutes.
 test-thorough: $(STAMP)
 	$(PYTEST) -m hypothesis --hypothesis-profile thorough
 
