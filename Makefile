@@ -4,7 +4,10 @@ BIN := $(VENV)/bin
 PYTHON ?= python3
 STAMP := $(VENV)/.installed
 
-.PHONY: setup docs demo test test-slow test-thorough test-browser test-ray test-mlflow test-schedulers lint format bench clean
+# Tests start Python dozens of times, which would compile all of dynsnap each time.
+unexport PYTHONDONTWRITEBYTECODE
+
+.PHONY: setup docs demo demo-weekly test test-slow test-thorough test-browser test-ray test-mlflow test-schedulers lint format bench clean
 
 setup: $(STAMP)
 
@@ -15,6 +18,12 @@ $(STAMP): pyproject.toml constraints.txt
 
 demo: $(STAMP)
 	$(BIN)/dynsnap demo --out demo
+
+# Ten weekly retrains on real flights: a minute on two idle cores. What it leaves is checked.
+demo-weekly: $(STAMP)
+	$(BIN)/dynsnap demo weekly --out demo-weekly
+	$(BIN)/dynsnap project status demo-weekly
+	$(BIN)/python -m tests.project.whole demo-weekly 10
 
 # Each worker takes neighbouring tests, which share what they have trained, and the one that is done
 # first takes half of what the other has left.
@@ -28,7 +37,7 @@ test: $(STAMP)
 test-slow: $(STAMP)
 	$(PYTEST) -m slow
 
-# Every property with four times as many examples, before a release; about ten minutes.
+# Every property with about seven times as many examples, before a release; about ten minutes.
 test-thorough: $(STAMP)
 	$(PYTEST) -m hypothesis --hypothesis-profile thorough
 

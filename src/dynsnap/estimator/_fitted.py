@@ -423,8 +423,10 @@ class FittedEnsemble:
             )
         return self._score_members
 
-    def _features(self, inputs: Any, *, reset: bool) -> Any:
-        return _inputs.features(self, inputs, reset=reset, allow_nan=self._allow_nan)
+    def _features(self, inputs: Any, *, reset: bool, training: bool = False) -> Any:
+        return _inputs.features(
+            self, inputs, reset=reset, allow_nan=self._allow_nan, training=training
+        )
 
     def _training_settings(self, backend: Backend) -> dict[str, Any]:
         """The settings that a backend has a use for, as far as they are given."""
