@@ -49,12 +49,20 @@ test-ray: $(STAMP)
 test-mlflow: $(STAMP)
 	DYNSNAP_TEST_MLFLOW=1 $(BIN)/pytest -q tests/mlflow
 
-# The examples for schedulers with the real packages. Prefect has an environment of its own: its
-# server wants an older FastAPI. The flow calls the command dynsnap of .venv.
-test-schedulers: $(STAMP)
-	test -x .venv-prefect/bin/python || $(PYTHON) -m venv .venv-prefect
-	.venv-prefect/bin/pip install --quiet --disable-pip-version-check prefect 'fastapi<0.120' pytest
-	PATH=$(CURDIR)/$(BIN):$$PATH .venv-prefect/bin/python -m pytest -q --noconftest tests/schedulers
+# The examples for schedulers with the real packages, each in an environment of its own: Prefect's
+# server wants an older FastAPI. Flows and tasks call the command dynsnap of .venv.
+test-schedulers: $(STAMP) .venv-prefect/.installed .venv-airflow/.installed
+	for name in prefect airflow; do \
+	  PATH=$(CURDIR)/$(BIN):$$PATH .venv-$$name/bin/python -m pytest -q --noconftest \
+	    tests/schedulers/test_$$name.py || exit 1; \
+	done
+
+.venv-prefect/.installed: PACKAGES := prefect 'fastapi<0.120'
+.venv-airflow/.installed: PACKAGES := apache-airflow-core apache-airflow-providers-standard
+.venv-prefect/.installed .venv-airflow/.installed:
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/pip install --quiet --disable-pip-version-check $(PACKAGES) pytest
+	touch $@
 
 # The docs as a site that opens from its folder, with the pages that dynsnap writes in it.
 docs: $(STAMP)
@@ -86,4 +94,4 @@ bench: $(STAMP)
 	$(BIN)/python benchmarks/metrics.py
 
 clean:
-	rm -rf $(VENV) .venv-prefect site build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-prefect .venv-airflow site build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
