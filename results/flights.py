@@ -1,254 +1,356 @@
-"""The tables of docs/flights.md, from the published predictions beside this file.
+"""The results on docs/flights.md, from the published labels beside this file.
 
-python results/flights.py          # writes them into the page
-python results/flights.py --check  # fails if the page is not up to date
+python results/flights.py          # writes tables, figures and weeks.csv
+python results/flights.py --check  # fails if one of them is not up to date
 """
-
-import argparse
-import re
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
-
-import numpy as np
-
-from dynsnap._types import AnyArray, Floats
-from dynsnap.predictions import read, stored
-from dynsnap.study import read_table
-
-RESULTS = Path(__file__).parent
-PAGE = RESULTS.parent / "docs" / "flights.md"
-STUDIES = ("flights", "flights-xgboost", "flights-mlp")
-_PLACE = re.compile(r"(<!-- flights: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 # ruff: noqa: E501  lines of the page are longer than lines of code
-# In the order of the tables, with what each does in a week.
+
+import argparse
+import csv
+import io
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+RESULTS = Path(__file__).parent
+sys.path.insert(0, str(RESULTS))
+
+from _weeks import (  # noqa: E402  it lies beside this file
+    FLOOR,
+    FRESH,
+    NEVER,
+    WeeklyStudy,
+    markdown,
+    points,
+    spread,
+    weekly_study,
+)
+
+PAGE = RESULTS.parent / "docs" / "flights.md"
+IMAGES = "images"
+MODELS = {"flights": "LightGBM", "flights-xgboost": "XGBoost", "flights-mlp": "MLP"}
 METHODS = {
-    "singlebase": "fresh: trained from scratch",
-    "margin": "fresh, stabilized by a margin of 0.2",
-    "bayesian": "fresh, stabilized by the Bayesian rule",
+    FRESH: "fresh every week",
+    "every-4": "fresh every 4 weeks",
+    "every-13": "fresh every 13 weeks",
+    NEVER: "never retrained",
     "gated": "fresh, deployed if the gate passes",
-    "single-distill": "fresh, learns from the deployed scores",
-    "single": "one model, the default",
-    "warm": "warm start, a tenth of the trees",
+    "margin": "fresh, stabilized, margin 0.2",
+    "chosen-margin": "fresh, stabilized, chosen margin",
+    "bayesian": "fresh, stabilized, Bayesian rule",
+    "warm": "warm start",
+    "single-distill": "fresh, distilled from the deployed model",
+    "single": "one network, the default",
     "rolling": "rolling ensemble of 8",
-    "never-retrain": "never retrained",
 }
-SECTIONS = """
-## What wins
-
-Means over all weekly retrains, in percent, each on the week that follows it; ± over n replicates. κ: trainings from scratch.
-
-<!-- flights: wins -->
-<!-- end -->
-
-## When a weekly retrain is not worth it
-
-<!-- flights: worth -->
-<!-- end -->
-
-## Month by month
-
-<!-- flights: months -->
-<!-- end -->
-"""
-FLOOR = "noise floor: same data, other seed"
-
-
-@dataclass(frozen=True, eq=False)
-class Weeks:
-    """What each week's retrain does to the week that follows: an array of replicates by weeks."""
-
-    names: tuple[str, ...]
-    old: Floats
-    new: Floats
-    agree: Floats
-    lost: Floats
-    gained: Floats
-
-    @property
-    def replicates(self) -> int:
-        """How often it was repeated."""
-        return len(self.old)
-
-    def mean(self, values: Floats) -> str:
-        """The mean over weeks in percent, with its spread over replicates where there are some."""
-        each = 100 * values.mean(axis=1)
-        spread = f" ± {each.std(ddof=1):.2f}" if len(each) > 1 else ""
-        return f"{each.mean():.2f}{spread}"
+CADENCES = (FRESH, "every-4", "every-13", NEVER, "gated")
+DRAWN = {FRESH: "one", "chosen-margin": "three", NEVER: "six"}
+_PLACE = re.compile(r"(<!-- flights: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--check", action="store_true", help="write nothing")
-    text = PAGE.read_text(encoding="utf-8")
-    fresh = filled(text)
-    if parser.parse_args().check:
-        raise SystemExit(0 if fresh == text else "Not up to date: run python results/flights.py.")
-    PAGE.write_text(fresh, encoding="utf-8")
+    check = parser.parse_args().check
+    for path, text in outputs().items():
+        known = path.read_text(encoding="utf-8") if path.is_file() else ""
+        if text != known and check:
+            raise SystemExit(f"{path.name} is not up to date: run python results/flights.py.")
+        if text != known:
+            path.write_text(text, encoding="utf-8")
+
+
+def outputs() -> dict[Path, str]:
+    """Every file that is made from the results, with its content."""
+    found = {PAGE: filled(PAGE.read_text(encoding="utf-8"))}
+    for of in studies():
+        found[RESULTS / of.name / "weeks.csv"] = week_by_week(of)
+    if main_study := next(iter(studies()), None):
+        for name, svg in figures(main_study).items():
+            found[PAGE.parent / IMAGES / f"{name}.svg"] = svg
+    return found
 
 
 def filled(text: str) -> str:
-    """The page with the tables of the current results."""
-    if published() and "<!-- flights:" not in text:
-        text += SECTIONS
-    tables = {"wins": wins, "months": months, "worth": worth}
-    return _PLACE.sub(lambda match: f"{match[1]}\n{tables[match[2]]()}\n\n{match[3]}", text)
+    """The page with what the current results say."""
+    parts = {"answer": answer, "wins": wins, "fair": fair, "cadence": cadence, "months": months}
+    return _PLACE.sub(lambda match: f"{match[1]}\n{parts[match[2]]()}\n\n{match[3]}", text)
 
 
-def published() -> list[str]:
+def studies() -> list[WeeklyStudy]:
     """The studies whose results are here."""
-    return [name for name in STUDIES if (RESULTS / name / "table.csv").is_file()]
-
-
-@cache
-def weeks_of(folder: Path) -> dict[str, Weeks]:
-    """Every method of a study, and the noise floor, week by week."""
-    answers: dict[tuple[str, int], dict[int, AnyArray]] = defaultdict(dict)
-    twins: dict[int, AnyArray] = {}
-    baseline = "singlebase"
-    for key, place in stored(folder).items():
-        found = read(place)
-        period = found.slices["period"]
-        truth = np.asarray(found.truth)
-        if key.kind == "twin":
-            if key.generation == 2:
-                twins[key.replicate] = found.labels
-        else:
-            answers[key.method, key.replicate][key.generation] = found.labels
-    made = {
-        method: _weeks(
-            [(one[1], one[2]) for (name, _), one in sorted(answers.items()) if name == method],
-            truth,
-            period,
-        )
-        for method in dict.fromkeys(name for name, _ in answers)
-    }
-    pairs = [(answers[baseline, number][2], twin) for number, twin in sorted(twins.items())]
-    return {**made, FLOOR: _weeks(pairs, truth, period)}
-
-
-def _weeks(pairs: Sequence[tuple[AnyArray, AnyArray]], truth: AnyArray, period: object) -> Weeks:
-    codes, values = np.asarray(period.codes), tuple(map(str, period.values))  # type: ignore[attr-defined]
-    order = np.argsort(values)
-    rows = [codes == place for place in order]
-
-    def shares(flags: AnyArray) -> list[float]:
-        return [float(flags[week].mean()) for week in rows]
-
-    columns = [
-        [
-            shares(old == truth),
-            shares(new == truth),
-            shares(old == new),
-            shares((old == truth) & (new != truth)),
-            shares((old != truth) & (new == truth)),
-        ]
-        for old, new in pairs
+    return [
+        weekly_study(RESULTS / name)
+        for name in MODELS
+        if (RESULTS / name / "labels.parquet").is_file()
     ]
-    stacked = np.array(columns).transpose(1, 0, 2)
-    return Weeks(tuple(values[place] for place in order), *stacked)
+
+
+def model(of: WeeklyStudy) -> str:
+    """The model of a study."""
+    return MODELS[of.name]
+
+
+def shown(of: WeeklyStudy) -> list[str]:
+    """The methods of a study in the order of the tables."""
+    return [name for name in METHODS if name in of.methods]
+
+
+def answer() -> str:
+    """What to do, for each model."""
+    if not studies():
+        return ""
+    name, right = studies()[0].constant
+    lines = [line for of in studies() for line in _answers(of)]
+    lines.append(
+        f"Always answering `{name}` is right for {100 * right:.2f} % of the flights in a week. What is below that has learned nothing "
+        "that lasts: see trees that are never retrained, or only added to."
+    )
+    return "\n".join(f"* {line}" for line in lines)
+
+
+def _answers(of: WeeklyStudy) -> Iterator[str]:
+    fresh = of.weeks(FRESH)
+    lost = 100 * fresh.lost.mean()
+    qualified = [name for name in shown(of) if name not in (FRESH, NEVER) and not of.below(name)]
+    fewer = [name for name in qualified if of.minus(name, FRESH, "lost").clearly_below]
+    if fewer:
+        best = min(fewer, key=lambda name: float(of.weeks(name).lost.mean()))
+        own = of.weeks(best)
+        yield (
+            f"**{model(of)}: {METHODS[best]}** loses the fewest right answers of all that are not clearly less accurate than any "
+            f"reference: {100 * own.lost.mean():.2f} % a week instead of {lost:.2f} %, accuracy "
+            f"{points(of.minus(best, FRESH, 'new'))} points."
+        )
+    else:
+        yield (
+            f"**{model(of)}: nothing wins.** No method loses clearly fewer right answers than {METHODS[FRESH]} ({lost:.2f} % a week) "
+            "without being clearly less accurate than a reference."
+        )
 
 
 def wins() -> str:
-    """Every method of every study in one table: accuracy, consistency, losses, cost."""
-    head = ["model", "method", "n", "ACC", "CON", "lost", "gained", "κ per week", "κ in all"]
+    """Every method of every study in one table."""
+    head = [
+        "model",
+        "method",
+        "n",
+        "ACC",
+        "minus fresh",
+        "CON",
+        "lost",
+        "minus fresh",
+        "gained",
+        "κ in all",
+        "qualifies",
+    ]
     rows = []
-    for study in published():
-        weeks, costs = weeks_of(RESULTS / study), _costs(RESULTS / study)
-        for method, what in {**METHODS, FLOOR: FLOOR}.items():
-            if (found := weeks.get(method)) is None:
-                continue
-            kappa = costs.get(method, 0.0)
-            floor = method == FLOOR
+    for of in studies():
+        for name in shown(of):
+            own = of.weeks(name)
+            reference = name == FRESH
             rows.append(
                 [
-                    _model(study),
-                    what,
-                    str(found.replicates),
-                    "" if floor else found.mean(found.new),
-                    found.mean(found.agree),
-                    found.mean(found.lost),
-                    found.mean(found.gained),
-                    "" if floor else f"{kappa:.2f}",
-                    "" if floor else f"{1 + kappa * len(found.names):.1f}",
+                    model(of),
+                    METHODS[name],
+                    str(own.replicates),
+                    spread(own.new),
+                    "" if reference else points(of.minus(name, FRESH, "new")),
+                    spread(own.agree),
+                    spread(own.lost),
+                    "" if reference else points(of.minus(name, FRESH, "lost")),
+                    spread(own.gained),
+                    f"{of.cost(name):.1f}",
+                    _verdict(of, name),
                 ]
             )
-    return _markdown(head, rows)
+        floor = of.weeks(FLOOR)
+        cells = [spread(floor.agree), spread(floor.lost), "", spread(floor.gained), "", ""]
+        rows.append(
+            [model(of), "noise floor: same data, other seed", str(floor.replicates), "", "", *cells]
+        )
+    return markdown(head, rows)
+
+
+def _verdict(of: WeeklyStudy, name: str) -> str:
+    if name == FRESH:
+        return "(reference)"
+    below = of.below(name)
+    return "no: below " + " and ".join(METHODS[one] for one in below) if below else "yes"
+
+
+def fair() -> str:
+    """Every method minus the other two references."""
+    head = [
+        "model",
+        "method",
+        "ACC minus the strongest fresh, no dearer",
+        "ACC minus never retrained",
+        "detectable",
+    ]
+    rows = []
+    for of in studies():
+        for name in shown(of):
+            if name == NEVER:
+                continue
+            strongest = of.strongest(name)
+            both = [of.minus(name, one, "new") for one in (strongest, NEVER)]
+            rows.append(
+                [
+                    model(of),
+                    METHODS[name],
+                    f"{METHODS[strongest]}: {points(both[0])}",
+                    points(both[1]),
+                    f"{100 * max(one.detectable for one in both):.1f}",
+                ]
+            )
+    return markdown(head, rows)
+
+
+def cadence() -> str:
+    """What fewer retrains cost, and how many of the weekly ones are worth it."""
+    head = [
+        "model",
+        "retrained",
+        "trainings",
+        "ACC",
+        "ACC minus every week",
+        "lost in the year, in points",
+    ]
+    rows, lines = [], []
+    for of in studies():
+        for name in CADENCES:
+            if name not in of.methods:
+                continue
+            own = of.weeks(name)
+            rows.append(
+                [
+                    model(of),
+                    METHODS[name],
+                    f"{of.cost(name):.0f}",
+                    spread(own.new),
+                    "" if name == FRESH else points(of.minus(name, FRESH, "new")),
+                    f"{100 * own.lost.sum(axis=1).mean():.0f}",
+                ]
+            )
+        lines += [f"* {line}" for line in _weekly(of)]
+    return "\n".join([*lines, "", markdown(head, rows)])
+
+
+def _weekly(of: WeeklyStudy) -> Iterator[str]:
+    fresh, floor = of.weeks(FRESH), of.weeks(FLOOR)
+    better, worse = of.clear_weeks(FRESH)
+    count = len(of.names)
+    change = of.minus_old(FRESH)
+    yield (
+        f"{model(of)}: one weekly retrain changes the accuracy of the week that follows by {points(change)} points. It is clearly better "
+        f"in {better} of {count} weeks and clearly worse in {worse}. Meanwhile {100 * (1 - fresh.agree.mean()):.1f} % of the labels change; "
+        f"the same data with another seed already changes {100 * (1 - floor.agree.mean()):.1f} %."
+    )
+    gated = of.weeks("gated")
+    kept = 100 * float((gated.agree == 1).mean())
+    yield f"{model(of)}: the gate keeps the deployed model in {kept:.0f} % of the weeks."
 
 
 def months() -> str:
-    """The fresh retrain month by month, beside what is never retrained and what is stabilized."""
-    head = ["month", "retrains", "ACC old → new", "never retrained", "CON", "noise floor", "lost"]
-    head += ["gained", "lost, margin", "ACC, margin"]
-    weeks = weeks_of(RESULTS / "flights")
-    fresh, never, margin = (weeks[name] for name in ("singlebase", "never-retrain", "margin"))
+    """The first study month by month."""
+    if not studies():
+        return ""
+    of = studies()[0]
+    head = [
+        "month",
+        "retrains",
+        "ACC before → after",
+        "never retrained",
+        "CON",
+        "noise floor",
+        "lost",
+        "gained",
+        "lost, chosen margin",
+        "ACC, chosen margin",
+    ]
+    fresh, never, margin, floor = (
+        of.weeks(name) for name in (FRESH, NEVER, "chosen-margin", FLOOR)
+    )
+    columns = (
+        fresh.old,
+        fresh.new,
+        never.new,
+        fresh.agree,
+        floor.agree,
+        fresh.lost,
+        fresh.gained,
+        margin.lost,
+        margin.new,
+    )
     rows = []
-    for month in dict.fromkeys(name[:7] for name in fresh.names):
-        of = [place for place, name in enumerate(fresh.names) if name.startswith(month)]
-        cells = (
-            never.new,
-            fresh.agree,
-            weeks[FLOOR].agree,
-            fresh.lost,
-            fresh.gained,
-            margin.lost,
-            margin.new,
+    for month in dict.fromkeys(name[:7] for name in of.names):
+        at = [place for place, name in enumerate(of.names) if name.startswith(month)]
+        old, new, *rest = (f"{100 * each[:, at].mean():.1f}" for each in columns)
+        rows.append([month, str(len(at)), f"{old} → {new}", *rest])
+    return markdown(head, rows)
+
+
+def week_by_week(of: WeeklyStudy) -> str:
+    """Every method in every week as CSV: means over replicates, as fractions."""
+    out = io.StringIO()
+    table = csv.writer(out, lineterminator="\n")
+    metrics = ("old", "new", "agree", "lost", "gained")
+    table.writerow(
+        ["week", "method", "accuracy_before", "accuracy_after", "consistency", "lost", "gained"]
+    )
+    for place, week in enumerate(of.names):
+        for name in [*shown(of), FLOOR]:
+            own = of.weeks(name)
+            means = [getattr(own, metric)[:, place].mean() for metric in metrics]
+            table.writerow([week, name, *(f"{mean:.4f}" for mean in means)])
+    return out.getvalue()
+
+
+def figures(of: WeeklyStudy) -> dict[str, str]:
+    """Accuracy and losses week by week, as SVG."""
+    from dynsnap.report import to_svg
+    from dynsnap.report.figures import Point, Series, chart
+
+    made = {}
+    for name, title, metric, up in (
+        ("flights-accuracy", "Accuracy on the week after each retrain", "new", "share of flights"),
+        ("flights-lost", "Right answers that each retrain loses", "lost", "share of flights"),
+    ):
+        series = [
+            Series(
+                name=METHODS[method],
+                points=tuple(
+                    Point(x=float(place), y=float(value))
+                    for place, value in enumerate(getattr(of.weeks(method), metric).mean(axis=0))
+                ),
+                tone=tone,  # type: ignore[arg-type]  # a name of a colour, checked when drawn
+                marks=False,
+            )
+            for method, tone in DRAWN.items()
+            if not (metric == "lost" and method == NEVER)
+        ]
+        ends = ", ".join(
+            f"{one.name} {100 * sum(p.y for p in one.points) / len(one.points):.1f} %"
+            for one in series
         )
-        old, new, *rest = (
-            f"{100 * each[:, of].mean():.1f}" for each in (fresh.old, fresh.new, *cells)
+        figure = chart(
+            name=name,
+            title=f"{title} ({model(of)})",
+            description=f"Means over the year: {ends}.",
+            series=series,
+            across="week of the retrain",
+            up=up,
+            places=_places(of.names),
         )
-        rows.append([month, str(len(of)), f"{old} → {new}", *rest])
-    return _markdown(head, rows)
+        made[name] = to_svg(figure)
+    return made
 
 
-def worth() -> str:
-    """How many of the weekly retrains are worth it."""
-    return "\n".join(f"* {line}" for line in _worth())
-
-
-def _worth() -> Iterator[str]:
-    for study in published():
-        weeks = weeks_of(RESULTS / study)
-        fresh, never, gated = (weeks[name] for name in ("singlebase", "never-retrain", "gated"))
-        change = (fresh.new - fresh.old).mean(axis=0)
-        count = len(change)
-        better = int((change > 0).sum())
-        total = 100 * (fresh.new.mean() - never.new.mean())
-        churn = 100 * (fresh.lost + fresh.gained).mean()
-        yield (
-            f"{_model(study)}: of {count} weekly retrains {better} raise the accuracy of the week "
-            f"that follows and {int((change < 0).sum())} lower it. On average a retrain adds "
-            f"{100 * change.mean():+.2f} points and changes whether {churn:.1f} % of the answers "
-            "are right."
-        )
-        yield (
-            f"{_model(study)}: never retraining costs {total:.2f} points of accuracy over the year."
-        )
-        kept = float((gated.agree == 1).mean())
-        lost = 100 * (gated.lost.mean() - fresh.lost.mean())
-        yield (
-            f"{_model(study)}: the gate keeps the deployed model in {100 * kept:.0f} % of the "
-            f"weeks; accuracy {100 * (gated.new.mean() - fresh.new.mean()):+.2f} points, lost "
-            f"{lost:+.2f} points against deploying every retrain."
-        )
-
-
-def _costs(folder: Path) -> dict[str, float]:
-    """The cost (κ) of a retrain, by method."""
-    rows = read_table(folder / "table.csv")
-    return {row.method: row.value for row in rows if row.metric == "retrain_cost"}
-
-
-def _model(study: str) -> str:
-    return {"flights-xgboost": "XGBoost", "flights-mlp": "MLP"}.get(study, "LightGBM")
-
-
-def _markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+def _places(names: Sequence[str]) -> list[tuple[float, str]]:
+    return [(float(at), name[5:]) for at, name in enumerate(names) if at % 5 == 0]
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from dynsnap.comparison import paired_difference
+from dynsnap.comparison import difference_of_means, paired_difference
 from dynsnap.comparison.intervals._paired import student_quantile
 from dynsnap.errors import InputError
 
@@ -137,3 +137,18 @@ def test_what_cannot_be_compared_is_refused(mine, other, found):
     assert found in str(error.value)
     with pytest.raises(InputError):
         paired_difference(np.ones(4), np.ones(4), confidence=1)
+
+
+def test_means_of_weeks_are_compared_as_they_are():
+    rng = np.random.default_rng(5)
+    values = 0.5 + 0.1 * rng.random((3, 40))
+    reference = values - 0.02 + 0.01 * rng.normal(size=(3, 40))
+    found = difference_of_means(values, reference)
+    each = values - reference
+    assert found.value == pytest.approx(each.mean())
+    assert (found.low + found.high) / 2 == pytest.approx(each.mean()), "nothing is added"
+    alone = difference_of_means(values[:1], reference[:1])
+    half = student_quantile(0.975, 39) * each[0].std(ddof=1) / np.sqrt(40)
+    assert alone.high - alone.value == pytest.approx(half)
+    same = difference_of_means(values, values)
+    assert (same.low, same.high) == (0, 0)

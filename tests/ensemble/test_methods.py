@@ -200,3 +200,26 @@ def test_bagging_that_rolls_takes_the_best_three_of_the_rounds_that_single_learn
     assert wanted(replace(bagging.plan, size=3), []) == 1
     one = method("rolling-bagging", epochs=10, members=4, snapshots=1)
     assert one.plan.top == 1  # a round that has one snapshot has no more to give
+
+
+@pytest.mark.parametrize(
+    ("settings", "named"),
+    [
+        ({"rule": "margin"}, ("rule", "cost_ratio")),
+        ({"rule": "votes", "cost_ratio": 2.0}, ("rule", "votes")),
+        ({"every": 0}, ("every", "0")),
+        ({"every": 4, "margin": 0.2}, ("every", "margin")),
+        ({"every": 4, "gate": (("accuracy_change", "at_least", 0.0),)}, ("every", "gate")),
+    ],
+)
+def test_settings_that_contradict_each_other_are_refused(settings, named):
+    with pytest.raises(PlanError, match=naming(*named)):
+        replace(method("singlebase", epochs=200), **settings)
+
+
+def test_single_networks_may_keep_their_last_epoch():
+    kept = method("singlebase", epochs=8, snapshots=4, last_epoch=True)
+    assert (kept.recipe.selection, kept.recipe.snapshots, kept.plan.snapshots) == ("last", 1, 1)
+    assert method("single", epochs=200, last_epoch=True).recipe_of(2).selection == "last"
+    ensemble = method("dynsnap-cyc", epochs=8, snapshots=4)
+    assert method("dynsnap-cyc", epochs=8, snapshots=4, last_epoch=True) == ensemble

@@ -163,3 +163,13 @@ def test_no_margin_to_choose_from_is_refused():
     old, new, _ = made(40)
     with pytest.raises(PlanError, match=naming("margins")):
         choose_margin(old, new, margins=())
+
+
+@pytest.mark.parametrize("choose", [choose_margin, choose_cost_rule])
+def test_a_class_that_the_old_model_knows_but_rarely_predicts_is_not_new(choose):
+    old, new, _ = made()
+    rows = np.flatnonzero(old.labels != 3)  # few held-out rows: none is labelled as the last class
+    held = old.take(rows), new.take(rows)
+    assert choose(*held).rule.free | getattr(choose(*held).rule, "new", frozenset()) == {"d"}
+    rule = choose(*held, known=CLASSES).rule
+    assert not rule.free and not getattr(rule, "new", None)

@@ -62,6 +62,15 @@ name = "bayesian"
 method = "singlebase"
 cost_ratio = 2.0
 [[variant]]
+name = "chosen-margin"
+method = "singlebase"
+cost_ratio = 2.0
+rule = "margin"
+[[variant]]
+name = "every-4"
+method = "singlebase"
+every = 2
+[[variant]]
 name = "gated"
 method = "singlebase"
 [variant.gate]
@@ -160,7 +169,7 @@ def test_no_row_of_the_future_changes_a_bit_of_an_earlier_generation(runs):
 def test_no_row_of_the_future_changes_an_earlier_answer(runs):
     """Of every method: also where members, rules and verdicts are chosen on held-out rows."""
     found = sorted(path.name for path in (runs / "plain/run/predictions").glob("*.parquet"))
-    assert len(found) == 2 * 8
+    assert len(found) == 2 * 10
     for name in found:
         one, other = (
             predictions.read(runs / future / "run/predictions" / name)
@@ -206,6 +215,14 @@ def test_references_and_gate(runs):
         for name in ("gated", "singlebase", "never-retrain")
         for g in (1, 2)
     }
+    monthly = [
+        predictions.read(folder / f"predictions/every-4-average-g{g}.parquet").labels
+        for g in (1, 2)
+    ]
+    for week, retrained in enumerate((False, True, False)):
+        rows = slice(84 * week, 84 * week + 84)
+        assert retrained or np.array_equal(monthly[0][rows], monthly[1][rows])
+    np.testing.assert_array_equal(monthly[1][84:168], read["singlebase", 2][84:168])
     week = slice(0, 84)
     kept = np.array_equal(read["gated", 1][week], read["gated", 2][week])
     passed = np.array_equal(read["gated", 2][week], read["singlebase", 2][week])
@@ -224,12 +241,13 @@ def test_a_study_by_time_can_be_published_and_shown(runs, tmp_path, monkeypatch)
     # What docs/flights.md is made of, week by week, is what the table of the study says of all.
     flights = script()
     monkeypatch.setattr(flights, "RESULTS", tmp_path)
-    weeks = flights.weeks_of(small)
+    (of,) = flights.studies()
     rows = {(row.method, row.metric): row.value for row in read_table(small / "table.csv")}
-    assert flights.METHODS.keys() & weeks.keys() >= {"margin", "gated", "never-retrain", "rolling"}
-    for method, found in weeks.items():
+    assert {*flights.shown(of)} >= {"margin", "gated", "never-retrain", "rolling", "chosen-margin"}
+    assert of.names == ("2013-01-29", "2013-02-05", "2013-02-12")
+    for method in of.methods:
         named = "noise-floor" if method == flights.FLOOR else method
-        assert found.names == ("2013-01-29", "2013-02-05", "2013-02-12")
+        found = of.weeks(method)
         for metric, values in (
             ("lost", found.lost),
             ("gained", found.gained),
@@ -237,12 +255,16 @@ def test_a_study_by_time_can_be_published_and_shown(runs, tmp_path, monkeypatch)
         ):
             assert values.mean() == pytest.approx(rows[named, metric])
     page = "".join(
-        f"<!-- flights: {name} -->\n<!-- end -->\n" for name in ("wins", "months", "worth")
+        f"<!-- flights: {name} -->\n<!-- end -->\n" for name in ("wins", "cadence", "months")
     )
     made = flights.filled(page)
     assert flights.filled(made) == made
-    wins, months = tables(made)
-    assert len(wins) - 1 == len(weeks.keys() & {*flights.METHODS, flights.FLOOR})
+    wins, cadence, months = tables(made)
+    assert len(wins) - 2 == len(flights.shown(of)), "every method, and the noise floor"
+    trained = {row[1]: row[2] for row in cadence[1:]}
+    assert [
+        trained[flights.METHODS[name]] for name in ("singlebase", "every-4", "never-retrain")
+    ] == [*("4", "2", "1")]
     assert [row[months[0].index("retrains")] for row in months[1:]] == ["1", "2"]
 
 
@@ -254,13 +276,6 @@ def script():
     sys.modules[spec.name] = module  # where its dataclasses look for their module
     spec.loader.exec_module(module)
     return module
-
-
-def test_the_page_on_flights_has_the_tables_of_the_results():
-    flights = script()
-    if flights.published():
-        text = flights.PAGE.read_text(encoding="utf-8")
-        assert flights.filled(text) == text, "run: python results/flights.py"
 
 
 @pytest.mark.parametrize(
@@ -321,3 +336,96 @@ def test_a_share_of_the_rows_is_drawn_row_by_row(tmp_path):
     write_rows(tmp_path / "rows.csv", poison=True)
     other, _ = open_stream(DataPlan(**plan, options=options, subsample=0.3))
     np.testing.assert_array_equal(some.pool.ids, other.pool.ids)
+
+
+# --- the future of words, categories and classes --------------------------------------------
+
+MORE = """
+[study]
+name = "more"
+keep = "weights"
+resamples = 10
+[data]
+source = "table"
+path = "rows.csv"
+time = "when"
+{inputs}
+[data.growth]
+by = "time"
+initial = "3 weeks"
+selection_holdout = 0.2
+[model]
+{model}
+[training]
+epochs = 2
+{training}
+[methods]
+names = ["singlebase", "single-warm"]
+combinations = ["average"]
+snapshots = 1
+"""
+KINDS = {
+    "categories": {
+        "inputs": 'features = ["x", "colour"]\ncategorical = ["colour"]',
+        "model": 'name = "lightgbm"\nnum_leaves = 4\nmin_child_samples = 2',
+        "training": "",
+    },
+    "words": {
+        "inputs": 'text = "words"',
+        "model": 'name = "fasttext"',
+        "training": 'batch_size = 64\ndevice = "cpu"',
+    },
+}
+
+
+def write_more(path, *, poison, days=42, cut=35):
+    """Rows with a category and words; the poison has others of them, and other answers."""
+    rng = np.random.default_rng(5)
+    with path.open("w", newline="") as file:
+        out = csv.writer(file)
+        out.writerow(["when", "x", "colour", "words", "label"])
+        for number in range(8 * days):
+            x, label = rng.normal(), ("dog", "cat")[number % 2]
+            colour = ("red", "green", "blue")[(number + (rng.random() < 0.4)) % 3]
+            words = f"{label if rng.random() < 0.7 else 'bird'} w{rng.integers(20)}"
+            when = datetime(2013, 1, 1) + timedelta(hours=3 * number)
+            if poison and number >= 8 * cut:  # names that sort before all others, and after
+                colour, words = ("a", "z")[number % 2], f"aardvark zebra n{number} {words}"
+                label = ("cat", "dog")[number % 2]
+            out.writerow([when.isoformat(), x, colour, words, label])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_words_and_categories_of_the_future_change_no_earlier_answer(kind, tmp_path):
+    for name in ("plain", "poisoned"):
+        folder = tmp_path / name
+        folder.mkdir()
+        write_more(folder / "rows.csv", poison=name == "poisoned")
+        (folder / "study.toml").write_text(MORE.format(**KINDS[kind]))
+        ended = dynsnap("run", folder / "study.toml", "--out", folder / "run", "-q")
+        assert ended.exit_code == 0, ended.stderr
+    found = sorted(path.name for path in (tmp_path / "plain/run/predictions").glob("*.parquet"))
+    assert found
+    for name in found:
+        one, other = (
+            predictions.read(tmp_path / future / "run/predictions" / name)
+            for future in ("plain", "poisoned")
+        )
+        rows = 8 * 7  # of the one period that ends before the poison
+        np.testing.assert_array_equal(one.scores[:rows], other.scores[:rows])
+        assert not np.array_equal(one.truth, other.truth)
+
+
+def test_classes_that_come_later_are_stated():
+    days = np.arange(0, 56, 0.25)
+    labels = np.arange(len(days)) % 2
+    labels[days < 30] = 0
+    labels[::7] = 1
+    later = np.where((days < 30) & (labels == 1), 0, labels)
+    later[0] = 1
+    known = dataclasses.replace(pool_of(days, labels), classes=("cat", "dog", "emu"))
+    stream = grow(known, TimeGrowth(initial="3 weeks"))
+    assert stream.late == ("emu",)
+    assert any("emu" in note for note in stream.notes)
+    assert not grow(pool_of(days, later), TimeGrowth(initial="3 weeks")).late

@@ -12,7 +12,13 @@ from dynsnap.cli._report import FILE, Training
 @click.command()
 @click.argument("run", type=_options.FILE, metavar="RUN")
 @click.argument("target", type=_options.FOLDER, metavar="DIR")
-def publish(run: Path, target: Path) -> None:
+@click.option(
+    "--scores/--no-scores",
+    default=True,
+    show_default=True,
+    help="Whether to keep scores. Labels are enough for accuracy, consistency and flips.",
+)
+def publish(run: Path, target: Path, scores: bool) -> None:
     """Copy the tables and predictions of the run folder RUN to DIR, in small files.
 
     labels.parquet holds the labels of all ensembles. scores.parquet holds the scores of the average
@@ -28,7 +34,7 @@ def publish(run: Path, target: Path) -> None:
     file = run / "study.toml"
     seen = Training.of(run, study.read_study(file, stored=True)) if file.is_file() else Training()
     with _files.together():
-        kept = list(study.publish(run, target))
+        kept = list(study.publish(run, target, scores=scores))
         if seen.curves:
             seen.write(target / FILE)
             kept.append(target / FILE)

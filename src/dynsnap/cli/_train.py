@@ -107,7 +107,7 @@ def train(
     if method.stabilized:
         rule = f"--margin {method.margin:g}"
         if method.cost_ratio:
-            rule = f"--heldout OLD NEW --rule cost --cost-ratio {method.cost_ratio:g}"
+            rule = f"--heldout OLD NEW --rule {method.rule} --cost-ratio {method.cost_ratio:g}"
         click.echo(
             "It predicts without deployed labels. To stabilize its predictions: "
             f"dynsnap stabilize OLD NEW -o OUT {rule}"

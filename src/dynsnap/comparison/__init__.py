@@ -28,7 +28,11 @@ from dynsnap.comparison._results import (
     UnstableInput,
 )
 from dynsnap.comparison._settings import Settings, default_top_k
-from dynsnap.comparison.intervals import PairedDifference, paired_difference
+from dynsnap.comparison.intervals import (
+    PairedDifference,
+    difference_of_means,
+    paired_difference,
+)
 
 if not TYPE_CHECKING:  # to type checkers the old name is unknown
     __getattr__ = renamed_functions(__name__, {"RestlessInput": "UnstableInput"})
@@ -59,6 +63,7 @@ __all__ = [
     "compare",
     "compare_blocks",
     "default_top_k",
+    "difference_of_means",
     "flips",
     "flips_format",
     "lined_up",

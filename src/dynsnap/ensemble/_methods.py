@@ -14,6 +14,8 @@ from dynsnap.ensemble._rolling import Rolling
 from dynsnap.ensemble._rounds import Recipe, Schedule
 from dynsnap.errors import PlanError, did_you_mean
 
+RULES = ("cost", "margin")  # as `dynsnap stabilize --rule`
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Method:
@@ -30,8 +32,12 @@ class Method:
             see `dynsnap.stabilize`.
         cost_ratio: What a lost right answer costs, in missed gains: labels change by the Bayesian
             rule of `dynsnap.stabilizing`, which is chosen on the selection holdout. 0 for none.
+        rule: What is chosen with the cost ratio: "cost" for the Bayesian rule, "margin" for the
+            margin that costs least.
         gate: Rules that a new generation must pass on the selection holdout to be deployed, each a
             metric, "at_least" or "at_most", and a number; otherwise the generation before stays.
+        every: How often there is a retrain: 4 for every fourth generation. In between the deployed
+            model stays, and nothing is trained.
     """
 
     name: str
@@ -43,6 +49,8 @@ class Method:
     retraining: Retraining | None = None
     cost_ratio: float = 0.0
     gate: tuple[tuple[str, str, float], ...] = ()
+    rule: str = "cost"
+    every: int = 1
 
     def __post_init__(self) -> None:
         # A name becomes part of a file name.
@@ -69,11 +77,21 @@ class Method:
             _check.cost_ratio(self.cost_ratio)
         if self.margin and self.cost_ratio:
             raise PlanError(f"{self.name}: set `margin` or `cost_ratio`, not both.")
-        if self.gate and (self.margin or self.cost_ratio or self.uses_deployed):
+        if self.rule not in RULES or (self.rule != "cost" and not self.cost_ratio):
             raise PlanError(
-                f"{self.name}: `gate` is for a method that trains from scratch, without `margin` "
-                "and `cost_ratio`: a model that is not deployed is no start for the next."
+                f"{self.name}: `rule` must be one of {', '.join(RULES)}, with a `cost_ratio`, got "
+                f"{self.rule!r}."
             )
+        check_count("every", self.every)
+        for setting, asked in (("gate", bool(self.gate)), ("every", self.every > 1)):
+            if asked and (self.margin or self.cost_ratio or self.uses_deployed):
+                raise PlanError(
+                    f"{self.name}: `{setting}` is for a method that trains from scratch, without "
+                    "`margin` and `cost_ratio`: a model that is not deployed is no start for the "
+                    "next."
+                )
+        if self.gate and self.every > 1:
+            raise PlanError(f"{self.name}: set `gate` or `every`, not both.")
         if self.rolling is not None:
             self.rolling.carried(self.plan.size)  # raises where no member would be carried over
         if self.retraining is not None and (not self.plan.single or self.rolling is not None):
@@ -85,7 +103,17 @@ class Method:
     @property
     def stabilized(self) -> bool:
         """Whether labels of a generation depend on those of the one before."""
-        return bool(self.margin or self.cost_ratio or self.gate)
+        return bool(self.margin or self.cost_ratio or self.gate) or self.every > 1
+
+    def retrains(self, generation: int) -> bool:
+        """Whether a generation, counted from 1, is one for which a model is trained.
+
+        Example:
+            >>> monthly = replace(method("singlebase", epochs=200), every=4)
+            >>> [monthly.retrains(generation) for generation in (1, 2, 4, 5)]
+            [True, False, False, True]
+        """
+        return (generation - 1) % self.every == 0
 
     @property
     def uses_deployed(self) -> bool:
@@ -356,6 +384,8 @@ def method(
     average: float | None = None,
     smoothing: float | None = None,
     codistill: float | None = None,
+    rule: str = "cost",
+    last_epoch: bool = False,
 ) -> Method:
     """One of the paper's six methods, a rolling one, or a single network, by its name.
 
@@ -380,6 +410,8 @@ def method(
         average: Decay of averaged weights, see `Recipe`; None for the method's own.
         smoothing: Label smoothing, see `Recipe`; None for the method's own.
         codistill: The weight of co-distillation, see `Recipe`; None for the method's own.
+        rule: What `cost_ratio` chooses: the Bayesian rule ("cost"), or a margin ("margin").
+        last_epoch: Whether single networks keep their last epoch, not the best by validation.
 
     Example:
         >>> method("singlebase", epochs=200).plan.single
@@ -400,7 +432,11 @@ def method(
         most_rounds=most_rounds,
         retraining=retraining or {},
     )
-    made = replace(kind.make(name, settings), margin=margin, cost_ratio=cost_ratio)
+    made = replace(kind.make(name, settings), margin=margin, cost_ratio=cost_ratio, rule=rule)
+    if last_epoch and kind.best_only and made.plan.single:
+        plan = replace(made.plan, snapshots=1, beta=1.0, top=None)
+        recipe = replace(made.recipe, snapshots=1, selection="last")
+        made = replace(made, plan=plan, recipe=recipe)
     recipe = made.recipe
     if average is not None:
         recipe = replace(recipe, average=average)

@@ -1,6 +1,6 @@
 """Choose a rule on held-out rows: what it costs there, under a guard for new classes."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from itertools import product
 
@@ -54,6 +54,7 @@ def choose_margin(
     ratio: float = COST_RATIO,
     margins: Iterable[float] = MARGINS,
     per_class: bool = True,
+    known: Collection[str] | None = None,
 ) -> Choice:
     """The margin that costs least on held-out rows.
 
@@ -67,9 +68,11 @@ def choose_margin(
         ratio: What a lost right answer costs, in missed gains.
         margins: The margins to choose from.
         per_class: Whether classes may have margins of their own.
+        known: The classes that the deployed model was trained on, so that a class which it rarely
+            predicts is not taken for a new one; by default those that it predicts here.
     """
     _check.cost_ratio(ratio, name="ratio")
-    held = _HeldOut.of(old, new)
+    held = _HeldOut.of(old, new, known)
     # Which rows change depends on the margin of their own deployed class alone, so that classes
     # are chosen one by one.
     costs = {
@@ -96,6 +99,7 @@ def choose_cost_rule(
     ratio: float = COST_RATIO,
     evidence: str = "scores",
     independent: bool = False,
+    known: Collection[str] | None = None,
 ) -> Choice:
     """The Bayesian rule, with confusion matrices and exponents from held-out rows.
 
@@ -107,10 +111,12 @@ def choose_cost_rule(
         ratio: What a lost right answer costs, in missed gains.
         evidence: What the new model contributes: "scores", or "labels" by its confusion matrix.
         independent: Whether both models count as independent (exponents of 1), as in the paper.
+        known: The classes that the deployed model was trained on, so that a class which it rarely
+            predicts is not taken for a new one; by default those that it predicts here.
     """
     if evidence not in ("scores", "labels"):
         raise InputError(f'`evidence` must be "scores" or "labels", but is {evidence!r}.')
-    held = _HeldOut.of(old, new)
+    held = _HeldOut.of(old, new, known)
     size = len(held.new.classes)
     counts = np.bincount(held.truth, minlength=size) + 0.5
     rule = CostRule(
@@ -133,7 +139,7 @@ def choose_cost_rule(
 class _HeldOut:
     """Both predictions of the same labelled rows, over one list of classes.
 
-    New classes are those that no old label names.
+    New classes are those that the old model is not known to have learned, and names in no label.
     """
 
     old: Predictions
@@ -143,7 +149,7 @@ class _HeldOut:
     old_confusion: Floats
 
     @classmethod
-    def of(cls, old: Predictions, new: Predictions) -> "_HeldOut":
+    def of(cls, old: Predictions, new: Predictions, learned: Collection[str] | None) -> "_HeldOut":
         if new.scores is None:
             raise InputError("Held-out predictions of the new model need scores.")
         both = align(old, new, names=("held-out old", "held-out new"))
@@ -160,7 +166,7 @@ class _HeldOut:
         aligned_old, aligned_new = aligned_old.take(known), aligned_new.take(known)
         truth = truth[known]
         # Models may have columns for classes that come later; a label shows what is known.
-        deployed = {*aligned_old.names_of(np.unique(aligned_old.labels))}
+        deployed = {*aligned_old.names_of(np.unique(aligned_old.labels)), *(learned or ())}
         return cls(
             old=aligned_old,
             new=aligned_new,

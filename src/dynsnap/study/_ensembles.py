@@ -173,7 +173,8 @@ class MethodSeries:
             "never-retrain" for the first generation of a method in place of all.
         replicate: The repetition of the method.
         ensembles: The ensemble of each generation; for the noise floor, the learner and its twin;
-            by time, the learners of all generations and then the twin of each.
+            by time, the learners of all generations and then the twin of each, which is the
+            learner of another replicate where there are several.
         combinations: How members are combined.
         sweep: The sweep of a point.
         point: The swept value, as text.
@@ -193,8 +194,8 @@ class MethodSeries:
         if self.kind == "never-retrain":
             return self.ensembles[:1]
         if self.kind == "noise-floor":
-            return tuple(one for one in self.ensembles if one.twin)
-        return self.ensembles
+            return self.ensembles[len(self.ensembles) // 2 :]
+        return tuple(one for one in self.ensembles if one.method.retrains(one.generation))
 
     @property
     def retrained(self) -> tuple[Ensemble, ...] | None:
@@ -257,7 +258,7 @@ def _references(plan: StudyPlan, generations: int, replicate: int) -> list[Metho
             name=NOISE_FLOOR,
             kind="noise-floor",
             replicate=replicate,
-            ensembles=(*learners, *(replace(one, twin=1) for one in learners)),
+            ensembles=(*learners, *(_twin(plan, one) for one in learners)),
             combinations=plan.combinations,
         )
     ]
@@ -273,6 +274,17 @@ def _references(plan: StudyPlan, generations: int, replicate: int) -> list[Metho
             )
         )
     return found
+
+
+def _twin(plan: StudyPlan, learner: Ensemble) -> Ensemble:
+    """A learner of the same rows with another seed.
+
+    By time there is one of each generation. So many need not be trained where replicates have
+    learned from the same rows already.
+    """
+    if plan.data.by_time and plan.replicates > 1:
+        return replace(learner, replicate=(learner.replicate + 1) % plan.replicates)
+    return replace(learner, twin=1)
 
 
 def generations_of(

@@ -121,8 +121,8 @@ def _serving(plan: StudyPlan) -> dict[str, tuple[int | None, str]]:
 
 def _served(method: Method) -> tuple[int | None, str]:
     size = method.plan.size
-    stored = "stored scores" if method.cost_ratio else "stored labels"
-    return None if size == "auto" else size, stored if method.stabilized else ""
+    needed = "stored scores" if method.cost_ratio else "stored labels" if method.margin else ""
+    return None if size == "auto" else size, needed
 
 
 def _summary(

@@ -13,7 +13,7 @@ from dynsnap.data import SELECTION_SET, Pool, Stream
 from dynsnap.ensemble import Combination, combine
 from dynsnap.errors import FileError
 from dynsnap.predictions import Predictions, stabilize_scores
-from dynsnap.stabilizing import Belief, CostRule, choose_cost_rule
+from dynsnap.stabilizing import Belief, Rule, choose_cost_rule, choose_margin
 from dynsnap.study._ensembles import Ensemble, MethodSeries
 from dynsnap.study._members import check_selection_holdout
 from dynsnap.study._pending import EnsembleRounds, Price
@@ -109,7 +109,7 @@ class EnsemblePredictor:
         self._ensembles = ensembles
         self._stream = stream
         self._deployed: dict[tuple[Ensemble, str, Combination], _Answers] = {}
-        self._rules: dict[tuple[Ensemble, Combination], CostRule] = {}
+        self._rules: dict[tuple[Ensemble, Combination], Rule] = {}
         self._verdicts: dict[tuple[Ensemble, Combination], bool] = {}
 
     def predictions(
@@ -154,6 +154,9 @@ class EnsemblePredictor:
         self, ensemble: Ensemble, name: str, how: Combination, scores: Scores
     ) -> _Answers:
         before = self._answer(ensemble.earlier[-1], name, how)
+        if ensemble.method.every > 1:
+            new = _Answers(scores.argmax(axis=1), scores)
+            return new if ensemble.method.retrains(ensemble.generation) else before
         if ensemble.method.margin:
             margin = ensemble.method.margin
             scores = stabilize_scores(scores, before.labels, margin=margin).astype(np.float32)
@@ -171,14 +174,16 @@ class EnsemblePredictor:
             list(self._answers(ensemble, name, [how]))
         return self._deployed[key]
 
-    def _rule(self, ensemble: Ensemble, how: Combination) -> CostRule:
+    def _rule(self, ensemble: Ensemble, how: Combination) -> Rule:
         """The rule of a generation, chosen on the rows that have arrived by then."""
         key = ensemble, how
         if key not in self._rules:
             before, new = self._on_holdout(ensemble, how)
-            chosen = choose_cost_rule(before, new, ratio=ensemble.method.cost_ratio).rule
-            assert isinstance(chosen, CostRule)
-            self._rules[key] = chosen
+            of = ensemble.method
+            choose = choose_margin if of.rule == "margin" else choose_cost_rule
+            self._rules[key] = choose(
+                before, new, ratio=of.cost_ratio, known=self._learned(ensemble.generation - 1)
+            ).rule
         return self._rules[key]
 
     def _passes(self, ensemble: Ensemble, how: Combination) -> bool:
@@ -214,6 +219,13 @@ class EnsemblePredictor:
             truth=np.asarray(pool.labels)[rows],
             positions=True,
         )
+
+    def _learned(self, generation: int) -> frozenset[str]:
+        """The classes that any generation up to this one was trained on."""
+        assert self._stream is not None
+        numbers = range(1, generation + 1)
+        seen = np.any([self._stream.learned(number) for number in numbers], axis=0)
+        return frozenset(name for name, one in zip(self._classes, seen, strict=True) if one)
 
     @property
     def _classes(self) -> tuple[str, ...]:
@@ -285,7 +297,8 @@ def write_predictions(
 def lines_by_time(series: MethodSeries) -> list[tuple[Ensemble, ...]]:
     """The models that follow each other in a series by time; twins are a line of their own."""
     if series.kind == "noise-floor":
-        return [tuple(one for one in series.ensembles if one.twin == twin) for twin in (0, 1)]
+        half = len(series.ensembles) // 2
+        return [series.ensembles[:half], series.ensembles[half:]]
     if series.kind == "never-retrain":
         named = replace(series.ensembles[0].method, name=series.name)
         return [tuple(replace(one, method=named) for one in series.ensembles)]

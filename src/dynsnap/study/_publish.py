@@ -14,13 +14,18 @@ TABLES = ("table.csv", "replicates.csv", "sweeps.csv", "study.toml", "about.json
 SCORED = "average"  # the combination whose scores are kept; of the others labels are enough
 
 
-def publish(run: Path, target: Path) -> tuple[Path, ...]:
+def publish(run: Path, target: Path, *, scores: bool = True) -> tuple[Path, ...]:
     """Copy the results of a run folder to a folder of their own, and return its files.
 
     Tables are copied as they are, unless a cell could do harm where it is opened. The labels of all
     predictions go to `labels.parquet`. The scores of the average in the first replicate go to
     `scores.parquet`, in half precision. Rounds, checkpoints, ensembles and inputs are not copied.
     Earlier results in the folder are replaced by all files together, or not at all.
+
+    Args:
+        run: The run folder.
+        target: Where the files go.
+        scores: Whether scores are kept. Labels are enough for accuracy, consistency and flips.
 
     Raises:
         FileError: The run has no table: it was not finished, or this is not a run folder. Or a
@@ -45,7 +50,7 @@ def publish(run: Path, target: Path) -> tuple[Path, ...]:
                 check_shareable(run / path.name)
             with _files.replacing(path) as aside:
                 shutil.copyfile(run / path.name, aside)
-        kept += predictions.write_published(run, target, scored=_is_scored)
+        kept += predictions.write_published(run, target, scored=_is_scored if scores else _none)
         earlier = (target / "predictions").rglob("[!.]*.parquet")
         files = (*TABLES, *predictions.PUBLISHED)
         for path in (*earlier, *(target / name for name in files)):
@@ -68,3 +73,7 @@ def check_finished(folder: Path) -> None:
 
 def _is_scored(key: PredictionKey) -> bool:
     return key.combination == SCORED and key.replicate == 0
+
+
+def _none(key: PredictionKey) -> bool:
+    return False

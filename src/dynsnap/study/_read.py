@@ -50,6 +50,8 @@ class Defaults:
         retraining: Settings in which a single network differs from its method.
         average: Decay of averaged weights, None for the method's own.
         smoothing: Label smoothing, None for the method's own.
+        rule: What a cost ratio chooses, "cost" or "margin".
+        last_epoch: Whether single networks keep their last epoch, not the best by validation.
     """
 
     epochs: int = 200
@@ -66,6 +68,8 @@ class Defaults:
     average: float | None = None
     smoothing: float | None = None
     codistill: float | None = None
+    rule: str = "cost"
+    last_epoch: bool = False
 
     def changed_by(self, section: TomlTable) -> "Defaults":
         """The same with the settings of a table of the file."""
@@ -83,6 +87,8 @@ class Defaults:
             average=section.take("average", float, self.average),
             smoothing=section.take("smoothing", float, self.smoothing),
             codistill=section.take("codistill", float, self.codistill),
+            rule=section.take("rule", str, self.rule),
+            last_epoch=section.take("last_epoch", bool, self.last_epoch),
         )
 
     def rolling_as(self, section: TomlTable) -> "Defaults":
@@ -124,6 +130,8 @@ class Defaults:
             average=self.average,
             smoothing=self.smoothing,
             codistill=self.codistill,
+            rule=self.rule,
+            last_epoch=self.last_epoch,
             **self.automatic,
         )
 
@@ -245,6 +253,7 @@ def _methods(
         dropout=section.take("dropout", float, 0.1),
         tolerance=section.take("tolerance", float, None),
         most_rounds=section.take("most_rounds", int, None),
+        last_epoch=section.take("last_epoch", bool, False),
     )
     own = {name: section.table(name) for name in METHOD_KINDS}
     section.finish()
@@ -269,9 +278,10 @@ def _variant(section: TomlTable, defaults: Defaults) -> Method:
     name = section.take("name", str)
     base = section.take("method", str, "rolling")
     rules = _gate(section.table("gate"))
+    every = section.take("every", int, 1)
     settings = defaults.own_to(base, section)
     section.finish()
-    return replace(settings.named(base), name=name, gate=rules)
+    return replace(settings.named(base), name=name, gate=rules, every=every)
 
 
 def _gate(section: TomlTable) -> tuple[tuple[str, str, float], ...]:

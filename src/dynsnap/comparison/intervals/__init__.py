@@ -14,7 +14,11 @@ from dynsnap.comparison.intervals._bayesian_bootstrap import (
     Statistic,
 )
 from dynsnap.comparison.intervals._clopper_pearson import clopper_pearson
-from dynsnap.comparison.intervals._paired import PairedDifference, paired_difference
+from dynsnap.comparison.intervals._paired import (
+    PairedDifference,
+    difference_of_means,
+    paired_difference,
+)
 from dynsnap.comparison.intervals._statistics import (
     AgreementStatistic,
     ClassStatistic,
@@ -44,5 +48,6 @@ __all__ = [
     "Statistic",
     "changes",
     "clopper_pearson",
+    "difference_of_means",
     "paired_difference",
 ]

@@ -80,10 +80,32 @@ def paired_difference(
     each = _differences(values, reference)
     if not 0 < confidence < 1:
         raise InputError(f"`confidence` must lie between 0 and 1, got {confidence}.")
-    replicates, inputs = each.shape
-    further = np.zeros((replicates, 2))
+    further = np.zeros((len(each), 2))
     further[0] = 1, -1
-    smoothed = np.concatenate([each, further], axis=1)
+    return _found(each, np.concatenate([each, further], axis=1), confidence)
+
+
+def difference_of_means(
+    values: AnyArray, reference: AnyArray, *, confidence: float = 0.95
+) -> PairedDifference:
+    """As `paired_difference`, of units that are means of many inputs, such as weeks.
+
+    Inputs of one week share their weather, so that weeks are the independent units: a value is the
+    mean over the inputs of a week. Nothing is added to such means.
+
+    Example:
+        >>> found = difference_of_means([[0.6, 0.5, 0.7]], [[0.5, 0.4, 0.5]])
+        >>> round(found.value, 4), round(found.low, 4), found.inputs
+        (0.1333, -0.0101, 3)
+    """
+    each = _differences(values, reference)
+    if not 0 < confidence < 1:
+        raise InputError(f"`confidence` must lie between 0 and 1, got {confidence}.")
+    return _found(each, each, confidence)
+
+
+def _found(each: Floats, smoothed: Floats, confidence: float) -> PairedDifference:
+    replicates, inputs = each.shape
     variance, freedom = _variance(smoothed)
     error = math.sqrt(variance)
     beyond = student_quantile((1 + confidence) / 2, freedom)
@@ -129,7 +151,7 @@ def _variance(each: Floats) -> tuple[float, float]:
     both = float((rest**2).sum()) / ((replicates - 1) * (inputs - 1)) / each.size
     total = max(by_input + by_replicate - both, by_input, by_replicate)
     doubt = by_input**2 / (inputs - 1) + by_replicate**2 / (replicates - 1)
-    return total, max(1.0, total**2 / doubt)
+    return total, max(1.0, total**2 / doubt) if doubt else 1.0
 
 
 @functools.lru_cache(maxsize=4096)

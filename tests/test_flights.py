@@ -1,0 +1,160 @@
+"""The page on real weeks: its tables are what plain numpy computes from the published labels."""
+
+import functools
+import importlib.util
+import math
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from dynsnap.study import read_study
+from tests.documents import tables
+
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "results"
+PAGE = (ROOT / "docs/flights.md").read_text(encoding="utf-8")
+STUDIES = [
+    name for name in ("flights", "flights-xgboost", "flights-mlp") if (RESULTS / name).is_dir()
+]
+
+
+@pytest.fixture(scope="module")
+def script():
+    spec = importlib.util.spec_from_file_location("flights_page", RESULTS / "flights.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@functools.cache
+def columns(study):
+    """The published labels of a study as text, with pyarrow alone."""
+    table = pq.read_table(RESULTS / study / "labels.parquet")
+    return {name: table.column(name).to_numpy(zero_copy_only=False) for name in table.column_names}
+
+
+@functools.cache
+def weekly(study, method):
+    """Right after, labelled alike, lost and gained: each of replicates by weeks."""
+    of = columns(study)
+    (period,) = (of[name] for name in of if name.endswith("period"))
+    masks = [period == week for week in sorted(set(period))]
+    after = [of[f"singlebase/average/g2/r{r}"] for r in range(3)]
+    found = []
+    for r in range(3):
+        if method == "noise floor":
+            old, new = after[r], after[(r + 1) % 3]
+        else:
+            old, new = (of[f"{method}/average/g{g}/r{r}"] for g in (1, 2))
+        was, now = old == of["truth"], new == of["truth"]
+        flags = (now, old == new, was & ~now, ~was & now)
+        found.append([[one[mask].mean() for mask in masks] for one in flags])
+    return np.array(found).transpose(1, 0, 2)
+
+
+def interval(each):
+    """Weeks and replicates as two crossed random effects, with Student's t by its own integral."""
+    replicates, weeks = each.shape
+    rows, cols = each.mean(axis=1), each.mean(axis=0)
+    by_week, by_replicate = cols.var(ddof=1) / weeks, rows.var(ddof=1) / replicates
+    rest = each - cols - rows[:, None] + each.mean()
+    both = (rest**2).sum() / ((replicates - 1) * (weeks - 1)) / each.size
+    total = max(by_week + by_replicate - both, by_week, by_replicate)
+    freedom = max(1.0, total**2 / (by_week**2 / (weeks - 1) + by_replicate**2 / (replicates - 1)))
+    half = student(freedom) * math.sqrt(total)
+    mean = each.mean()
+    return f"{100 * mean:+.2f} ({100 * (mean - half):+.2f} to {100 * (mean + half):+.2f})"
+
+
+def student(freedom):
+    from scipy.stats import t
+
+    return t.ppf(0.975, freedom)
+
+
+def shown(values):
+    each = 100 * values.mean(axis=1)
+    return f"{each.mean():.2f} ± {each.std(ddof=1):.2f}"
+
+
+def rows_of(title):
+    (table,) = (one for one in tables(PAGE) if title in one[0])
+    return table
+
+
+def test_files_made_from_the_results_are_up_to_date(script):
+    for path, text in script.outputs().items():
+        assert path.read_text(encoding="utf-8") == text, "run: python results/flights.py"
+
+
+def test_every_cell_of_the_main_table_is_what_plain_numpy_computes(script):
+    names = {said: name for name, said in script.METHODS.items()}
+    studies = {said: name for name, said in script.MODELS.items()}
+    _, *rows = rows_of("qualifies")
+    assert {studies[row[0]] for row in rows} == {*STUDIES}
+    for cells in rows:
+        model, said, n, acc, acc_gap, con, lost, lost_gap, gained, *_ = cells
+        study, method = studies[model], names.get(said, "noise floor")
+        right, alike, losses, gains = weekly(study, method)
+        assert int(n) == 3
+        assert (con, lost, gained) == tuple(map(shown, (alike, losses, gains)))
+        if method == "noise floor":
+            continue
+        assert acc == shown(right)
+        if method != "singlebase":
+            fresh = weekly(study, "singlebase")
+            assert acc_gap == interval(right - fresh[0])
+            assert lost_gap == interval(losses - fresh[2])
+
+
+def test_a_method_qualifies_by_the_intervals_that_are_shown(script):
+    _, *rows = rows_of("qualifies")
+    below = re.compile(r"\([+-][\d.]+ to -[\d.]+\)")
+    others = {(row[0], row[1]): row[2:4] for row in rows_of("ACC minus never retrained")[1:]}
+    for row in rows:
+        if row[-1] in ("(reference)", ""):
+            continue
+        gaps = [row[4], *others.get((row[0], row[1]), [])]
+        assert (row[-1] == "yes") == (not any(below.search(gap) for gap in gaps)), row
+
+
+def test_there_are_enough_weeks_and_both_models_are_scored_on_the_same_rows():
+    for study in STUDIES:
+        of = columns(study)
+        (period,) = (of[name] for name in of if name.endswith("period"))
+        assert len(set(period)) >= 45
+        plan = read_study(RESULTS / study / "study.toml", stored=True)
+        assert plan.data.growth["selection_holdout"] > 0 and plan.replicates >= 3
+        for method in {name.split("/")[0] for name in of if "/" in name}:
+            for r in range(3):
+                # The week before last's model, deployed until the retrain, is this week's old one.
+                old, new = (of[f"{method}/average/g{g}/r{r}"] for g in (1, 2))
+                assert len(old) == len(new) == len(of["truth"])
+        np.testing.assert_array_equal(
+            of["never-retrain/average/g1/r0"], of["never-retrain/average/g2/r0"]
+        )
+
+
+def test_the_page_of_claims_has_the_same_differences(script):
+    evidence = (ROOT / "docs/evidence.md").read_text(encoding="utf-8")
+    (claims,) = (table for table in tables(evidence) if "outcome" in table[0])
+    gaps = {(row[0], row[1]): (row[7], row[4]) for row in rows_of("qualifies")[1:] if row[-1] != ""}
+    assert len(claims) > len(STUDIES)
+    for says, command, _, lost, accuracy, *_ in claims[1:]:
+        model = script.MODELS[command.strip("`").split()[-1]]
+        method = script.METHODS[re.search(r"`([^`]+)`$", says)[1]]
+        assert (lost, accuracy) == gaps[model, method]
+
+
+def test_the_constant_answer_is_that_of_the_labels():
+    of = columns("flights")
+    (period,) = (of[name] for name in of if name.endswith("period"))
+    names, counts = np.unique(of["truth"], return_counts=True)
+    usual = names[counts.argmax()]
+    right = np.mean([(of["truth"][period == week] == usual).mean() for week in set(period)])
+    assert f"`{usual}` is right for {100 * right:.2f} %" in PAGE
