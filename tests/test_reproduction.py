@@ -137,7 +137,7 @@ def test_results_are_small_and_complete(name):
 def test_all_results_are_few_files_and_small():
     files = [path for path in RESULTS.rglob("*") if path.is_file() and path.suffix != ".pyc"]
     assert len(files) <= 250
-    assert sum(path.stat().st_size for path in files) <= 45 * 2**20
+    assert sum(path.stat().st_size for path in files) <= 45_000_000
 
 
 def test_balanced_cifar_10_is_held_against_what_it_has_to_reach(results):

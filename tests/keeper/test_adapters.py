@@ -4,6 +4,8 @@ import doctest
 import importlib
 import logging
 import os
+import subprocess
+import sys
 import warnings
 from pathlib import Path
 
@@ -46,7 +48,9 @@ class StopError(Exception):
 # --- each library's own way to train the points of `loops` --------------------------------------
 
 
-def fit_lightning(training, *, epochs, validated=True, stop=None, rates=None, scheduled=False):
+def fit_lightning(
+    training, *, epochs, validated=True, stop=None, rates=None, scheduled=False, data=None, **own
+):
     import lightning
     from torch.utils.data import DataLoader, TensorDataset
 
@@ -78,18 +82,19 @@ def fit_lightning(training, *, epochs, validated=True, stop=None, rates=None, sc
             return [optimizer], [torch.optim.lr_scheduler.StepLR(optimizer, 1)]
 
     inputs, labels = (torch.as_tensor(one) for one in points(90))
-    data = TensorDataset(inputs, labels)
+    rows = TensorDataset(inputs, labels)
     trainer = lightning.Trainer(
         max_epochs=epochs,
-        callbacks=[SnapshotCallback(training)],
+        callbacks=[SnapshotCallback(training, per_step=own.pop("per_step", False))],
         accelerator="cpu",
         logger=False,
         enable_checkpointing=False,
         enable_progress_bar=False,
         enable_model_summary=False,
+        **own,
     )
-    loader = DataLoader(data, batch_size=30, shuffle=True)
-    trainer.fit(Net(), loader, DataLoader(data, batch_size=90) if validated else None)
+    loader = DataLoader(rows, batch_size=30, shuffle=True) if data is None else data
+    trainer.fit(Net(), loader, DataLoader(rows, batch_size=90) if validated else None)
 
 
 class Logits(torch.nn.Module):
@@ -103,7 +108,9 @@ class Logits(torch.nn.Module):
         return {"logits": self.net(points)}
 
 
-def fit_transformers(training, *, epochs, validated=True, stop=None, rates=None, scheduled=False):
+def fit_transformers(
+    training, *, epochs, validated=True, stop=None, rates=None, scheduled=False, several=False
+):
     import transformers
 
     from dynsnap.keeper.transformers import DistillationLoss, SnapshotCallback
@@ -136,12 +143,15 @@ def fit_transformers(training, *, epochs, validated=True, stop=None, rates=None,
             data_seed=training.seed + training.epochs_done,
         ),
         train_dataset=rows,
-        eval_dataset=rows,
+        eval_dataset={"some": rows[:30], "all": rows} if several else rows,
         compute_metrics=lambda one: {
             "accuracy": (one.predictions.argmax(axis=1) == one.label_ids).mean()
         },
         compute_loss_func=DistillationLoss(),
-        callbacks=[SnapshotCallback(training), Watch()],
+        callbacks=[
+            SnapshotCallback(training, metric=f"eval_{'all_' if several else ''}accuracy"),
+            Watch(),
+        ],
     ).train()
 
 
@@ -149,9 +159,9 @@ def training_folder(training):
     return Path(training._checkpoints._folder.path) / "trainer"
 
 
-def fit_skorch(training, *, epochs, validated=True, stop=None, rates=None):
+def fit_skorch(training, *, epochs, validated=True, stop=None, rates=None, scheduled=False):
     import skorch
-    from skorch.callbacks import Callback
+    from skorch.callbacks import Callback, LRScheduler
     from skorch.helper import predefined_split
 
     from dynsnap.keeper.skorch import SnapshotCallback
@@ -174,26 +184,23 @@ def fit_skorch(training, *, epochs, validated=True, stop=None, rates=None):
         iterator_train__shuffle=True,
         max_epochs=epochs,
         train_split=split,
-        callbacks=[SnapshotCallback(training), Watch()],
+        callbacks=[SnapshotCallback(training), Watch(), *([LRScheduler()] if scheduled else [])],
         verbose=0,
     ).fit(inputs, labels)
 
 
-def build_keras():
+def build_keras(shaped=True):
+    """A model that knows the shape of its inputs, or learns it from the first of them."""
     import keras
 
     layers = keras.layers
-    return keras.Sequential(
-        [
-            keras.Input((2,)),
-            layers.Dense(8, "relu"),
-            layers.Dropout(0.2),
-            layers.Dense(3, "softmax"),
-        ]
-    )
+    made = [layers.Dense(8, "relu"), layers.Dropout(0.2), layers.Dense(3, "softmax")]
+    return keras.Sequential([keras.Input((2,)), *made] if shaped else made)
 
 
-def fit_keras(training, *, epochs, validated=True, stop=None, rates=None):
+def fit_keras(
+    training, *, epochs, validated=True, stop=None, rates=None, rate=RATE, others=(), named=True
+):
     import keras
 
     from dynsnap.keeper.keras import SnapshotCallback
@@ -205,9 +212,9 @@ def fit_keras(training, *, epochs, validated=True, stop=None, rates=None):
                 raise StopError
 
     inputs, labels = points(90)
-    model = build_keras()
+    model = build_keras(named)
     model.compile(
-        keras.optimizers.Adam(RATE), "sparse_categorical_crossentropy", metrics=["accuracy"]
+        keras.optimizers.Adam(rate), "sparse_categorical_crossentropy", metrics=["accuracy"]
     )
     model.fit(
         inputs,
@@ -215,7 +222,7 @@ def fit_keras(training, *, epochs, validated=True, stop=None, rates=None):
         batch_size=30,
         epochs=epochs,
         validation_data=(inputs, labels) if validated else None,
-        callbacks=[SnapshotCallback(training), Watch()],
+        callbacks=[SnapshotCallback(training), Watch(), *others],
         verbose=0,
     )
 
@@ -333,8 +340,77 @@ def test_schedulers_of_one_s_own(tmp_path):
     rounds.close()
     rates = []
     (training,) = [next(kept(tmp_path / "other", "transformers").rounds())]
-    fit_transformers(training, epochs=4, rates=rates, scheduled=True)
+    fit_transformers(training, epochs=4, rates=rates, scheduled=True, several=True)
     assert rates[0] == RATE  # that of Hugging Face has no effect
+    assert training.finished  # by one of two evaluation sets
+    with pytest.raises(DynSnapError, match=naming("LRScheduler")):
+        fit_skorch(next(kept(tmp_path / "third", "skorch").rounds()), epochs=4, scheduled=True)
+
+
+def test_keras_has_schedules_and_models_of_several_kinds(tmp_path):
+    import keras
+
+    from dynsnap.keeper.keras import KerasScores
+
+    def training(name):
+        return next(kept(tmp_path / name, "keras").rounds())
+
+    falling = keras.optimizers.schedules.ExponentialDecay(0.1, 10, 0.9)
+    with pytest.raises(DynSnapError, match=naming("LearningRateSchedule")):
+        fit_keras(training("schedule"), epochs=4, rates=[], rate=falling)
+    other = keras.callbacks.LearningRateScheduler(lambda epoch: 1.0)
+    with pytest.raises(DynSnapError, match=naming("learning rate", "callback")):
+        fit_keras(training("callback"), epochs=4, rates=[], others=[other])
+    # A model that is built by its first inputs is trained and scored as any other.
+    score = KerasScores(lambda: build_keras(shaped=False))
+    loop = keeper(tmp_path / "built", score=score, members=1, beta=0.0)
+    for one in loop.rounds():
+        fit_keras(one, epochs=4, rates=[], named=False)
+    assert loop.ensemble().predict(points(5)[0]).shape == (5,)
+    weights = loop.ensemble().weights[0]
+    for wrong in ([keras.layers.Dense(3)], [keras.layers.Dense(9), keras.layers.Dense(3)]):
+        build = KerasScores(lambda made=wrong: keras.Sequential([keras.Input((2,)), *made]))
+        with pytest.raises(DynSnapError, match=naming("snapshot", "`build`")):
+            build(weights, points(5)[0], 3)
+
+
+def test_lightning_moves_the_rate_in_every_step_where_it_knows_their_number(tmp_path):
+    from torch.utils.data import DataLoader, IterableDataset
+
+    class Endless(IterableDataset):
+        def __iter__(self):
+            return zip(*(torch.as_tensor(one) for one in points(90)), strict=True)
+
+    rates = []
+    training = next(kept(tmp_path / "run", "lightning").rounds())
+    fit_lightning(training, epochs=4, rates=rates, per_step=True)
+    expected = [
+        RATE * training.rate(epoch, step=step, steps=3) for epoch in range(4) for step in range(3)
+    ]
+    assert rates == pytest.approx(expected)
+    loader = DataLoader(Endless(), batch_size=30)
+    training = next(kept(tmp_path / "other", "lightning").rounds())
+    with pytest.raises(DynSnapError, match=naming("per_step", "length")):
+        fit_lightning(training, epochs=4, rates=[], per_step=True, data=loader)
+    training = next(kept(tmp_path / "third", "lightning").rounds())
+    fit_lightning(training, epochs=4, rates=[], data=loader)
+    assert training.finished
+    training = next(kept(tmp_path / "fourth", "lightning").rounds())
+    with pytest.raises(DynSnapError, match=naming("max_steps", "5")):
+        fit_lightning(training, epochs=4, rates=[], max_steps=5)
+
+
+def test_a_backend_of_keras_that_is_not_there_is_named(tmp_path):
+    own = {**os.environ, "KERAS_BACKEND": "tensorflow"}
+    pytest.importorskip("keras")
+    ended = subprocess.run(
+        [sys.executable, "-c", "import dynsnap.keeper.keras"],
+        env=own,
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert "KERAS_BACKEND=torch" in ended.stderr.splitlines()[-1]
 
 
 def test_the_loss_of_distillation_is_that_of_studies():

@@ -1,8 +1,10 @@
 """A keeper around a loop of one's own: what it keeps, stores, resumes and refuses."""
 
+import itertools
 import json
 import logging
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -18,8 +20,8 @@ from hypothesis import strategies as st
 import dynsnap
 from dynsnap import predictions
 from dynsnap.ensemble import Recipe, Rolling, Schedule, rate_factor
-from dynsnap.errors import DynSnapError, FileError, InputError, PlanError, TrainingError
-from dynsnap.keeper import EvaluationSet, ModuleScores, SnapshotKeeper, load_ensemble
+from dynsnap.errors import FileError, PlanError
+from dynsnap.keeper import ModuleScores, SnapshotKeeper, load_ensemble
 from dynsnap.store import RunFolder
 from tests.cli.studies import dynsnap as command
 from tests.keeper.loops import CLASSES, SMALL, Counter, keeper, net, points, score_counter, train
@@ -196,6 +198,19 @@ def test_dynsnap_predict_takes_the_ensemble_of_a_loop(folder, tmp_path, monkeypa
     assert np.allclose(predictions.read(out).scores, own, atol=1e-6)
 
 
+def test_a_folder_of_other_settings_or_another_run_is_refused(folder, tmp_path):
+    with pytest.raises(PlanError, match=naming("epochs", "4", "6")):
+        keeper(folder, epochs=6)
+    with pytest.raises(PlanError, match=naming("Generation 4", "2")):
+        keeper(folder, generation=4)
+    (tmp_path / "study.toml").write_text("[study]")
+    with pytest.raises(FileError, match=naming("study.toml", "another folder")):
+        keeper(tmp_path)
+    (tmp_path / "keeper.json").write_text('{"format": 1}')
+    with pytest.raises(FileError, match=naming("keeper.json", "damaged")):
+        keeper(tmp_path)
+
+
 def test_a_second_run_of_a_finished_loop_trains_nothing(folder):
     before = {path: path.stat().st_mtime_ns for path in folder.rglob("*.npz")}
     kept = keeper(folder, generation=2)
@@ -234,6 +249,31 @@ def _train_from_parents(kept):
         for epoch in training.epochs(model):
             training.end_epoch(epoch, 0.5)
     return found
+
+
+def test_a_generation_of_another_version_is_trained_again_and_the_others_are_not(tmp_path):
+    path = tmp_path / "run"
+    first = train(keeper(path), rows=90)
+    second = train(keeper(path, generation=2))
+    before = (path / "table.csv").read_text()
+    rounds = set((path / "rounds").iterdir())
+    later = keeper(path, generation=2, version="b")
+    training = next(later.rounds())
+    assert (training.spec.generation, training.epochs_done) == (2, 0)
+    assert not (path / "table.csv").exists()  # it was of other rounds
+    train(later, rows=60)
+    assert all(
+        json.loads((path / "keeper.json").read_text())["scored"].get(one.stem) for one in rounds
+    )
+    assert (path / "table.csv").read_text() != before
+    inputs, _ = points(20, seed=7)
+    found = later.ensemble().predict_proba(inputs)
+    assert not np.array_equal(found, second.ensemble().predict_proba(inputs))
+    np.testing.assert_array_equal(
+        later.ensemble(1).predict_proba(inputs), first.ensemble().predict_proba(inputs)
+    )
+    ended = command("report", path)
+    assert ended.exit_code == 0, ended.stderr
 
 
 def test_new_classes_and_new_test_inputs_are_scored_for_all_generations(tmp_path):
@@ -285,15 +325,27 @@ def test_a_loop_that_was_stopped_ends_with_the_same_bits(tmp_path, every):
     assert_same_rounds(tmp_path / "stopped", tmp_path / "whole")
 
 
-def test_a_round_that_cannot_be_scored_is_not_lost(tmp_path):
+@pytest.mark.parametrize(("works", "done"), [(0, 1), (1, 4)])
+def test_a_round_that_cannot_be_scored_is_not_lost(tmp_path, works, done):
+    calls = []
+
     def broken(weights, inputs, classes):
-        raise ZeroDivisionError
+        calls.append(len(inputs))
+        if len(calls) > works:
+            raise ZeroDivisionError
+        return ModuleScores(net)(weights, inputs, classes)
 
     shared = {"members": 1, "beta": 0.0}
+    failed = keeper(tmp_path / "run", score=broken, **shared)
     with pytest.raises(ZeroDivisionError):
-        train(keeper(tmp_path / "run", score=broken, **shared))
+        train(failed)
+    # The first snapshot is scored at once: a mistake costs an epoch, not a round.
+    (file,) = (tmp_path / "run/checkpoints").glob("*.bin")
     kept = keeper(tmp_path / "run", **shared)
-    assert list(kept.rounds()) == []  # nothing is left to train
+    begun = list(itertools.islice(kept.rounds(), 1))
+    assert [training.epochs_done for training in begun] == ([done] if done < 4 else [])
+    train(keeper(tmp_path / "run", **shared))
+    assert not file.exists()
     train(keeper(tmp_path / "whole", **shared))
     assert_same_rounds(tmp_path / "run", tmp_path / "whole")
 
@@ -341,6 +393,29 @@ def test_what_else_has_a_state_is_restored_too(tmp_path):
     assert [one[0] for one in seen] == [0, 1, 2, 3]
     assert seen[1][1:] == pytest.approx((0.05, 0.1)) == seen[3][1:]
     assert (other.best, other.last_epoch) == (0.0, 2)
+
+
+@pytest.mark.parametrize(
+    ("made", "draw"),
+    [
+        (lambda: torch.Generator().manual_seed(5), lambda own: float(torch.rand(1, generator=own))),
+        (lambda: np.random.default_rng(5), lambda own: own.random()),
+        (lambda: random.Random(5), lambda own: own.random()),
+    ],
+    ids=["torch", "numpy", "python"],
+)
+def test_generators_of_random_numbers_are_restored(tmp_path, made, draw):
+    expected = [draw(own) for own in [made()] for _ in range(4)]
+    seen = []
+    for _ in range(2):
+        own = made()
+        training = next(keeper(tmp_path / "run", score=score_counter).rounds())
+        for epoch in training.epochs(Counter(), None, own):
+            seen.append(draw(own))
+            training.end_epoch(epoch, 0.5)
+            if len(seen) == 2:
+                break
+    assert seen == expected
 
 
 @pytest.mark.slow
@@ -437,149 +512,3 @@ def test_inputs_of_any_kind_are_scored(tmp_path, inputs):
     assert kept.ensemble().predict(inputs).tolist() == ["left"] * 3
     assert all(net().load_state_dict(one) for one in kept.ensemble().weights)
     assert keeper(tmp_path / "run", most_rounds=2, **settings).ensemble().generation == 1
-
-
-# --- bad input ----------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def training(tmp_path):
-    """A round that has begun and has one epoch behind it."""
-    kept = keeper(tmp_path / "run")
-    rounds = kept.rounds()
-    found = next(rounds)
-    found.begin(Counter())
-    found.end_epoch(0, 0.5)
-    yield found
-    rounds.close()
-
-
-@pytest.mark.parametrize("epoch", [0, 2, 3, -1])
-def test_epochs_out_of_order_are_refused(training, epoch):
-    with pytest.raises(TrainingError, match=naming(f"epoch {epoch}", "epoch 1 is next")):
-        training.end_epoch(epoch, 0.5)
-    training.end_epoch(1, 0.6)  # nothing is lost
-
-
-@pytest.mark.parametrize("accuracy", [float("nan"), 1.5, -0.1, 87.0])
-def test_a_score_that_is_no_accuracy_is_refused(training, accuracy):
-    with pytest.raises(TrainingError, match=naming("epoch 1", "from 0 to 1", f"{accuracy:g}")):
-        training.end_epoch(1, accuracy)
-    assert training.epochs_done == 1
-
-
-def test_an_epoch_without_a_score_and_a_round_without_an_end_are_refused(tmp_path):
-    training = next(keeper(tmp_path / "run").rounds())
-    with pytest.raises(TrainingError, match=naming("begun", "epochs")):
-        training.end_epoch(0, 0.5)
-    with pytest.raises(TrainingError, match=naming("Epoch 0", "end_epoch")):
-        list(training.epochs(Counter()))
-    with pytest.raises(TrainingError, match=naming("0 of 4 epochs")):
-        for _ in keeper(tmp_path / "other").rounds():
-            pass
-    with pytest.raises(PlanError, match=naming("model", "state_dict", "int")):
-        next(keeper(tmp_path / "third").rounds()).begin(3)
-    with pytest.raises(TrainingError, match=naming("accuracy", "str")):
-        training.end_epoch(0, "0.5")
-
-
-def test_weights_that_change_shape_between_snapshots_are_refused(training):
-    model = training._parts["model"]
-    model.weights = torch.zeros(2)
-    with pytest.raises(TrainingError, match=naming("epochs", r"\(2,\)", r"\(1,\)")):
-        training.end_epoch(1, 0.9)
-    assert training.epochs_done == 1
-    model.state_dict = lambda: {"epochs": torch.zeros(1), "more": torch.zeros(1)}
-    with pytest.raises(TrainingError, match=naming("more", "missing")):
-        training.end_epoch(1, 0.9)
-    model.state_dict = lambda: {"epochs": "three"}
-    with pytest.raises(TrainingError, match=naming("epochs", "str")):
-        training.end_epoch(1, 0.9)
-
-
-def test_rounds_of_another_architecture_are_refused(tmp_path):
-    kept = keeper(tmp_path / "run", score=score_counter, beta=0.0)
-    with pytest.raises(TrainingError, match=naming("rounds before", r"\(1,\)", r"\(2,\)")):
-        for number, training in enumerate(kept.rounds()):
-            model = Counter()
-            model.weights = torch.zeros(1 + number)
-            for epoch in training.epochs(model):
-                training.end_epoch(epoch, 0.5)
-
-
-def test_a_state_that_is_no_data_is_refused(tmp_path):
-    class Odd(Counter):
-        def state_dict(self):
-            return {"odd": object()}
-
-    training = next(keeper(tmp_path / "run").rounds())
-    training.begin(Counter(), Odd())
-    with pytest.raises(TrainingError, match=naming("optimizer", "odd", "object")):
-        training.end_epoch(0, 0.5)
-
-
-@pytest.mark.parametrize(
-    ("settings", "parts"),
-    [
-        ({"method": "mcdropout"}, ["mcdropout", "dynsnap-cyc"]),
-        ({"method": "single"}, ["single", "rolling"]),
-        ({"method": "dynsnap-cyk"}, ["dynsnap-cyk", "dynsnap-cyc"]),
-        ({"rolling": Rolling()}, ["rolling", "dynsnap-cyc"]),
-        ({"generation": 2}, ["2", "1"]),
-        ({"generation": 0}, ["generation", "0"]),
-        ({"warmup": 9}, ["warmup", "4", "9"]),
-        ({"warmup": -1}, ["warmup"]),
-        ({"epochs": 5, "snapshots": 4}, ["5", "4"]),
-        ({"checkpoint_every": 0}, ["checkpoint_every"]),
-        ({"classes": ["a"]}, ["classes"]),
-        ({"classes": ["a", "a"]}, ["classes"]),
-        ({"test": [1, 2]}, ["truth", "list"]),
-        ({"test": ([1, 2], [0])}, ["test", "2", "1"]),
-        ({"test": ([1, 2], [0, 7])}, ["test", "7"]),
-        ({"test": ([1, 2], ["left", "under"])}, ["under"]),
-        ({"test": (iter([1]), [0])}, ["length", "iterator"]),
-        ({"test": ({"a": [1], "b": [1, 2]}, [0])}, ["a", "b"]),
-        ({"test": EvaluationSet([1, 2], [0, 1], ids=["x", "x"])}, ["ids", "x"]),
-    ],
-)
-def test_settings_that_make_no_sense_are_refused_early(tmp_path, settings, parts):
-    with pytest.raises(DynSnapError, match=naming(*parts)):
-        keeper(tmp_path / "run", **settings)
-    assert not (tmp_path / "run").exists()
-
-
-def test_a_folder_of_other_settings_or_another_run_is_refused(folder, tmp_path):
-    with pytest.raises(PlanError, match=naming("epochs", "4", "6")):
-        keeper(folder, epochs=6)
-    with pytest.raises(PlanError, match=naming("Generation 4", "2")):
-        keeper(folder, generation=4)
-    (tmp_path / "study.toml").write_text("[study]")
-    with pytest.raises(FileError, match=naming("study.toml", "another folder")):
-        keeper(tmp_path)
-    (tmp_path / "keeper.json").write_text('{"format": 1}')
-    with pytest.raises(FileError, match=naming("keeper.json", "damaged")):
-        keeper(tmp_path)
-
-
-def test_an_ensemble_needs_all_rounds(tmp_path):
-    kept = keeper(tmp_path / "run")
-    with pytest.raises(PlanError, match=naming("Generation 1", "rounds")):
-        kept.ensemble()
-    with pytest.raises(PlanError, match=naming("no generation 3")):
-        kept.ensemble(3)
-
-
-@pytest.mark.parametrize(
-    ("score", "parts"),
-    [
-        (lambda weights, inputs, classes: np.zeros((3, 3)), ["score", r"\(3, 3\)", "60"]),
-        (lambda weights, inputs, classes: np.full((60, 3), np.nan), ["finite"]),
-        (ModuleScores(lambda: torch.nn.Linear(2, 3)), ["build"]),
-        (ModuleScores(net, forward=lambda module, batch: batch[0]), ["forward", "row"]),
-    ],
-)
-def test_scores_that_are_none_are_refused(tmp_path, score, parts):
-    training = next(keeper(tmp_path / "run", score=score).rounds())
-    with pytest.raises(InputError, match=naming(*parts)):
-        for epoch in training.epochs(net()):
-            training.end_epoch(epoch, 0.5)

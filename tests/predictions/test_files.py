@@ -486,7 +486,7 @@ def test_a_failed_write_leaves_the_old_file_alone(suffix, tmp_path, monkeypatch)
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(writing._files.os, "fsync", lambda _: None)
-    monkeypatch.setattr(writing._files, "_flush", fail)
+    monkeypatch.setattr(writing._files, "flush", fail)
     with pytest.raises(FileError, match=naming(r"file\.", "No space", "has room")):
         write(made, file)
     assert file.read_bytes() == before

@@ -203,6 +203,7 @@ def test_a_file_that_changed_after_it_was_registered_is_not_used(second, name):
     assert "changed" in dynsnap("project", "status", second).stdout
     assert dynsnap("project", "promote", second, "1").exit_code == 0  # it is the deployed one
     retried = dynsnap("project", "status", second, "--json")
+    assert retried.exit_code == dynsnap("project", "status", second).exit_code == 3
     assert json.loads(retried.stdout)["generations"][0]["unchanged"] is False
 
 
@@ -318,6 +319,12 @@ def test_equal_times_and_any_order_of_rows_are_fine(second):
         ("[gate]", '[registry]\nkind = "s3"\n[gate]', ("s3", "folder")),
         ("min_count = 1", 'unresolved = "maybe"', ("unresolved", "maybe")),
         ('name = "small"', "name = [", ("TOML",)),
+        ('path = "data"', 'path = "~nobody-is-called-this/x"', ("path", "nobody")),
+        ("test_size", 'cadence = "00 weeks"\ntest_size', ("cadence", "00 weeks")),
+        ("test_size", 'features = ["x"]\ntest_size', ("features", "command")),
+        ("edge.txt", "trained.json", ("model_file", "trained.json")),
+        ("edge.txt", "predictions.csv", ("model_file", "predictions_file")),
+        ('predictions_file = "predictions.csv"', 'predictions_file = "x.txt"', ("txt", "csv")),
     ],
 )
 def test_a_project_that_makes_no_sense_is_refused(folder, old, new, named):
@@ -348,12 +355,27 @@ def test_settings_that_change_in_the_middle_begin_anew(second, monkeypatch):
     ]
 
 
-def test_the_pointer_does_not_move_under_an_unfinished_retrain(second):
+def test_a_move_by_hand_gives_up_an_unfinished_retrain(second):
     retrain(second, WEEKS[1])
     (second / "train.py").write_text("raise SystemExit(1)")
     dynsnap("retrain", second, "--until", WEEKS[2])
-    assert re.search(naming(PERIODS[2]), refused("project", "rollback", second, code=3))
-    assert deployed(second) == 2
+    refused("project", "rollback", second, "--to", "9", code=3)
+    assert decisions(second) == ["first", "promoted"]  # what cannot be deployed ends nothing
+    ended = dynsnap("project", "rollback", second)
+    assert re.search(naming(PERIODS[2]), ended.stderr)
+    assert deployed(second) == 1
+    make(second)
+    assert retrain(second, WEEKS[2]).plan.name == f"{PERIODS[2]}-2"
+    assert decisions(second) == ["first", "promoted", "abandoned", "promoted"]
+
+
+def test_a_rollback_is_not_undone_by_a_retrain_that_was_killed_after_it_deployed(second):
+    retrain(second, WEEKS[1])
+    (second / "retrains" / PERIODS[1] / "result.json").unlink()  # as if killed right before it
+    assert dynsnap("project", "rollback", second).exit_code == 0
+    assert decisions(second) == ["first", "promoted"]
+    retrain(second, WEEKS[1])
+    assert deployed(second) == 1
 
 
 @pytest.mark.slow

@@ -160,9 +160,9 @@ def find_study(name: str) -> Path:
             f"{name} is the folder of a run, not a study file. Go on with that run by naming "
             f"{path / 'study.toml'} and --out {name}."
         )
-    if path.exists():
-        return path
     known = shipped()
+    if path.is_file() or (path.exists() and name not in known):
+        return path
     if name not in known:
         raise PlanError(
             f"There is no study file {name}, and none of that name comes with dynsnap. "

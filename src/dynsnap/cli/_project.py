@@ -14,6 +14,7 @@ from dynsnap.cli._signals import write_line
 from dynsnap.errors import FileError, PlanError
 from dynsnap.report.document import Cell, Column, Document, Node, Prose, Table
 
+_DAMAGED = 3
 _FOLDER = click.argument("folder", type=options.FOLDER, metavar="PROJECT")
 
 
@@ -59,6 +60,8 @@ def retrain(
         dynsnap retrain delays --dry-run
         dynsnap retrain delays
     """
+    if dry_run and json_to is not None:
+        raise click.UsageError("--json writes a result, and --dry-run has none.")
     claim_outputs([], {"--json": json_to})
     made = projects.Retrain(
         project=projects.read_project(folder),
@@ -73,27 +76,37 @@ def retrain(
                 click.echo(line)
         return
     result = made.run()
+    if result is not None:
+        try:
+            projects.write_history(made.project)
+        except FileError as error:  # the verdict stands, and so does what is deployed
+            write_line(f"dynsnap: {error} The retrain is finished.")
+    pointer = projects.open_registry(made.project).deployed()
+    deployed = None if pointer is None else pointer.generation
+    with writing_outputs() as out:
+        out.text(json_to, lambda: as_json(_facts(result, deployed)))
     if result is None:
         return
-    projects.write_history(made.project)
-    with writing_outputs() as out:
-        out.text(json_to, lambda: as_json(_facts(result)))
     if not quiet and json_to != STDOUT:
         click.echo(result.reason)
+        if result.deployed not in (None, deployed):  # it was finished before, and moved since
+            click.echo(f"Moved by hand since then: generation {deployed} is deployed now.")
         click.echo(f"Report: {folder / 'retrains' / result.plan.name / 'report.html'}")
     ctx.exit(result.exit_code)
 
 
-def _facts(result: projects.Result) -> dict[str, object]:
-    measured = result.measured
+def _facts(result: projects.Result | None, deployed: int | None) -> dict[str, object]:
+    """The result as plain values; of a retrain that there was no reason for, what is deployed."""
+    measured = None if result is None else result.measured
     return {
-        "retrain": result.plan.name,
-        "decision": result.decision,
+        "retrain": None if result is None else result.plan.name,
+        "decision": "nothing" if result is None else result.decision,
         "verdict": None if measured is None else measured.verdict,
         "generation": None if measured is None else measured.generation,
-        "held_against": result.plan.deployed,
-        "reason": result.reason,
-        "exit_code": result.exit_code,
+        "held_against": None if result is None else result.plan.deployed,
+        "deployed": deployed,
+        "reason": "No period has ended." if result is None else result.reason,
+        "exit_code": 0 if result is None else result.exit_code,
     }
 
 
@@ -136,8 +149,12 @@ def init(folder: Path, data: str, command: str | None) -> None:
 @project_group.command()
 @_FOLDER
 @click.option("--json", "as_text", is_flag=True, help="Print JSON.")
-def status(folder: Path, as_text: bool) -> None:
-    """Show the deployed generation, all generations, and whether their files are unchanged."""
+@click.pass_context
+def status(ctx: click.Context, folder: Path, as_text: bool) -> None:
+    """Show the deployed generation, all generations, and whether their files are unchanged.
+
+    Exit codes: 0, or 3 if the deployed generation is changed or gone.
+    """
     project = projects.read_project(folder)
     registry = projects.open_registry(project)
     pointer = registry.deployed()
@@ -163,9 +180,11 @@ def status(folder: Path, as_text: bool) -> None:
             }
         )
     deployed = None if pointer is None else pointer.generation
+    whole = {number for number, _, _, problem in rows if not problem}
+    code = 0 if deployed is None or deployed in whole else _DAMAGED
     if as_text:
         click.echo(as_json({"deployed": deployed, "generations": lines}), nl=False)
-        return
+        ctx.exit(code)
     said = "Nothing is deployed." if deployed is None else f"Deployed: generation {deployed}."
     nodes: list[Node] = [Prose(said)]
     if rows:
@@ -195,6 +214,7 @@ def status(folder: Path, as_text: bool) -> None:
     if deployed is not None and deployed not in registry.numbers():
         nodes.append(Prose(f"Generation {deployed} is deployed, and gone.", "bad"))
     show(Document.of("", *nodes))
+    ctx.exit(code)
 
 
 @project_group.command()
@@ -267,7 +287,8 @@ def _move(
     if pointer is not None and pointer.generation == number:
         click.echo(f"Generation {number} is deployed already.")
         return
-    projects.refuse_unfinished(project.folder)
+    registry.checked(number)  # what cannot be deployed ends no retrain
+    projects.Retrain(project=project, say=write_line).settle()
     registry.deploy(number, way=way, why=why)
     projects.write_history(project)
     before = "none" if pointer is None else f"generation {pointer.generation}"

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -68,7 +68,7 @@ def parse_times(texts: Sequence[str] | AnyArray, where: str) -> tuple[AnyArray, 
             f"{where}: time zones are mixed: {with_zone!r} has one, {without!r} has none. "
             "Write all times with an offset, or all without."
         )
-    moments = np.array([_utc(moment) for moment in read], dtype="datetime64[us]")
+    moments = np.array([_utc(moment, where) for moment in read], dtype="datetime64[us]")
     notes: tuple[str, ...] = ()
     if len(zones) > 1:
         notes = (f"{where}: times of {len(zones)} zones were converted to UTC.",)
@@ -97,13 +97,15 @@ def _time(text: str, where: str) -> datetime:
         ) from None
 
 
-def _utc(moment: datetime) -> datetime:
+def _utc(moment: datetime, where: str) -> datetime:
     if moment.tzinfo is None:
         return moment
     try:
-        return moment.astimezone(UTC).replace(tzinfo=None)
-    except OverflowError:
         return moment.replace(tzinfo=None) - (moment.utcoffset() or timedelta())
+    except OverflowError:
+        raise DataError(
+            f"{where}: {moment.isoformat()} is not in the years 1 to 9999 in UTC."
+        ) from None
 
 
 def in_order(pool: Pool) -> tuple[Pool, tuple[str, ...]]:
@@ -335,12 +337,24 @@ def grow_by_time(pool: Pool, plan: TimeGrowth) -> Stream:
     cuts = tuple(one.train[~aside[one.train]] for one in found)
     counts = [_validated(pool, rows, plan.validation) for rows in cuts]
     first = np.bincount(pool.labels[cuts[0]], minlength=len(pool.classes))
+    late = tuple(name for name, rows in zip(pool.classes, first, strict=True) if not rows)
+    if late:
+        some = ", ".join(repr(name) for name in late[:3])
+        cut = replace(
+            cut,
+            notes=(
+                *cut.notes,
+                f"{pool.name}: classes are those of all rows; not known at the first retrain: "
+                f"{some}{', …' if len(late) > 3 else ''}. Networks have outputs for them from the "
+                "start.",
+            ),
+        )
     return Stream(
         pool=pool,
         generations=cuts,
         validation=tuple(counts),
         evaluation=evaluation,
-        late=tuple(name for name, rows in zip(pool.classes, first, strict=True) if not rows),
+        late=late,
         selection_holdout=tuple(place[one.train[aside[one.train]]] for one in found)
         if plan.selection_holdout
         else (),

@@ -3,6 +3,7 @@
 from dynsnap.ensemble._combine import (
     COMBINATIONS,
     Combination,
+    check_scores,
     combine,
     known_patterns,
     member_shares,
@@ -116,6 +117,7 @@ __all__ = [
     "beginning",
     "begins",
     "best",
+    "check_scores",
     "combine",
     "cost",
     "expected_gain",

@@ -59,7 +59,7 @@ def combine(
     # Member by member: the whole array in float64 would take four times the memory of float16.
     for position, share in enumerate(shares):
         rows = scores[position].astype(float)
-        _check_rows(rows, position)
+        check_scores(rows, f"member {position}")
         if not patterns[pattern_of[position]].all():
             _leave_out(rows, patterns[pattern_of[position]])
         if how.endswith("majority"):
@@ -125,15 +125,21 @@ def member_shares(weights: Accuracies | None, how: str, members: int) -> Floats:
     return np.asarray(relative / relative.sum())
 
 
-def _check_rows(rows: Scores, member: int) -> None:
+def check_scores(rows: Scores, whose: str) -> None:
+    """Raise InputError unless every row holds probabilities.
+
+    Args:
+        rows: Scores, (inputs, classes).
+        whose: What to call their source, as in "member 3".
+    """
     sums = rows.sum(axis=1)
     # A NaN fails the comparison; a minus infinity makes the sum fail it.
     near = np.abs(sums - 1) <= _check.SUM_TOLERANCE
     if not near.all():
         worst = int(np.flatnonzero(~near)[0])
         raise InputError(
-            f"`scores` must be rows that sum to one, but member {member} gives input {worst} a row "
+            f"`scores` must be rows that sum to one, but {whose} gives input {worst} a row "
             f"that sums to {sums[worst]:.6g}. Turn logits into probabilities first (softmax)."
         )
     if rows.size and rows.min() < 0:
-        raise InputError(f"`scores` must not be negative, but member {member} gives {rows.min()}.")
+        raise InputError(f"`scores` must not be negative, but {whose} gives {rows.min()}.")

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from dynsnap._types import Accuracies, AnyArray, Flags, MemberScores, Scores
-from dynsnap.ensemble import Combination, combine
+from dynsnap.ensemble import Combination, check_scores, combine
 from dynsnap.errors import InputError
 from dynsnap.keeper._round import torch_part
 from dynsnap.predictions import Predictions
@@ -24,7 +24,7 @@ def scored(score: ScoreSnapshot, learner: bytes, inputs: Any, *, width: int) -> 
     """The scores of one stored snapshot, with zeros for classes that it does not know.
 
     Raises:
-        InputError: They are not a row of finite scores for each input.
+        InputError: They are not a row of probabilities for each input.
     """
     train = torch_part()
     weights, classes = train.weights_of(learner)
@@ -35,7 +35,13 @@ def scored(score: ScoreSnapshot, learner: bytes, inputs: Any, *, width: int) -> 
             f"`score` must give (inputs, classes), {expected}, but gave the shape {found.shape}."
         )
     if not np.isfinite(found).all():
-        raise InputError("`score` gave scores that are not finite: the snapshot has diverged.")
+        rows = int((~np.isfinite(found).all(axis=1)).sum())
+        raise InputError(
+            f"`score` gave scores that are not finite for {rows} of {len(found)} inputs: they hold "
+            "NaN, or the training has diverged. Correct the inputs, or train with a lower learning "
+            "rate under another `version`."
+        )
+    check_scores(found, "`score`")
     return np.pad(found, ((0, 0), (0, width - classes)))
 
 
@@ -166,7 +172,8 @@ def saved_as(
 def positions_in(classes: Sequence[str], labels: Any, name: str) -> AnyArray:
     """Labels as positions among class names.
 
-    Whole numbers are names where all of them are, as 7 of the classes "6" and "7"; else positions.
+    Whole numbers are names where any class is named by one, as 7 of the classes "6" and "7"; else
+    they are positions. The labels at hand do not decide: of some sets they could be read both ways.
 
     Example:
         >>> positions_in(["cat", "dog"], ["dog", "cat"], "truth")
@@ -178,7 +185,7 @@ def positions_in(classes: Sequence[str], labels: Any, name: str) -> AnyArray:
     if array.ndim != 1:
         raise InputError(f"`{name}` must be one label for each input, got {array.shape}.")
     place = {one: position for position, one in enumerate(classes)}
-    if array.dtype.kind in "iu" and not {*map(str, np.unique(array).tolist())} <= place.keys():
+    if array.dtype.kind in "iu" and not any(map(_is_whole, classes)):
         if len(array) and not 0 <= array.min() <= array.max() < len(classes):
             raise InputError(
                 f"`{name}` must be class names, or positions from 0 to {len(classes) - 1}, but "
@@ -187,5 +194,10 @@ def positions_in(classes: Sequence[str], labels: Any, name: str) -> AnyArray:
         return array.astype(np.intp)
     for label in array.tolist():
         if str(label) not in place:
-            raise InputError(f"`{name}` holds {label!r}, which is not among the classes.")
+            some = ", ".join(classes[:10]) + (", ..." if len(classes) > 10 else "")
+            raise InputError(f"`{name}` holds {label!r}, which is not among the classes: {some}.")
     return np.array([place[str(label)] for label in array.tolist()], np.intp)
+
+
+def _is_whole(name: str) -> bool:
+    return name.lstrip("-").isdecimal()

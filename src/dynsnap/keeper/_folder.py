@@ -46,6 +46,7 @@ _SCHEMA: Schema = Table(
                     "classes": Whole(1, 100_000),
                     "selection_rows": Whole(),
                     "selection_digest": Text(form="[0-9a-f]{0,64}"),
+                    "owner": Text(form="[0-9a-f]{32}"),
                 }
             ),
             most=1_000_000,
@@ -178,7 +179,9 @@ class KeeperManifest:
     """What a run folder states about the loop that trains its rounds.
 
     Attributes:
-        generations: Of each generation, how many classes it knows and which rows select members.
+        generations: Of each generation, how many classes it knows, which rows select members, and
+            what its rounds depend on beside their specs.
+        replaced: Whether a generation was entered with another version than it was trained with.
         scored: By the key of a round, what it was scored on.
     """
 
@@ -188,6 +191,7 @@ class KeeperManifest:
         self.classes = classes
         self.generations: list[dict[str, Any]] = []
         self.scored: dict[str, str] = {}
+        self.replaced = False
         if self._path.exists():
             self._read()
         elif (folder / "study.toml").exists():
@@ -220,13 +224,19 @@ class KeeperManifest:
         self.classes = max(before, self.classes, key=len)
         self.generations, self.scored = known["generations"], known["scored"]
 
-    def enter(self, generation: int, *, classes: int, selection: Sequence[str]) -> None:
+    def owner_of(self, generation: int) -> str:
+        """What the rounds of a generation depend on beside their specs."""
+        found: str = self.generations[generation - 1]["owner"]
+        return found
+
+    def enter(self, generation: int, *, classes: int, selection: Sequence[str], owner: str) -> None:
         """Note what a generation knows, or check that it is what was noted.
 
         Args:
             generation: The generation, counted from 1.
             classes: How many of the classes it is trained on.
             selection: A digest of the first n rows of the selection holdout, for every n.
+            owner: What its rounds depend on beside their specs, such as a version.
         """
         if not 1 <= generation <= len(self.generations) + 1:
             raise PlanError(
@@ -237,6 +247,7 @@ class KeeperManifest:
             "classes": classes,
             "selection_rows": len(selection),
             "selection_digest": selection[-1] if selection else "",
+            "owner": owner,
         }
         if generation <= len(self.generations):
             before = self.generations[generation - 1]
@@ -245,6 +256,8 @@ class KeeperManifest:
                     f"Generation {generation} of {self._path.parent} was begun with "
                     f"{before['classes']} classes, but has {classes} now."
                 )
+            self.replaced = before["owner"] != owner
+            before["owner"] = owner
         else:
             self.generations.append(own)
         for number, one in enumerate(self.generations[:generation], start=1):
@@ -303,6 +316,7 @@ class ScoredRounds:
         manifest: Notes what each was scored on.
         digest: A hash of the evaluation sets and classes.
         score: The scores of one stored snapshot on every set.
+        key: The key of a round: a study knows no versions, and asks for others.
     """
 
     def __init__(
@@ -312,15 +326,18 @@ class ScoredRounds:
         *,
         digest: str,
         score: Callable[[bytes], Mapping[str, Scores]],
+        key: Callable[[RoundSpec], str],
     ) -> None:
         self._folder = folder
         self._manifest = manifest
         self._digest = digest
         self._score = score
+        self.key_of = key
         self.rescored = 0
 
-    def get(self, key: str, spec: RoundSpec, /) -> Round | None:
-        """The round under this key, with scores on today's sets; None where it is missing."""
+    def get(self, _: str, spec: RoundSpec, /) -> Round | None:
+        """A round with scores on today's sets; None where it is missing."""
+        key = self.key_of(spec)
         done = self._folder.get(key, spec)
         if done is not None and self._manifest.scored.get(key) != self._digest:
             self.rescored += 1
@@ -328,8 +345,9 @@ class ScoredRounds:
             done = self._folder.get(key, spec)
         return done
 
-    def put(self, key: str, done: Round, /) -> None:
+    def put(self, _: str, done: Round, /) -> None:
         """Score the snapshots of a round, and keep it."""
+        key = self.key_of(done.spec)
         each = [self._score(learner) for learner in done.weights]
         scores = {name: np.stack([one[name] for one in each]) for name in each[0]}
         self._folder.put(key, dataclasses.replace(done, scores=scores))

@@ -4,11 +4,14 @@ import dataclasses
 import hashlib
 import json
 import os
+import tempfile
 import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from dynsnap import __version__, _files, study
 from dynsnap._types import AnyArray, MemberScores, Scores
@@ -62,8 +65,8 @@ class SnapshotKeeper:
         score: Scores inputs with the weights of a snapshot: `ModuleScores(build)` for torch
             modules, or a function of weights, inputs and the number of classes.
         test: The inputs that generations are compared on: (inputs, truth), or an `EvaluationSet`.
-        selection_holdout: For rolling ensembles: inputs that no generation trains on, to compare
-            members of all generations. Later generations add rows behind these.
+        selection_holdout: For rolling ensembles only: inputs that no generation trains on, to
+            compare members of all generations. Later generations add rows behind these.
         method: "dynsnap-cyc", "dynsnap-step", "snapshot", "extbagging", "singlebase", "rolling"
             or "rolling-bagging".
         generation: Which generation to train, counted from 1.
@@ -79,8 +82,8 @@ class SnapshotKeeper:
         noise_floor: Whether to train one more round in generation 1, so that the report can say
             how far two trainings on the same data differ.
         seed: The seed of the study; each round has one of its own, `TrainingRound.seed`.
-        version: Any text. Change it when the model or the data of a generation change: stored
-            rounds of another version are not used.
+        version: Any text. Change it when the model or the data of this generation change: its
+            rounds are trained again. Other generations keep theirs.
         checkpoint_every: Epochs between two checkpoints.
         resamples: How many resamples of the test inputs the intervals come from.
 
@@ -129,15 +132,13 @@ class SnapshotKeeper:
         checkpoint_every: int = 1,
         resamples: int = 1000,
     ) -> None:
-        names = tuple(str(name) for name in classes)
-        if len(names) < 2 or len(set(names)) < len(names):
-            raise InputError(f"`classes` must name two classes or more, each once, got {names}.")
-        _check_whole("generation", generation, least=1)
-        _check_whole("warmup", warmup, least=0)
-        _check_whole("checkpoint_every", checkpoint_every, least=1)
-        if warmup > epochs:
-            raise PlanError(f"`warmup` must be at most the {epochs} epochs of a round: {warmup}.")
-        settings: dict[str, Any] = {
+        names = _class_names(classes)
+        if not callable(score):
+            raise InputError(
+                f"`score` must be `ModuleScores(build)`, or a function of weights, inputs and the "
+                f"number of classes, got {type(score).__name__}."
+            )
+        given: dict[str, Any] = {
             "method": method,
             "epochs": epochs,
             "members": members,
@@ -151,17 +152,32 @@ class SnapshotKeeper:
             "seed": seed,
             "resamples": resamples,
         }
+        # Numbers of numpy are none to JSON.
+        settings = {
+            name: value.item() if isinstance(value, np.generic) else value
+            for name, value in given.items()
+        }
         self.folder = Path(folder)
-        self.generation = generation
+        self.generation = _whole("generation", generation, least=1)
         self.method = _method(settings, rolling)
+        _whole("seed", seed, least=0)
+        _whole("resamples", resamples, least=1)
+        if _whole("warmup", warmup, least=0) > epochs:
+            raise PlanError(f"`warmup` must be at most the {epochs} epochs of a round: {warmup}.")
         self.classes = names
         self._score = score
         self._settings = settings
         self._noise_floor = noise_floor
-        self._every = checkpoint_every
-        self._owner = owner_of("own loop", version, warmup)
+        self._every = _whole("checkpoint_every", checkpoint_every, least=1)
+        self._owner = owner_of("own loop", version, settings["warmup"])
+        self._scoring_works = False
         self._sets = {"test": as_set(test)}
         if selection_holdout is not None:
+            if self.method.rolling is None:
+                raise PlanError(
+                    "`selection_holdout` is for a rolling method, and would have no effect on "
+                    f"{method}. Leave it out."
+                )
             self._sets[SELECTION_SET] = as_set(selection_holdout)
         elif self.method.rolling is not None:
             raise PlanError(
@@ -173,7 +189,10 @@ class SnapshotKeeper:
         width = self._manifest.classes
         self._pools = {name: one.pool(name, width) for name, one in self._sets.items()}
         self._manifest.enter(
-            generation, classes=len(names), selection=_prefixes(self._pools.get(SELECTION_SET))
+            self.generation,
+            classes=len(names),
+            selection=_prefixes(self._pools.get(SELECTION_SET)),
+            owner=self._owner,
         )
 
     def __repr__(self) -> str:
@@ -222,12 +241,20 @@ class SnapshotKeeper:
         return SnapshotEnsemble(saved, self._score)
 
     def _begin(self) -> None:
-        self._store.__enter__()  # takes the lock, and makes the folder
         text = study_text(self.folder.resolve().name, self.method, self._settings)
-        _files.write_text(self.folder / "study.toml", text)
-        self._manifest.write()
-        if self._plan.method(self.method.name).recipe != self.method.recipe:
+        with tempfile.TemporaryDirectory() as aside:  # nothing is begun that commands cannot read
+            _files.write_text(Path(aside) / "study.toml", text)
+            plan = study.read_study(Path(aside) / "study.toml", stored=True)
+        if plan.method(self.method.name).recipe != self.method.recipe:
             raise PlanError(f"{self.method.name} cannot be written as a study.")
+        self._store.__enter__()  # takes the lock, and makes the folder
+        if self._manifest.replaced:
+            # They are of rounds that this version does not use. Before the manifest names the new
+            # version: a loop that is killed in between removes them again.
+            (self.folder / "table.csv").unlink(missing_ok=True)
+            self._store.ensemble_path(self.method.name, self.generation).unlink(missing_ok=True)
+        self._manifest.write()  # first: a study without it is taken for one of `dynsnap study`
+        _files.write_text(self.folder / "study.toml", text)
 
     def _missing(self) -> list[RoundSpec]:
         """The rounds of this generation that are certain to be needed and are not stored."""
@@ -235,7 +262,7 @@ class SnapshotKeeper:
         if older := [spec for spec in missing if spec.generation < self.generation]:
             raise FileError(
                 f"{self.folder} lacks {older[0]}, which generation {self.generation} goes on "
-                "from. Train that generation first, with the same version."
+                "from. Train that generation first."
             )
         return list(missing)
 
@@ -263,19 +290,28 @@ class SnapshotKeeper:
             owner=self._owner,
             warmup=self._settings["warmup"],
             finish=self._finish,
+            try_scoring=None if self._scoring_works else self._try_scoring,
             parent=None if spec.parent is None else self._store.learners()(spec.parent),
             like=like,
         )
 
     def _finish(self, done: Round, kept: Mapping[int, Any]) -> None:
         """Store a round whose last epoch is done."""
+        learners = tuple(self._learner(kept[epoch]) for epoch in done.epochs.tolist())
+        self._manager.rounds.add(dataclasses.replace(done, weights=learners))
+
+    def _learner(self, weights: Any) -> bytes:
         describe = getattr(self._score, "inputs_of", None)
         inputs = None if describe is None else describe(self._sets["test"].inputs)
-        learners = tuple(
-            torch_part().learner_of(kept[epoch], classes=len(self.classes), inputs=inputs)
-            for epoch in done.epochs.tolist()
-        )
-        self._manager.rounds.add(dataclasses.replace(done, weights=learners))
+        found: bytes = torch_part().learner_of(weights, classes=len(self.classes), inputs=inputs)
+        return found
+
+    def _try_scoring(self, weights: Any) -> None:
+        """Score the first snapshot at once: a mistake would else show when a round is trained."""
+        with torch_part().same_random_numbers():
+            inputs, width = self._sets["test"].inputs, len(self.classes)
+            scored(self._score, self._learner(weights), inputs, width=width)
+        self._scoring_works = True
 
     # --- the run folder ---------------------------------------------------------------------
 
@@ -310,7 +346,11 @@ class SnapshotKeeper:
                 for name, one in self._sets.items()
             }
 
-        return ScoredRounds(self._store, self._manifest, digest=whole, score=score)
+        return ScoredRounds(self._store, self._manifest, digest=whole, score=score, key=self._key)
+
+    def _key(self, spec: RoundSpec) -> str:
+        """The key of a round, by the version that its generation was trained with."""
+        return round_key(_OwnLoop(self._manifest.owner_of(spec.generation)), spec)
 
     @cached_property
     def _manager(self) -> RoundManager:
@@ -428,9 +468,25 @@ def _method(settings: Mapping[str, Any], rolling: Rolling | None) -> Method:
     return dataclasses.replace(made, combinations=(settings["combination"],))
 
 
-def _check_whole(name: str, value: Any, *, least: int) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+def _class_names(classes: Any) -> tuple[str, ...]:
+    try:
+        # The items of an array or a tensor are no names yet.
+        given = classes.tolist() if hasattr(classes, "tolist") else list(classes)
+        names = tuple(str(name) for name in given)
+    except TypeError:
+        raise InputError(
+            f"`classes` must name the classes, as in `range(10)`, got {classes!r}."
+        ) from None
+    if len(names) < 2 or len(set(names)) < len(names):
+        raise InputError(f"`classes` must name two classes or more, each once, got {names}.")
+    return names
+
+
+def _whole(name: str, value: Any, *, least: int) -> int:
+    number = value.item() if isinstance(value, np.integer) else value
+    if not isinstance(number, int) or isinstance(number, bool) or number < least:
         raise PlanError(f"`{name}` must be a whole number of at least {least}, got {value!r}.")
+    return number
 
 
 def _prefixes(pool: Pool | None) -> list[str]:

@@ -39,6 +39,7 @@ class TrainingRound:
         owner: str,
         warmup: int,
         finish: Callable[[Round, Mapping[int, Any]], None],
+        try_scoring: Callable[[Any], None] | None = None,
         parent: bytes | None = None,
         like: Mapping[str, Any] | None = None,
     ) -> None:
@@ -49,6 +50,7 @@ class TrainingRound:
         self._owner = owner
         self._warmup = warmup
         self._finish = finish
+        self._try_scoring = try_scoring
         self._parent = parent
         self._like = like
         self._parts: dict[str, Any] = {}
@@ -93,20 +95,25 @@ class TrainingRound:
         Args:
             model: A module, or anything else with `state_dict` and `load_state_dict`.
             optimizer: Its optimiser.
-            others: What else the loop has a state in, such as a scaler of gradients.
+            others: What else the loop has a state in, such as a scaler of gradients or a generator
+                of random numbers.
         """
         if self._parts:
             raise TrainingError(f"{self.spec} has begun already: begin a round once.")
         named = {"model": model, "optimizer": optimizer}
         named |= {f"part {place}": one for place, one in enumerate(others, start=3)}
-        self._parts = {name: one for name, one in named.items() if one is not None}
-        for name, one in self._parts.items():
-            if not (hasattr(one, "state_dict") and hasattr(one, "load_state_dict")):
-                self._parts = {}
+        parts = {}
+        for name, one in named.items():
+            if one is None and name != "model":
+                continue
+            part = torch_part().stateful(one)
+            if part is None:
                 raise PlanError(
-                    f"The {name} must have `state_dict` and `load_state_dict`, got "
-                    f"{type(one).__name__}."
+                    f"The {name} must have `state_dict` and `load_state_dict`, or be a generator "
+                    f"of random numbers, got {type(one).__name__}."
                 )
+            parts[name] = part
+        self._parts = parts
         if self._saved is not None:
             header, self._kept = self._saved
             self._seconds = float(header["seconds"])
@@ -149,9 +156,7 @@ class TrainingRound:
                 f"{self.spec} got the end of epoch {epoch} after {ended}: {after}. End each epoch "
                 "once, in order, counted from 0."
             )
-        if not (isinstance(accuracy, float | int | np.number) or hasattr(accuracy, "item")):
-            raise TrainingError(f"`accuracy` must be a number, got {type(accuracy).__name__}.")
-        value = float(accuracy)
+        value = _number(accuracy)
         if not 0 <= value <= 1:  # NaN fails this too
             hint = "training has diverged" if math.isnan(value) else "a loss or a percentage is not"
             raise TrainingError(
@@ -169,6 +174,9 @@ class TrainingRound:
         complete = len(curve) == recipe.epochs
         if complete or len(curve) % self._every == 0:
             self._save()
+        if self._try_scoring is not None and epoch in kept:
+            self._try_scoring(kept[epoch])
+            self._try_scoring = None
         if complete:
             self._end()
 
@@ -183,6 +191,7 @@ class TrainingRound:
         """The weights after an epoch, if they are of the shapes of those before."""
         train = torch_part()
         state = train.copied(self._parts["model"].state_dict())
+        train.check_trained(state, what=f"epoch {epoch}")
         if self._kept:
             other = min(self._kept)
             train.check_same_shapes(state, self._kept[other], what=f"epoch {other}")
@@ -239,7 +248,7 @@ def check_epochs(training: TrainingRound, asked: float, setting: str) -> None:
         )
 
 
-def metric_of(metrics: Mapping[str, Any], name: str, *, epoch: int, hint: str) -> float:
+def metric_of(metrics: Mapping[str, Any], name: str, *, epoch: int, hint: str) -> Any:
     """The validation score of an epoch among what a trainer has logged.
 
     Args:
@@ -260,13 +269,31 @@ def metric_of(metrics: Mapping[str, Any], name: str, *, epoch: int, hint: str) -
             f"Epoch {epoch} ended without {name!r}: validation did not run, or does not log it. "
             f"Logged: {logged}. {hint}"
         )
-    return float(metrics[name])
+    return metrics[name]
 
 
 def set_rates(groups: Sequence[dict[str, Any]], rates: Sequence[float], factor: float) -> None:
     """Set the learning rate of every group of an optimiser."""
+    if len(groups) != len(rates):
+        raise PlanError(
+            f"The optimiser began the round with {len(rates)} groups of parameters, and has "
+            f"{len(groups)} now. Add all groups before the round begins; freeze parameters by "
+            "`requires_grad`."
+        )
     for group, rate in zip(groups, rates, strict=True):
         group["lr"] = rate * factor
+
+
+def _number(accuracy: Any) -> float:
+    """A validation accuracy of any kind of number."""
+    try:
+        if isinstance(accuracy, float | int | np.number) or getattr(accuracy, "shape", None) == ():
+            return float(accuracy)
+    except (TypeError, ValueError):
+        pass
+    shape = getattr(accuracy, "shape", None)
+    found = type(accuracy).__name__ + (f" of the shape {tuple(shape)}" if shape else "")
+    raise TrainingError(f"`accuracy` must be one number, got {found}.")
 
 
 def owner_of(*facts: object) -> str:

@@ -1,5 +1,7 @@
 """Keras 3: a callback that takes the snapshots of one round, and scores of them."""
 
+import importlib.util
+import math
 import threading
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -7,11 +9,19 @@ from typing import Any
 import numpy as np
 
 from dynsnap._types import Scores
-from dynsnap.errors import FileError
-from dynsnap.keeper._round import TrainingRound, check_epochs, metric_of
-from dynsnap.trainers import needed
+from dynsnap.errors import InputError, PlanError
+from dynsnap.keeper._round import TrainingRound, check_epochs, metric_of, torch_part
+from dynsnap.trainers import NotInstalledError, needed
 
-_keras: Any = needed("keras", "keras")
+try:
+    _keras: Any = needed("keras", "keras")
+except NotInstalledError as error:
+    if importlib.util.find_spec("keras") is None:
+        raise
+    raise NotInstalledError(
+        f"Keras cannot load its backend: {error.__cause__}. Set the environment variable "
+        "KERAS_BACKEND=torch before Keras is imported."
+    ) from error
 
 _HINT = 'Pass `validation_data` to `fit`, and compile the model with `metrics=["accuracy"]`.'
 
@@ -29,9 +39,14 @@ class _Variables:
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         found = self._variables()
         if len(found) != len(state):
-            raise FileError(f"There are {len(found)} variables, but {len(state)} were stored")
+            raise ValueError(f"there are {len(found)} variables, but {len(state)} were stored")
         for place, one in enumerate(found):
-            one.assign(np.asarray(state[f"{place:04}"]))
+            value = np.asarray(state[f"{place:04}"])
+            if tuple(one.shape) != value.shape:
+                raise ValueError(
+                    f"{one.path} has the shape {tuple(one.shape)}, but {value.shape} was stored"
+                )
+            one.assign(value)
 
 
 def _array(variable: Any) -> Any:
@@ -60,6 +75,13 @@ class SnapshotCallback(_keras.callbacks.Callback):  # type: ignore[misc]  # know
         if not optimizer.built:
             optimizer.build(model.trainable_variables)
         self._rate = float(optimizer.learning_rate)
+        try:
+            optimizer.learning_rate = self._rate
+        except TypeError as error:
+            raise PlanError(
+                "The optimiser has a `LearningRateSchedule`, and the round has its own schedule. "
+                "Give it a number."
+            ) from error
         own = {id(one) for one in model.weights}
         self._training.begin(
             _Variables(lambda: model.weights),
@@ -70,14 +92,21 @@ class SnapshotCallback(_keras.callbacks.Callback):  # type: ignore[misc]  # know
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
         """Set the rate of the epoch."""
-        factor = self._training.rate(self._training.epochs_done)
-        self.model.optimizer.learning_rate = self._rate * factor
+        self.model.optimizer.learning_rate = self._expected()
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         """End the epoch."""
-        number = self._training.epochs_done
+        number, rate = self._training.epochs_done, float(self.model.optimizer.learning_rate)
+        if not math.isclose(rate, self._expected(), rel_tol=1e-5):  # kept in 32 bits
+            raise PlanError(
+                f"Another callback has set the learning rate to {rate:g}, and the round has its "
+                "own schedule. Leave the other one out."
+            )
         found = metric_of(logs or {}, self._monitor, epoch=number, hint=_HINT)
         self._training.end_epoch(number, found)
+
+    def _expected(self) -> float:
+        return self._rate * self._training.rate(self._training.epochs_done)
 
 
 class KerasScores:
@@ -103,7 +132,16 @@ class KerasScores:
         with self._lock:
             if self._model is None:
                 self._model = self._build()
-            _Variables(lambda: self._model.weights).load_state_dict(weights)
+            if not self._model.built:  # a model without `keras.Input` is built by inputs
+                first = next(torch_part().batches(inputs, 1))
+                self._model.predict(first, verbose=0)
+            try:
+                _Variables(lambda: self._model.weights).load_state_dict(weights)
+            except (KeyError, ValueError) as error:
+                raise InputError(
+                    f"The snapshot does not fit the model that `build` gives: {error}. Hand in "
+                    "what built the models of the loop."
+                ) from error
             found = self._model.predict(inputs, batch_size=self._batch, verbose=0)
         rows = _array(_keras.ops.softmax(found)) if self._softmax else found
         return np.asarray(rows, np.float32)

@@ -1,5 +1,6 @@
 """Lightning: a callback that takes the snapshots of one round."""
 
+import math
 from typing import Any
 
 from dynsnap.errors import PlanError
@@ -50,6 +51,11 @@ class SnapshotCallback(_lightning.Callback):  # type: ignore[misc]  # known when
                 "Snapshots are chosen by the validation of every epoch, but "
                 f"`check_val_every_n_epoch` is {trainer.check_val_every_n_epoch}. Set it to 1."
             )
+        if trainer.max_steps != -1:
+            raise PlanError(
+                f"`max_steps` is {trainer.max_steps}, and would end the training within a round. "
+                "Leave it out."
+            )
         if trainer.lr_scheduler_configs:
             kind = type(trainer.lr_scheduler_configs[0].scheduler).__name__
             raise PlanError(
@@ -71,9 +77,14 @@ class SnapshotCallback(_lightning.Callback):  # type: ignore[misc]  # known when
     ) -> None:
         """Set the rate of the step."""
         if self._per_step:
-            steps = int(trainer.num_training_batches)
+            steps = trainer.num_training_batches
+            if not math.isfinite(steps):
+                raise PlanError(
+                    "`per_step=True` needs the number of steps of an epoch, and the training data "
+                    "has no length. Leave it out, or set `limit_train_batches` to a number."
+                )
             epoch = self._training.epochs_done
-            self._set(trainer, self._training.rate(epoch, step=batch_idx, steps=steps))
+            self._set(trainer, self._training.rate(epoch, step=batch_idx, steps=int(steps)))
 
     def on_validation_end(self, trainer: Any, pl_module: Any) -> None:
         """Note that the metric is of this epoch."""

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from dynsnap.errors import PlanError
 from dynsnap.keeper._round import TrainingRound, check_epochs, metric_of, set_rates
 from dynsnap.trainers import needed
 
@@ -25,6 +26,11 @@ class SnapshotCallback(_callbacks.Callback):  # type: ignore[misc]  # known when
     def on_train_begin(self, net: Any, X: Any = None, y: Any = None, **of: Any) -> None:  # noqa: N803
         """Take the module and its optimiser, restored to where they were stopped."""
         check_epochs(self.training, net.max_epochs, "max_epochs")
+        if any(isinstance(one, _callbacks.LRScheduler) for _, one in net.callbacks_):
+            raise PlanError(
+                "The net has a callback `LRScheduler`, and the round has its own schedule. Leave "
+                "it out."
+            )
         self.rates_ = [float(group["lr"]) for group in net.optimizer_.param_groups]
         self.training.begin(net.module_, net.optimizer_)
 

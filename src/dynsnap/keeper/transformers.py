@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from dynsnap._types import AnyArray, Scores
-from dynsnap.errors import InputError, PlanError, TrainingError
+from dynsnap.errors import InputError, PlanError
 from dynsnap.keeper._round import TrainingRound, check_epochs, metric_of, set_rates, torch_part
 from dynsnap.trainers import needed
 
@@ -34,6 +34,7 @@ class SnapshotCallback(_transformers.TrainerCallback):  # type: ignore[misc]  # 
         self._steps = 1
         self._start = 0
         self._open = False
+        self._found: dict[str, Any] = {}
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **of: Any) -> None:
         """Take the model and its optimiser, restored to where they were stopped."""
@@ -57,7 +58,7 @@ class SnapshotCallback(_transformers.TrainerCallback):  # type: ignore[misc]  # 
     def on_epoch_begin(self, args: Any, state: Any, control: Any, **of: Any) -> None:
         """Count the steps of the epoch."""
         self._check_evaluated()
-        self._open, self._start = True, state.global_step
+        self._open, self._start, self._found = True, state.global_step, {}
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **of: Any) -> None:
         """Set the rate of the step; the trainer's own scheduler moves only after it."""
@@ -69,9 +70,9 @@ class SnapshotCallback(_transformers.TrainerCallback):  # type: ignore[misc]  # 
         """End the epoch."""
         if not self._open:  # evaluated by hand, after training
             return
-        epoch, self._open = self._training.epochs_done, False
-        found = metric_of(of["metrics"], self._metric, epoch=epoch, hint=_HINT)
-        self._training.end_epoch(epoch, found)
+        self._found.update(of["metrics"])
+        if self._metric in self._found:  # else it is that of another of several evaluation sets
+            self._end()
 
     def on_train_end(self, args: Any, state: Any, control: Any, **of: Any) -> None:
         """Refuse a last epoch that was not evaluated."""
@@ -79,9 +80,12 @@ class SnapshotCallback(_transformers.TrainerCallback):  # type: ignore[misc]  # 
 
     def _check_evaluated(self) -> None:
         if self._open:
-            raise TrainingError(
-                f"Epoch {self._training.epochs_done} ended without validation. {_HINT}"
-            )
+            self._end()  # which shows what was logged instead
+
+    def _end(self) -> None:
+        epoch, self._open = self._training.epochs_done, False
+        found = metric_of(self._found, self._metric, epoch=epoch, hint=_HINT)
+        self._training.end_epoch(epoch, found)
 
 
 def taught_labels(labels: Any, scores: Scores) -> AnyArray:

@@ -35,11 +35,12 @@ def history_findings(project: Project) -> HistoryFindings:
 
 def _rows(found: Sequence[Result]) -> list[RetrainRow]:
     made: list[RetrainRow] = []
-    trained_on: dict[str, float] = {}  # class shares of the week that the deployed one was made in
+    made_in: dict[int, dict[str, float]] = {}  # class shares of the week of each generation
     for each in found:
         assert each.measured is not None
         plan, measured = each.plan, each.measured
         shares = dict(plan.shares)
+        before = None if plan.deployed is None else made_in.get(plan.deployed)
         made.append(
             RetrainRow(
                 period=plan.period,
@@ -53,14 +54,13 @@ def _rows(found: Sequence[Result]) -> list[RetrainRow]:
                 held_out=measured.held_out,
                 newest=measured.newest,
                 shares=shares,
-                drift=drift(trained_on, shares) if trained_on else None,
+                drift=None if before is None else drift(before, shares),
                 seconds=_number(measured.about.get("seconds")),
                 cost=_number(measured.about.get("cost")),
                 skipped=plan.skipped,
             )
         )
-        if each.decision in ("first", "promoted") or not trained_on:
-            trained_on = shares
+        made_in[measured.generation] = shares
     return made
 
 

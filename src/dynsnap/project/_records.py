@@ -1,5 +1,6 @@
 """What a retrain leaves behind for good: plain facts in `retrains/NAME/result.json`."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,7 +31,8 @@ Word: TypeAlias = Literal["passed", "failed", "unresolved", "none"]
 EXIT = {"passed": 0, "none": 0, "failed": 1, "unresolved": 5}
 
 _SHARES = MapOf(Number(0, 1), key=Text(longest=10_000, free=True))
-_NAME = Text(longest=60, form=r"\d{4}-\d\d-\d\d(-\d+)?")
+_FORM = r"\d{4}-\d\d-\d\d(-\d+)?"
+_NAME = Text(longest=60, form=_FORM)
 _DAY = Text(longest=10, form=r"\d{4}-\d\d-\d\d")
 _VALUES = MapOf(ListOf(AnyOf(Null(), Number()), 3, 3))
 _PLAN = Table(
@@ -46,7 +48,8 @@ _PLAN = Table(
         "newest": Whole(),
         "shares": _SHARES,
         "notes": ListOf(Text()),
-    }
+    },
+    optional={"files": MapOf(Text(longest=64, form=DIGEST))},
 )
 _MEASURED = Table(
     {
@@ -89,6 +92,7 @@ class Plan:
         newest: Labelled rows of the newest period.
         shares: Their class shares.
         notes: What a reader should know.
+        files: The SHA-256 of the files with its rows, which a program may read and not change.
     """
 
     name: str
@@ -101,6 +105,7 @@ class Plan:
     newest: int = 0
     shares: Mapping[str, float] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    files: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,13 +147,23 @@ class Result:
     finished: str
 
     @property
+    def deployed(self) -> int | None:
+        """The generation that was deployed when it ended."""
+        if self.measured is not None and self.decision in ("first", "promoted"):
+            return self.measured.generation
+        return self.plan.deployed
+
+    @property
     def exit_code(self) -> int:
         """What the command ends with, now and whenever it is asked again."""
         return 0 if self.measured is None else EXIT[self.measured.verdict]
 
 
 def of_pair(found: Comparison) -> tuple[dict[str, list[float | None]], ...]:
-    """The metrics of a comparison that are kept: on all rows, and on those of the newest period."""
+    """The metrics of a comparison that are kept: on all rows, and on those of the newest period.
+
+    The latter are empty where no row of the newest period is held out.
+    """
     old, new = found.generations
     pair = found.pairs[0]
     held_out = {
@@ -162,7 +177,7 @@ def of_pair(found: Comparison) -> tuple[dict[str, list[float | None]], ...]:
             change = group.metrics["accuracy_change"].value
             newest["accuracy_old"] = [group.metrics["accuracy"].value - change, None, None]
             return held_out, newest
-    return held_out, held_out
+    return held_out, {}
 
 
 def _chosen(metrics: Estimates) -> dict[str, list[float | None]]:
@@ -207,7 +222,7 @@ def _facts(one: Plan | Measured, schema: str) -> dict[str, Any]:
 
 def read_plan(folder: Path) -> Plan:
     """The plan of a retrain."""
-    return _plan(read_document(folder / PLAN, _PLAN, "the plan of a retrain"))
+    return _named(_plan(read_document(folder / PLAN, _PLAN, "the plan of a retrain")), folder)
 
 
 def read_measured(folder: Path) -> Measured:
@@ -220,12 +235,18 @@ def read_result(folder: Path) -> Result:
     found = read_document(folder / RESULT, _RESULT, "the result of a retrain")
     measured = found["measured"]
     return Result(
-        plan=_plan(found["plan"]),
+        plan=_named(_plan(found["plan"]), folder),
         measured=None if measured is None else _measured(measured),
         decision=found["decision"],
         reason=found["reason"],
         finished=found["finished"],
     )
+
+
+def _named(plan: Plan, folder: Path) -> Plan:
+    if plan.name != folder.name:
+        raise FileError(f"{folder} was changed: what it holds is of the retrain {plan.name}.")
+    return plan
 
 
 def _plan(found: dict[str, Any]) -> Plan:
@@ -243,8 +264,9 @@ def folders(project: Path) -> list[Path]:
     place = project / "retrains"
     if not place.is_dir():
         return []
-    found = [each for each in place.iterdir() if each.is_dir() and not each.name.startswith(".")]
-    return sorted(found, key=_order)
+    # Nothing else there is the loop's to read, or to tidy up.
+    found = (each for each in place.iterdir() if re.fullmatch(_FORM, each.name))
+    return sorted((each for each in found if each.is_dir() and not each.is_symlink()), key=_order)
 
 
 def _order(folder: Path) -> tuple[str, int]:
@@ -303,15 +325,3 @@ def unfinished(project: Path) -> Iterator[Path]:
     for folder in folders(project):
         if (folder / PLAN).exists() and not (folder / RESULT).exists():
             yield folder
-
-
-def refuse_unfinished(project: Path) -> None:
-    """Raise while a retrain is under way: moving the pointer would pull the ground from under it.
-
-    Raises:
-        FileError: A retrain was begun and not finished.
-    """
-    for folder in unfinished(project):
-        raise FileError(
-            f"The retrain {folder.name} is not finished. Finish it with: dynsnap retrain {project}"
-        )

@@ -17,32 +17,46 @@ import hashlib
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from dynsnap import _files, gate, predictions, report
-from dynsnap._untrusted import parse_json
-from dynsnap.errors import FileError
+from dynsnap._untrusted import Plain, Table, Text
+from dynsnap.errors import DynSnapError, FileError, TrainingError, one_line
 from dynsnap.project import _records as records
 from dynsnap.project._measure import measure_first, measure_pair, with_truth
+from dynsnap.project._mlflow_registry import MlflowRegistry
 from dynsnap.project._records import Measured, Plan, Result
-from dynsnap.project._registry import FolderRegistry, Registry, as_json, now
+from dynsnap.project._registry import (
+    FILE_NAME,
+    FolderRegistry,
+    Generation,
+    Registry,
+    as_json,
+    digest_of,
+    now,
+    read_document,
+)
 from dynsnap.project._rows import EVALUATE, TRUTH, Cut, Rows, class_shares, cut, read_rows
 from dynsnap.project._rows import write_cut as write_rows
 from dynsnap.project._settings import Project
 from dynsnap.project._trainers import make_trainer
+from dynsnap.report.words import some_of
 from dynsnap.store import FolderLock
 
 Say = Callable[[str], None]
 PREDICTIONS = "predictions.parquet"
+_TRAINED = Table({"model": Text(longest=100, form=FILE_NAME), "about": Plain()})
 STEPS = ("rows", "train", "score", "register", "gate", "decide")
 
 
 def open_registry(project: Project) -> Registry:
     """The registry that `project.toml` names."""
+    if project.registry.kind == "mlflow":
+        return MlflowRegistry(project.registry.model, project.registry.uri)
     return FolderRegistry(project.folder / "registry")
 
 
@@ -164,10 +178,11 @@ class Retrain:
         for note in (*plan.notes, *_said_skipped(plan.skipped, str(self.project.data.cadence))):
             self.say(note)
         before = None if plan.deployed is None else registry.checked(plan.deployed)
-        trained = self._trained(plan, work, None if before is None else before[1] / before[0].model)
+        trained = self._trained(plan, work, before)
         candidate = work / "candidate"
         if before is not None:
-            self._scored(work, before[1] / before[0].model, before[1] / PREDICTIONS)
+            before = registry.checked(before[0].number)  # a program ran since
+            self._scored(plan, work, before[1] / before[0].model, before[1] / PREDICTIONS)
         self.say("Registering the new generation.")
         generation = registry.register(
             plan.name,
@@ -180,7 +195,13 @@ class Retrain:
         )
         if not (folder / records.MEASURED).exists():
             self.say("Comparing the two generations.")
-            self._measure(folder, plan, generation.number, trained["about"])
+            try:
+                self._measure(folder, plan, generation.number, trained["about"])
+            except FileError:
+                raise  # with room on the disk, the same command goes on
+            except DynSnapError as error:  # going on would end here for ever
+                self._give_up(folder, plan, one_line(f"It could not be compared: {error}")[:1000])
+                raise
         measured = records.read_measured(folder)
         return self._decide(folder, plan, measured, registry)
 
@@ -191,7 +212,21 @@ class Retrain:
         finished = [each for each in records.results(self.project.folder) if each.measured]
         after = finished[-1].plan.period if finished else None
         made = cut(rows, self.project.data, until=until, after=after)
-        return None if made is None else (made, rows)
+        if made is None:
+            return None
+        if after is not None and made.period < after and not self.again:
+            self._refuse_earlier(made.period, after)
+        return made, rows
+
+    def _refuse_earlier(self, period: str, after: str) -> None:
+        """Raise rather than deploy a model of the past because a clock was set back."""
+        if self._finished(period) is None:
+            raise FileError(
+                f"The newest {self.project.data.cadence} with labelled rows is {period}, but "
+                f"{after} was retrained on already: the clock, --until or the data went back. The "
+                "deployed generation is unchanged. To retrain on the earlier rows all the same: "
+                "--again."
+            )
 
     def _nothing(self) -> str:
         return (
@@ -230,7 +265,7 @@ class Retrain:
     def _fits(self, plan: Plan, current: int | None) -> bool:
         """Whether an unfinished retrain is still about the deployed generation and these rules."""
         pointer = open_registry(self.project).deployed()
-        own = pointer is not None and pointer.moves[-1].why == plan.name
+        own = pointer is not None and pointer.made_by(plan.name)
         return plan.project == self._digest() and (plan.deployed == current or own)
 
     def _digest(self) -> str:
@@ -278,40 +313,68 @@ class Retrain:
         """The folder of the retrain, with its rows and its plan; an unfinished one that fits."""
         for folder in records.unfinished(self.project.folder):
             plan = records.read_plan(folder)
-            if plan.period == made.period and self._fits(plan, current):
+            fits = plan.period == made.period and self._fits(plan, current)
+            if fits and not _changed_rows(plan, folder / "work"):
                 self.say(f"Going on with the retrain {plan.name}.")
                 return folder
             reason = "It was not finished before project.toml, the data or the pointer changed."
-            self.say(f"Giving up the retrain {plan.name}. {reason}")
-            result = Result(
-                plan=plan, measured=None, decision="abandoned", reason=reason, finished=now()
-            )
-            records.write_result(folder, result)
-            shutil.rmtree(folder / "work", ignore_errors=True)
+            self._give_up(folder, plan, reason)
         place = self.project.folder / "retrains"
         name, number = made.period, 1
-        while (place / name).exists():
+        used = _names_of(registry)  # of retrains whose folders were removed by hand
+        while name in used or (place / name).exists():
             number += 1
             name = f"{made.period}-{number}"
         folder = place / name
         (folder / "work").mkdir(parents=True)
         plan = self._plan(made, rows, current, name=name)
+        work = folder / "work"
         self.say(
             f"Rows up to the {self.project.data.cadence} of {made.period}: {plan.train:,} to train "
             f"on, {plan.evaluate:,} held out."
         )
         ending = make_trainer(self.project).rows_format
-        write_rows(rows, made, self.project.data, folder / "work", ending=ending)
-        records.write_plan(folder, plan)
+        write_rows(rows, made, self.project.data, work, ending=ending)
+        sums = {each.name: digest_of(each)[0] for each in sorted(work.iterdir()) if each.is_file()}
+        records.write_plan(folder, replace(plan, files=sums))
         return folder
 
-    def _trained(self, plan: Plan, work: Path, deployed: Path | None) -> dict[str, Any]:
+    def _give_up(self, folder: Path, plan: Plan, reason: str) -> None:
+        self.say(f"Giving up the retrain {plan.name}. {reason}")
+        result = Result(
+            plan=plan, measured=None, decision="abandoned", reason=reason, finished=now()
+        )
+        records.write_result(folder, result)
+        shutil.rmtree(folder / "work", ignore_errors=True)
+
+    def settle(self) -> None:
+        """End a retrain that was begun, so that the pointer can be moved by hand.
+
+        What it has deployed already is its result; else it is given up. Going on with it later
+        would undo the move.
+        """
+        registry = open_registry(self.project)
+        pointer = registry.deployed()
+        for folder in records.unfinished(self.project.folder):
+            plan = records.read_plan(folder)
+            if pointer is not None and pointer.made_by(plan.name):
+                self._decide(folder, plan, records.read_measured(folder), registry)
+            else:
+                self._give_up(folder, plan, "The pointer was moved by hand before it was finished.")
+
+    def _trained(
+        self, plan: Plan, work: Path, before: tuple[Generation, Path] | None
+    ) -> dict[str, Any]:
+        deployed = None if before is None else before[1] / before[0].model
+        about = None if before is None else before[0].about
         candidate = work / "candidate"
         if not candidate.exists():
             trainer = make_trainer(self.project)
+            trainer.check_rows(work, about)
             self.say(f"Training on {plan.train:,} rows.")
             with _whole_folder(candidate) as into:
                 made = trainer.train(work, into, deployed)
+                _refuse_changed(plan, work)
                 kept = into / PREDICTIONS
                 found = with_truth(made.predictions, work / TRUTH, "The new model")
                 if made.predictions != kept:
@@ -319,9 +382,9 @@ class Retrain:
                 predictions.write(found, kept)
                 facts = {"model": made.model.name, "about": dict(made.about)}
                 _files.write_text(into / "trained.json", as_json(facts))
-        return dict(_json(candidate / "trained.json"))
+        return read_document(candidate / "trained.json", _TRAINED, "what a training left")
 
-    def _scored(self, work: Path, model: Path, stored: Path) -> None:
+    def _scored(self, plan: Plan, work: Path, model: Path, stored: Path) -> None:
         if (work / "deployed").exists():
             return
         trainer = make_trainer(self.project)
@@ -330,6 +393,7 @@ class Retrain:
             kept = into / PREDICTIONS
             if trainer.can_predict:
                 file = trainer.predict(model, work / f"{EVALUATE}.{trainer.rows_format}", into)
+                _refuse_changed(plan, work)
                 found = with_truth(file, work / TRUTH, "The deployed model")
                 if file != kept:
                     file.unlink()
@@ -358,7 +422,7 @@ class Retrain:
         deploys = measured.verdict in ("passed", "none")
         if deploys:
             pointer = registry.deployed()
-            if pointer is None or pointer.moves[-1].why != plan.name:  # else killed after the move
+            if pointer is None or not pointer.made_by(plan.name):  # else killed after the move
                 registry.deploy(number, way="retrain", why=plan.name)
         if measured.verdict == "none":
             reason = f"Generation {number} is deployed: the first, with nothing to compare it to."
@@ -382,7 +446,7 @@ _ENDED = {"failed": "failed", "unresolved": "is unresolved"}
 
 def _said_skipped(skipped: Sequence[str], cadence: str) -> Iterator[str]:
     if skipped:
-        yield f"No labelled rows in the {cadence} of {', '.join(skipped)}: skipped."
+        yield f"No labelled rows in the {cadence} of {some_of(skipped)}: skipped."
 
 
 @contextmanager
@@ -402,13 +466,31 @@ def _whole_folder(place: Path) -> Iterator[Path]:
         shutil.rmtree(aside, ignore_errors=True)
 
 
-def _json(path: Path) -> dict[str, Any]:
-    try:
-        found = parse_json(path.read_bytes())
-        if isinstance(found, dict) and isinstance(found.get("model"), str):
-            return found
-        raise ValueError("it names no model")
-    except (OSError, ValueError) as error:
-        raise FileError(
-            f"{path} cannot be read: {error}. Remove {path.parent} to train again."
-        ) from error
+def _names_of(registry: Registry) -> set[str]:
+    """The names of all retrains that made a generation."""
+    found = set()
+    for number in registry.numbers():
+        with suppress(FileError):  # a damaged one is not in the way here
+            found.add(registry.get(number).retrain)
+    return found
+
+
+def _changed_rows(plan: Plan, work: Path) -> list[str]:
+    """The files with rows that are not what they were when they were cut."""
+    found = []
+    for name, known in plan.files.items():
+        try:
+            same = digest_of(work / name)[0] == known
+        except OSError:
+            same = False
+        if not same:
+            found.append(name)
+    return found
+
+
+def _refuse_changed(plan: Plan, work: Path) -> None:
+    if changed := _changed_rows(plan, work):
+        raise TrainingError(
+            f"The command changed {some_of(changed)}, which it may only read. The deployed "
+            "generation is unchanged."
+        )

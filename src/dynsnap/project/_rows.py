@@ -1,6 +1,7 @@
 """The rows of a project: read, put into periods of time, and cut for one retrain."""
 
 import hashlib
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -18,13 +19,16 @@ from dynsnap.data import load
 from dynsnap.data._flights import FEATURES
 from dynsnap.data._tables import _SUFFIXES, _arrow
 from dynsnap.data._time import EXPANDING, length_of_time, parse_times
-from dynsnap.errors import DataError, one_line
+from dynsnap.errors import DataError, InputError, one_line
+from dynsnap.predictions._text import check_class_names
 from dynsnap.project._settings import Cadence, DataSettings
 
 TRAIN, EVALUATE, TRUTH = "train", "evaluate", "truth.parquet"  # the first two with an ending
 NEWEST, EARLIER = "newest", "earlier"
 _MONDAY = 3  # the first of January 1970 was a Thursday
-_SHOWN = 3
+_SHOWN = 3  # ids in a message
+_SKIPPED = 1000  # periods
+_YEARS = np.datetime64("0001-01-02", "us"), np.datetime64("9999-01-01", "us")
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -76,16 +80,21 @@ def read_rows(settings: DataSettings) -> Rows:
     table = _read(settings)
     times = np.asarray(table.column(settings.time).cast(pa.int64()).to_numpy())
     times = times.astype("datetime64[us]")
-    ids = np.asarray(table.column(settings.id).cast(pa.string()).to_numpy(), dtype=object)
+    ids = _texts(table, settings.id, settings)
     if missing := sum(not each for each in ids):
         raise DataError(f"{settings.path}, column {settings.id!r}: {missing:,} rows have no id.")
+    if odd := next((each for each in ids if not each.isprintable()), None):
+        raise DataError(
+            f"{settings.path}, column {settings.id!r}: the id {one_line(odd)[:40]!r} holds control "
+            "characters. Remove them from the ids."
+        )
     _refuse_twice(ids, settings)
     notes = []
     if len(times) > 1 and bool((np.diff(times) < np.timedelta64(0)).any()):
         notes.append("Rows were not in the order of their times; they were sorted.")
     order = np.lexsort((ids.astype(str), times))
-    labels = np.asarray(table.column(settings.label).cast(pa.string()).to_numpy(), dtype=object)
-    labels = np.array([each or None for each in labels], dtype=object)
+    labels = np.array([each or None for each in _texts(table, settings.label, settings)], object)
+    _check_classes(labels, settings)
     return Rows(
         table=table.take(pa.array(order)),
         ids=ids[order],
@@ -94,6 +103,25 @@ def read_rows(settings: DataSettings) -> Rows:
         periods=period_numbers(times[order], settings.cadence),
         notes=tuple(notes),
     )
+
+
+def _texts(table: pa.Table, name: str, settings: DataSettings) -> AnyArray:
+    try:
+        return np.asarray(table.column(name).cast(pa.string()).to_numpy(), dtype=object)
+    except pa.ArrowException:
+        raise DataError(
+            f"{settings.path}, column {name!r} must be text or whole numbers, but is "
+            f"{table.schema.field(name).type}."
+        ) from None
+
+
+def _check_classes(labels: AnyArray, settings: DataSettings) -> None:
+    """Refuse names here that no prediction file could hold, before anything is trained."""
+    try:
+        if names := sorted({each for each in labels if each is not None}):
+            check_class_names(names)
+    except InputError as error:
+        raise DataError(f"{settings.path}, column {settings.label!r}: {error}") from error
 
 
 def _read(settings: DataSettings) -> pa.Table:
@@ -108,8 +136,17 @@ def _read(settings: DataSettings) -> pa.Table:
         files = sorted(file for file in named if not file.name.startswith("."))
         if not files:
             raise DataError(f"{place} holds no {' or '.join(_SUFFIXES)} file yet.")
-    tables = [_checked(file, settings) for file in files]
-    for file, table in zip(files, tables, strict=True):
+    elif not place.exists():
+        raise DataError(
+            f"There is no file or folder {place}, which [data] names as `path`. Put rows there, or "
+            "name another place."
+        )
+    # A file of a week without rows has no types either, and nothing to add.
+    filled = [(file, table) for file in files if (table := _checked(file, settings)).num_rows]
+    if not filled:
+        raise DataError(f"{place} holds no rows yet.")
+    files, tables = [file for file, _ in filled], [table for _, table in filled]
+    for file, table in filled:
         other = sorted(set(table.column_names) ^ set(tables[0].column_names))
         if other:
             raise DataError(
@@ -151,7 +188,11 @@ def _checked(file: Path, settings: DataSettings) -> pa.Table:
                 f"{file} has no column {name!r}. Its columns: "
                 f"{', '.join(table.column_names[:20])}. Name the column in [data]."
             )
-    times = _times(table.column(settings.time), f"{file}, column {settings.time!r}")
+    if not table.num_rows:
+        return table
+    where = f"{file}, column {settings.time!r}"
+    times = _times(table.column(settings.time), where)
+    _check_years(times, where)
     place = table.column_names.index(settings.time)
     return table.set_column(place, settings.time, times)
 
@@ -162,7 +203,8 @@ def _times(column: Any, where: str) -> Any:
         raise DataError(f"{where}: {column.null_count:,} rows have no time. Fill or drop them.")
     kind = column.type
     if pa.types.is_timestamp(kind):
-        return column.cast(pa.timestamp("us", None if kind.tz is None else "UTC"))
+        # Nanoseconds are cut off: no period is that short.
+        return column.cast(pa.timestamp("us", None if kind.tz is None else "UTC"), safe=False)
     if pa.types.is_date(kind):
         return column.cast(pa.timestamp("us"))
     if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
@@ -171,6 +213,17 @@ def _times(column: Any, where: str) -> Any:
     found, _ = parse_times(texts, where)
     aware = datetime.fromisoformat(texts[0].strip()).tzinfo is not None
     return pa.array(found, pa.timestamp("us")).cast(pa.timestamp("us", "UTC" if aware else None))
+
+
+def _check_years(times: Any, where: str) -> None:
+    """Refuse what no calendar has: it is a mistake of units, and would be the newest period."""
+    found = np.asarray(times.cast(pa.int64()).to_numpy(zero_copy_only=False)).astype("M8[us]")
+    beyond = np.isnat(found) | (found < _YEARS[0]) | (found >= _YEARS[1])
+    if count := int(beyond.sum()):
+        raise DataError(
+            f"{where}: {count:,} times are not in the years 1 to 9998, such as "
+            f"{found[beyond][0]}. Is the unit right?"
+        )
 
 
 def _refuse_twice(ids: AnyArray, settings: DataSettings) -> None:
@@ -254,10 +307,11 @@ def cut(rows: Rows, settings: DataSettings, *, until: datetime, after: str | Non
     start = newest if before is None else before + 1
     there = set(np.unique(rows.periods[usable]).tolist())
     # What lies between the last retrain and now; a period without rows is stated, not trained on.
-    missing = [number for number in range(start, current) if number not in there]
+    # The first few are enough: after years without rows there are many.
+    missing = itertools.islice((n for n in range(start, current) if n not in there), _SKIPPED)
     return Cut(
         period=first_day(newest, settings.cadence),
-        skipped=tuple(first_day(number, settings.cadence) for number in missing[-_SHOWN:]),
+        skipped=tuple(first_day(number, settings.cadence) for number in missing),
         train=train,
         evaluate=evaluate,
         newest=usable & (rows.periods == newest),

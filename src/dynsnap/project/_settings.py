@@ -11,6 +11,7 @@ from dynsnap._untrusted import read_toml
 from dynsnap.data._time import EXPANDING, length_of_time
 from dynsnap.errors import FileError, PlanError, did_you_mean
 from dynsnap.gate import MIN_COUNT, UNRESOLVED, Unresolved
+from dynsnap.predictions._sources import format_of
 from dynsnap.study import TomlTable
 
 FILE = "project.toml"
@@ -18,9 +19,12 @@ Unit: TypeAlias = Literal["day", "week", "month"]
 _CADENCE = re.compile(r"(?:(\d{1,4}) )?(day|week|month)s?")
 _PLACEHOLDER = re.compile(r"\{(\w*)\}")
 TRAIN_WORDS = ("train", "evaluate", "model", "predictions", "deployed", "seed")
+REGISTRIES = ("folder", "mlflow")
 PREDICT_WORDS = ("model", "rows", "predictions")
 _FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-_NAMES = ("generation.json", "predictions.parquet")  # which a generation has besides its model
+# Files of the loop beside what a program writes, and beside its model in a generation.
+_TAKEN = ("generation.json", "trained.json")
+_PREDICTIONS = "predictions.parquet"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +43,7 @@ class Cadence:
     def parse(text: str) -> "Cadence":
         """From the words of a setting."""
         found = _CADENCE.fullmatch(text)
-        if found is None or found[1] == "0":
+        if found is None or not int(found[1] or 1):
             raise PlanError(
                 "[data]: `cadence` must be day, week or month, or a number of them such as "
                 f'"2 weeks", got {text!r}.'
@@ -129,11 +133,25 @@ class GateSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RegistrySettings:
+    """Where generations are kept.
+
+    Attributes:
+        kind: "folder" for a folder of the project, "mlflow" for MLflow's model registry.
+        model: The registered model, of MLflow alone.
+        uri: The tracking server; None for the one that MLFLOW_TRACKING_URI names.
+    """
+
+    kind: str = "folder"
+    model: str = ""
+    uri: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Project:
     """A project: a folder and what its `project.toml` states.
 
     Attributes:
-        registry: The kind of registry: "folder".
         text: The file itself, which later retrains are held against.
     """
 
@@ -143,7 +161,7 @@ class Project:
     trainer: CommandSettings | MethodSettings
     gate: GateSettings
     seed: int = 0
-    registry: str = "folder"
+    registry: RegistrySettings = field(default_factory=RegistrySettings)
     text: str = ""
 
 
@@ -171,16 +189,12 @@ def read_project(folder: Path) -> Project:
     data = _data(_section(whole, "data"), folder)
     retrain = _section(whole, "retrain")
     model, training = whole.take("model", dict, {}), whole.take("training", dict, {})
-    seed = retrain.take("seed", int, 0)
+    seed = int(_within(retrain, "seed", 0, 0, 2**32 - 1))
     trainer = _trainer(retrain, model, training)
+    if data.features and isinstance(trainer, CommandSettings):
+        raise PlanError("[data]: `features` is for built-in methods; a command gets all columns.")
     gate = _gate(_section(whole, "gate"), folder)
-    registry = _section(whole, "registry")
-    kind = registry.take("kind", str, "folder")
-    if kind not in ("folder",):
-        raise PlanError(
-            f"[registry]: there is no registry {kind!r}. {did_you_mean(kind, ('folder',))}"
-        )
-    registry.finish()
+    registry = _registry(_section(whole, "registry"), name)
     whole.finish()
     return Project(
         folder=folder,
@@ -189,7 +203,7 @@ def read_project(folder: Path) -> Project:
         trainer=trainer,
         gate=gate,
         seed=seed,
-        registry=kind,
+        registry=registry,
         text=text,
     )
 
@@ -210,7 +224,7 @@ def _data(table: TomlTable, folder: Path) -> DataSettings:
         raise PlanError("[data] must set `path`: a CSV or Parquet file, or a folder of them.")
     made = DataSettings(
         source=source,
-        path=None if path is None else folder / Path(path).expanduser(),
+        path=None if path is None else _place(folder, path, "[data]: `path`"),
         id=table.take("id", str, "id"),
         time=table.take("time", str, "time"),
         label=table.take("label", str, "label"),
@@ -229,6 +243,14 @@ def _data(table: TomlTable, folder: Path) -> DataSettings:
     if len(set(roles)) < len(roles):
         raise PlanError(f"[data]: a column can have one role only, but these were named: {roles}.")
     return made
+
+
+def _place(folder: Path, text: str, where: str) -> Path:
+    """A path of project.toml, which is relative to the project unless it is absolute."""
+    try:
+        return folder / Path(text).expanduser()
+    except RuntimeError as error:  # ~somebody
+        raise PlanError(f"{where}: there is no home folder for {text!r}.") from error
 
 
 def _within(table: TomlTable, key: str, default: float, low: float, high: float) -> float:
@@ -271,6 +293,15 @@ def _trainer(
     if made.rows_format not in ("parquet", "csv"):
         raise PlanError(
             f"[retrain]: `rows_format` must be parquet or csv, got {made.rows_format!r}."
+        )
+    try:
+        format_of(Path(made.predictions_file))
+    except FileError as error:
+        raise PlanError(f"[retrain]: `predictions_file`: {error}") from error
+    if made.model_file == made.predictions_file:
+        raise PlanError(
+            f"[retrain]: `model_file` and `predictions_file` are both {made.model_file!r}. Give "
+            "each a name of its own."
         )
     table.finish()
     return made
@@ -316,19 +347,20 @@ def filled(arguments: tuple[str, ...], values: Mapping[str, str]) -> list[str]:
 
 def _file_name(table: TomlTable, key: str, default: str) -> str:
     found = table.take(key, str, default)
-    if (
-        _FILE_NAME.fullmatch(found) is None
-        or found == _NAMES[0]
-        or (key == "model_file" and found == _NAMES[1])
-    ):
+    if _FILE_NAME.fullmatch(found) is None:
         raise PlanError(
             f"[retrain]: `{key}` must be a plain file name such as {default}, got {found!r}."
+        )
+    if found in _TAKEN or (key == "model_file" and found == _PREDICTIONS):
+        raise PlanError(
+            f"[retrain]: `{key}` is {found!r}, which the loop writes itself. Name another, such as "
+            f"{default}."
         )
     return found
 
 
 def _gate(table: TomlTable, folder: Path) -> GateSettings:
-    rules = folder / Path(table.take("rules", str, "gate.toml")).expanduser()
+    rules = _place(folder, table.take("rules", str, "gate.toml"), "[gate]: `rules`")
     unresolved = table.take("unresolved", str, "fail")
     if unresolved not in UNRESOLVED:
         raise PlanError(
@@ -340,5 +372,20 @@ def _gate(table: TomlTable, folder: Path) -> GateSettings:
         min_count=int(_within(table, "min_count", MIN_COUNT, 1, 1_000_000_000)),
         resamples=int(_within(table, "resamples", 1000, 1, 1_000_000)),
     )
+    table.finish()
+    return made
+
+
+def _registry(table: TomlTable, project: str) -> RegistrySettings:
+    kind = table.take("kind", str, "folder")
+    if kind not in REGISTRIES:
+        raise PlanError(
+            f"[registry]: there is no registry {kind!r}. {did_you_mean(kind, REGISTRIES)}"
+        )
+    made = RegistrySettings()
+    if kind == "mlflow":
+        made = RegistrySettings(
+            kind=kind, model=table.take("model", str, project), uri=table.take("uri", str, None)
+        )
     table.finish()
     return made

@@ -2,11 +2,12 @@
 
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -15,7 +16,7 @@ import numpy as np
 
 from dynsnap import data, predictions, trainers
 from dynsnap.ensemble import METHOD_KINDS
-from dynsnap.errors import DynSnapError, PlanError, TrainingError, did_you_mean, one_line
+from dynsnap.errors import DataError, DynSnapError, PlanError, TrainingError, did_you_mean, one_line
 from dynsnap.project._rows import EVALUATE, TRAIN
 from dynsnap.project._settings import (
     CommandSettings,
@@ -53,6 +54,10 @@ class GenerationTrainer(Protocol):
         """Refuse settings that cannot be used, before any work is done."""
         ...
 
+    def check_rows(self, rows: Path, deployed: Mapping[str, Any] | None) -> None:
+        """Refuse rows that it cannot train on, or that a deployed generation cannot score."""
+        ...
+
     def train(self, rows: Path, into: Path, deployed: Path | None) -> Trained:
         """Train on the rows in a folder, from the deployed model, and leave files in another."""
         ...
@@ -84,38 +89,40 @@ class CommandTrainer:
     def check(self, *, importing: bool) -> None:
         """Nothing to refuse: a program is looked for when it is started."""
 
+    def check_rows(self, rows: Path, deployed: Mapping[str, Any] | None) -> None:
+        """Nothing to refuse: which columns it needs, the program knows."""
+
     def train(self, rows: Path, into: Path, deployed: Path | None) -> Trained:
         model, made = (into / name for name in self._names())
-        began = time.monotonic()
-        self._run(
-            filled(
+        with _lent(deployed, into) as copy:
+            began = time.monotonic()
+            self._run(
                 self._settings.train,
                 {
                     "train": str((rows / f"{TRAIN}.{self.rows_format}").resolve()),
                     "evaluate": str((rows / f"{EVALUATE}.{self.rows_format}").resolve()),
                     "model": str(model.resolve()),
                     "predictions": str(made.resolve()),
-                    "deployed": "" if deployed is None else str(deployed.resolve()),
+                    "deployed": "" if copy is None else str(copy.resolve()),
                     "seed": str(self._seed),
                 },
-            ),
-            log=into / "train.log",
-            wanted={"model": model, "predictions": made},
-        )
+                log=rows / "train.log",
+                wanted={"model": model, "predictions": made},
+            )
         about = {"trainer": "command", "seconds": round(time.monotonic() - began, 3)}
         return Trained(model=model, predictions=made, about=about)
 
     def predict(self, model: Path, rows: Path, into: Path) -> Path:
         made = into / self._names()[1]
-        values = {"model": model, "rows": rows, "predictions": made}
-        self._run(
-            filled(
+        with _lent(model, into) as copy:
+            assert copy is not None
+            values = {"model": copy, "rows": rows, "predictions": made}
+            self._run(
                 self._settings.predict,
                 {name: str(path.resolve()) for name, path in values.items()},
-            ),
-            log=into / "predict.log",
-            wanted={"predictions": made},
-        )
+                log=rows.parent / "predict.log",
+                wanted={"predictions": made},
+            )
         return made
 
     def sentence(self) -> str:
@@ -125,8 +132,16 @@ class CommandTrainer:
     def _names(self) -> tuple[str, str]:
         return self._settings.model_file, self._settings.predictions_file
 
-    def _run(self, arguments: list[str], *, log: Path, wanted: Mapping[str, Path]) -> None:
-        said = shlex.join(arguments)
+    def _run(
+        self,
+        words: tuple[str, ...],
+        values: Mapping[str, str],
+        *,
+        log: Path,
+        wanted: Mapping[str, Path],
+    ) -> None:
+        arguments, said = filled(words, values), shlex.join(words)
+        log.unlink(missing_ok=True)  # one that outlives a killed loop goes on in its own
         with log.open("wb") as out:
             try:
                 process = subprocess.Popen(
@@ -154,8 +169,8 @@ class CommandTrainer:
         if code:
             how = f"exit code {code}" if code > 0 else f"signal {-code}"
             raise TrainingError(
-                f"The command failed with {how}: {said}. {last}The deployed generation is "
-                "unchanged; the same command goes on."
+                f"The command failed with {how}: {said}. {last}All that it said: {log}. The "
+                "deployed generation is unchanged; the same command goes on."
             )
         for what, path in wanted.items():
             if path.is_symlink() or not path.is_file() or not path.stat().st_size:
@@ -163,6 +178,23 @@ class CommandTrainer:
                     f"The command wrote no {what} to {path.name}: {said}. {last}The deployed "
                     "generation is unchanged."
                 )
+
+
+@contextmanager
+def _lent(model: Path | None, into: Path) -> Iterator[Path | None]:
+    """A copy of the deployed model: a program that trains on in place must not change the original.
+
+    It goes again when the program has ended.
+    """
+    if model is None:
+        yield None
+        return
+    place = into / ".lent"
+    place.mkdir()
+    try:
+        yield Path(shutil.copyfile(model, place / model.name))
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
 
 
 def _last_line(log: Path) -> str:
@@ -193,6 +225,33 @@ class MethodTrainer:
         if importing:
             self._estimator()
 
+    def check_rows(self, rows: Path, deployed: Mapping[str, Any] | None) -> None:
+        """Refuse columns that are no numbers, and others than those of the deployed generation.
+
+        A model takes its columns by position: renamed or in another order they would be scored as
+        if they were the old ones.
+        """
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        file = rows / f"{TRAIN}.{self.rows_format}"
+        found, types = self._features(file), pq.read_schema(file)
+        numbers = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean)
+        for name in found:
+            if name in types.names and not any(fits(types.field(name).type) for fits in numbers):
+                raise DataError(
+                    f"Column {name!r} is {types.field(name).type}, not numbers. Name the columns "
+                    "to learn from, without it: `features` in [data]."
+                )
+        known = None if deployed is None else deployed.get("features")
+        if known and known != found:
+            other = sorted({*known} ^ {*found})
+            how = f"other columns: {', '.join(other[:5])}" if other else "another order of columns"
+            raise DataError(
+                f"The rows have {how} than those that the deployed generation was trained on. "
+                "Name the same columns with `features` in [data], or begin a new project."
+            )
+
     def train(self, rows: Path, into: Path, deployed: Path | None) -> Trained:
         file, asked = (rows / f"{name}.{self.rows_format}" for name in (TRAIN, EVALUATE))
         pool = data.read_table(
@@ -203,6 +262,12 @@ class MethodTrainer:
             allow_missing=True,
         ).train
         inputs, labels = pool.inputs, np.array(pool.classes, dtype=object)[pool.labels].astype(str)
+        if len(known := set(labels)) < 2:
+            raise TrainingError(
+                f"All {len(labels):,} rows to train on are of one class, {min(known)!r}; a "
+                "classifier needs two. Wait for more rows, or set a longer `window`. The deployed "
+                "generation is unchanged."
+            )
         began = time.monotonic()
         fresh = self._estimator()
         if deployed is None:
@@ -214,6 +279,7 @@ class MethodTrainer:
         made.save(model)
         about = {
             "trainer": self._settings.method,
+            "features": self._features(file),
             "seconds": round(seconds, 3),
             "cost": float(made.cost_),
             "members": len(made.members_),

@@ -22,7 +22,7 @@ Tone: TypeAlias = Literal["plain", "good", "bad", "quiet", "strong", "best", "se
 Order: TypeAlias = Literal["", "ascending", "descending"]
 # What a column holds. Names, words and claims are text, of one line, several, or many; an interval
 # belongs to the column before it; an input is a small image or the beginning of a text.
-Kind: TypeAlias = Literal["name", "number", "interval", "words", "claim", "plot", "input"]
+Kind: TypeAlias = Literal["name", "date", "number", "interval", "words", "claim", "plot", "input"]
 Status: TypeAlias = Literal["passed", "failed", "unresolved", "skipped"]
 
 

@@ -177,10 +177,9 @@ def write_inputs(runs: Iterable[MethodRun], test: Pool, path: Path) -> None:
     for one in runs:
         if one.series.kind == "method" and one.series.replicate == 0:
             how = "average" if "average" in one.test else next(iter(one.test))
-            names = [str(ensemble.generation) for ensemble in one.series.ensembles]
-            wanted |= shown_ids(
-                compare(*one.predictions(how), names=names, resamples=1, metrics=())
-            )
+            found = one.predictions(how)  # by time there are two: before and after each retrain
+            names = [str(place) for place in range(1, len(found) + 1)]
+            wanted |= shown_ids(compare(*found, names=names, resamples=1, metrics=()))
     ids = test.ids.astype(str)
     rows = np.flatnonzero(np.isin(ids, list(wanted)))
     if len(rows):

@@ -1,5 +1,6 @@
 """Torch's part of a training loop that is not ours: its state as bytes, and scores of snapshots."""
 
+import contextlib
 import json
 import math
 import random
@@ -13,6 +14,7 @@ from torch import Tensor, nn
 
 from dynsnap._types import AnyArray, Scores
 from dynsnap._untrusted import parse_json
+from dynsnap.data import is_dataset
 from dynsnap.ensemble import Distillation
 from dynsnap.errors import FileError, InputError, TrainingError
 from dynsnap.train._distillation import mixed, soft_losses
@@ -50,6 +52,21 @@ def copied(weights: Weights) -> State:
         # are stored once for each: safetensors has no links.
         found[name.replace("_orig_mod.", "")] = tensor.detach().cpu().contiguous().clone()
     return found
+
+
+def check_trained(weights: State, *, what: str) -> None:
+    """Raise TrainingError if weights hold NaN. An infinity may be part of a mask.
+
+    Args:
+        weights: The weights.
+        what: What they are called, as in "epoch 3".
+    """
+    for name, value in weights.items():
+        if value.is_floating_point() and bool(value.isnan().any()):
+            raise TrainingError(
+                f"The weights {name!r} hold NaN after {what}: training has diverged. Earlier "
+                "epochs are kept; lower the learning rate, and run the loop again."
+            )
 
 
 def check_same_shapes(weights: State, first: State, *, what: str) -> None:
@@ -98,6 +115,36 @@ def weights_of(learner: bytes) -> tuple[State, int]:
 
 
 # --- an unfinished round ------------------------------------------------------------------------
+
+
+class _Drawn:
+    """A generator of random numbers, saved and restored as modules and optimisers are."""
+
+    def __init__(self, generator: torch.Generator | np.random.Generator | random.Random) -> None:
+        self._own = generator
+
+    def state_dict(self) -> dict[str, Any]:
+        if isinstance(self._own, torch.Generator):
+            return {"state": self._own.get_state()}
+        if isinstance(self._own, np.random.Generator):
+            return {"state": dict(self._own.bit_generator.state)}
+        return {"state": self._own.getstate()}
+
+    def load_state_dict(self, state: Any, /) -> None:
+        if isinstance(self._own, torch.Generator):
+            self._own.set_state(state["state"])
+        elif isinstance(self._own, np.random.Generator):
+            self._own.bit_generator.state = state["state"]
+        else:
+            self._own.setstate(state["state"])
+
+
+def stateful(part: Any) -> Stateful | None:
+    """What saves and restores a part of a loop; None for something without a state."""
+    if isinstance(part, torch.Generator | np.random.Generator | random.Random):
+        return _Drawn(part)
+    known = hasattr(part, "state_dict") and hasattr(part, "load_state_dict")
+    return part if known else None
 
 
 def pack_loop(
@@ -153,6 +200,16 @@ def restore_loop(parts: Mapping[str, Stateful], header: Mapping[str, Any]) -> No
         _set_random_states(header["random"])
     except (KeyError, RuntimeError, ValueError, TypeError, AttributeError) as error:
         raise FileError(f"The checkpoint has no state of random numbers: {error}.") from error
+
+
+@contextlib.contextmanager
+def same_random_numbers() -> Iterator[None]:
+    """Leave the global generators as they were, whatever is drawn from them within."""
+    before = _random_states()
+    try:
+        yield
+    finally:
+        _set_random_states(before)
 
 
 def _random_states() -> dict[str, Any]:
@@ -333,12 +390,15 @@ def count_of(inputs: Any) -> int:
             raise InputError(f"The inputs of a dict must be of one length, got {counts}.")
         return next(iter(counts.values()))
     try:
-        return len(inputs)
+        if not is_dataset(inputs):
+            return len(inputs)
     except TypeError:
-        raise InputError(
-            f"Inputs must be an array, a tensor, a list or a dict of them, which have a length, "
-            f"got {type(inputs).__name__}."
-        ) from None
+        pass
+    hint = " Stack the inputs of its items first." if is_dataset(inputs) else ""
+    raise InputError(
+        "Inputs must be an array, a tensor, a list or a dict of them, which have a length, got "
+        f"{type(inputs).__name__}.{hint}"
+    )
 
 
 def batches(inputs: Any, size: int) -> Iterator[Any]:
@@ -359,6 +419,8 @@ def _placed(batch: Any, device: torch.device, floating: torch.dtype) -> Any:
     array: AnyArray | Tensor = batch if isinstance(batch, Tensor) else np.asarray(batch)
     if not isinstance(array, Tensor) and array.dtype.kind not in "buif":
         return batch
+    if not isinstance(array, Tensor) and not array.flags.writeable:
+        array = array.copy()  # of a frame, which torch would warn of
     tensor = torch.as_tensor(array)
     return tensor.to(device, floating if tensor.is_floating_point() else None)
 

@@ -15,6 +15,7 @@ comes late; the weights 1 / (s (s + 1)) of the days s = 1, 2, ... sum to 1 howev
 """
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -104,7 +105,6 @@ def shares(appeared: Sequence[int], alpha: float) -> list[float]:
         >>> shares([0, 0, 3], 0.12)
         [0.03, 0.03, 0.02]
     """
-    days = sorted(set(appeared))
-    place = {day: at for at, day in enumerate(days, 1)}
-    count = {day: appeared.count(day) for day in days}
+    count = Counter(appeared)
+    place = {day: at for at, day in enumerate(sorted(count), 1)}
     return [alpha / (place[day] * (place[day] + 1)) / count[day] for day in appeared]

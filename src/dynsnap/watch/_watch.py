@@ -1,8 +1,10 @@
 """Two models on live traffic: how often they differ, by day and slice, with alarms."""
 
 import re
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +29,8 @@ class Day:
     Attributes:
         rows: Rows that both models answered.
         differing: Those on which their labels differ.
-        rolling: The share of these in the last seven days.
+        rolling: The share of these in the last seven days of the calendar.
+        mean: The share on all days so far.
         low: The lower end of the interval of the mean rate so far, valid on all days together.
         high: Its upper end.
         evidence: The evidence that the limit is exceeded; 1 for none.
@@ -37,6 +40,7 @@ class Day:
     rows: int
     differing: int
     rolling: float
+    mean: float
     low: float
     high: float
     evidence: float
@@ -109,6 +113,16 @@ class Watch:
     def alarms(self) -> tuple[Watched, ...]:
         """Parts with an alarm."""
         return tuple(part for part in (self.whole, *self.slices) if part.alarm is not None)
+
+
+def calendar(day: str) -> int:
+    """The place of a day on the calendar: days without rows leave gaps.
+
+    Example:
+        >>> calendar("2024-03-01") - calendar("2024-02-28")
+        2
+    """
+    return date.fromisoformat(day).toordinal()
 
 
 class Counts:
@@ -184,12 +198,21 @@ def _by_day(place: Path) -> dict[str, Path]:
         named = _DAY.search(file.name)
         if named is None or not file.name.endswith(_FILES) or file.name.startswith("."):
             continue
+        if not _is_day(named[0]):
+            raise FileError(f"{file}: {named[0]} is no day. Rename the file, or take it away.")
         if named[0] in found:
             raise FileError(
                 f"{place} has two files of {named[0]}: {found[named[0]].name}, {file.name}."
             )
         found[named[0]] = file
     return found
+
+
+def _is_day(text: str) -> bool:
+    try:
+        return bool(date.fromisoformat(text))
+    except ValueError:
+        return False
 
 
 def _count(
@@ -203,7 +226,7 @@ def _count(
 ) -> list[str]:
     """Count the rows of two files, of one day or with a column of times."""
     asked = [*slices, *(() if time is None else (f"{time}:day",))]
-    names = ["deployed", "candidate"]
+    names, timeless = ["deployed", "candidate"], 0
     with stream(list(places), names=names, columns=columns, slices=asked) as blocks:
         for old, new in blocks:
             days: tuple[AnyArray, Sequence[str]] = np.zeros(len(old), dtype=np.intp), (day or "",)
@@ -214,9 +237,11 @@ def _count(
                         f"{places[0]} has no column {time!r} of times. Name it: --time."
                     )
                 days = found.codes, found.values
-            _add(counts, old, new, days, slices)
-        sentence = blocks.report.sentence()
-        return [sentence] if any(blocks.report.missing) else []
+            timeless += _add(counts, old, new, days, slices)
+        notes = [blocks.report.sentence()] if any(blocks.report.missing) else []
+    if timeless:
+        notes.append(f"{timeless:,} rows have no time, and are left out.")
+    return notes
 
 
 def _add(
@@ -225,20 +250,26 @@ def _add(
     new: Predictions,
     days: tuple[AnyArray, Sequence[str]],
     slices: Sequence[str],
-) -> None:
-    differs = np.asarray(old.labels != new.labels)
-    codes, names = days
-    for at in np.unique(codes).tolist():
-        of_day = codes == at
-        counts.add(ALL, names[at], int(of_day.sum()), int(differs[of_day].sum()))
-        for column in slices:
-            found = old.slices.get(column)
-            if found is None:
-                continue
-            for value in np.unique(found.codes[of_day]).tolist():
-                rows = of_day & (found.codes == value)
-                part = (column, found.values[value])
-                counts.add(part, names[at], int(rows.sum()), int(differs[rows].sum()))
+) -> int:
+    """Count the rows of a block by day and slice value; how many of them have no day."""
+    codes, names = np.asarray(days[0], dtype=np.intp), days[1]
+    dated = np.array([_is_day(name) for name in names], dtype=bool)
+    kept = dated[codes]
+    codes, differs = codes[kept], np.asarray(old.labels != new.labels)[kept]
+    whole = np.zeros(len(codes), dtype=np.intp), ("",)
+    chosen: list[tuple[str, AnyArray, Sequence[str]]] = [("", *whole)]
+    chosen += [
+        (column, np.asarray(found.codes)[kept], found.values)
+        for column in slices
+        if (found := old.slices.get(column)) is not None
+    ]
+    for column, values, texts in chosen:
+        place = codes * len(texts) + values
+        rows, changed = np.bincount(place), np.bincount(place, weights=differs)
+        for at in np.flatnonzero(rows).tolist():
+            day, value = divmod(at, len(texts))
+            counts.add((column, texts[value]), names[day], int(rows[at]), int(changed[at]))
+    return int(len(kept) - kept.sum())
 
 
 def judge(
@@ -261,8 +292,11 @@ def judge(
         raise FileError("The logs share no rows, so there is nothing to watch.")
     named = sorted(part for part in parts if part != ALL)
     days = sorted(parts[ALL])
-    first = [days.index(min(parts[part])) for part in named]
+    place = {day: at for at, day in enumerate(days)}
+    first = [place[min(parts[part])] for part in named]
     own = shares(first, alpha / 2)
+    if missing := _without_rows(days):
+        notes = (*notes, missing)
     whole = _watched(ALL, parts[ALL], limit, alpha / 2 if named else alpha)
     made = [
         _watched(part, parts[part], limit, share) for part, share in zip(named, own, strict=True)
@@ -271,24 +305,39 @@ def judge(
     return Watch(limit=limit, alpha=alpha, whole=whole, slices=tuple(made), notes=notes)
 
 
+def _without_rows(days: Sequence[str]) -> str:
+    """A note on the days between the first and the last on which both models answered nothing."""
+    known = {calendar(day) for day in days}
+    gone = [each for each in range(min(known), max(known)) if each not in known]
+    if not gone:
+        return ""
+    some = ", ".join(str(date.fromordinal(each)) for each in gone[:3])
+    return f"{len(gone):,} days without rows: {some}{', …' if len(gone) > 3 else '.'}"
+
+
 def _watched(
     part: tuple[str, str], days: Mapping[str, Sequence[int]], limit: float, alpha: float
 ) -> Watched:
     evidence, made, alarm = Evidence(limit), list[Day](), None
     rows = differing = 0
-    ordered = sorted(days)
-    for at, day in enumerate(ordered):
+    recent: deque[tuple[int, int, int]] = (
+        deque()
+    )  # a day of the calendar, its rows, those differing
+    for day in sorted(days):
         today, changed = days[day]
         rows, differing = rows + today, differing + changed
         evidence.add(rows=today, differing=changed)
         low, high = mean_interval(rows, differing, alpha=alpha)
-        week = [days[each] for each in ordered[max(0, at - ROLLING + 1) : at + 1]]
+        recent.append((calendar(day), today, changed))
+        while recent[0][0] <= recent[-1][0] - ROLLING:
+            recent.popleft()
         made.append(
             Day(
                 day=day,
                 rows=today,
                 differing=changed,
-                rolling=sum(each[1] for each in week) / sum(each[0] for each in week),
+                rolling=sum(each[2] for each in recent) / sum(each[1] for each in recent),
+                mean=differing / rows,
                 low=low,
                 high=high,
                 evidence=evidence.value,
@@ -331,6 +380,7 @@ def _days(days: Sequence[Day]) -> Iterator[dict[str, Any]]:
             "differing": day.differing,
             "rate": day.rate,
             "rolling": day.rolling,
+            "mean": day.mean,
             "low": day.low,
             "high": day.high,
             "evidence": day.evidence,

@@ -20,12 +20,18 @@ from dynsnap.report.document import (
 )
 from dynsnap.report.figures import Figure, Point, Series, chart
 from dynsnap.report.figures._drawing import Tone as FigureTone
-from dynsnap.report.words import counted, kappa, percent, percent_interval
+from dynsnap.report.words import counted, kappa, percent, percent_interval, some_of
 
 Values = Mapping[str, Sequence[float | None]]
 _TONES: dict[str, Tone] = {"passed": "good", "failed": "bad", "unresolved": "strong"}
-_VERDICTS = {"none": ""}
+_OUTCOMES = {
+    "none": "first",
+    "passed": "deployed",
+    "failed": "failed",
+    "unresolved": "unresolved",
+}
 _PLACES = 12  # names along a chart
+_GAPS = 10  # periods without rows that are named
 _CLASSES = 6  # lines in a chart of class shares
 _LINES: tuple[FigureTone, ...] = ("one", "two", "three", "four", "gained", "lost")
 
@@ -158,8 +164,12 @@ def _table(found: HistoryFindings) -> Table:
         ("lost", "lost", "Right before and wrong now (negative flips, NFR), in percent."),
         ("gained", "gained", "Wrong before and right now (positive flips, PFR), in percent."),
     )
-    columns = [Column(found.cadence, key=True), Column("generation", "number")]
-    columns += [Column("verdict"), Column("decision"), Column("trained on", "number")]
+    priced = any(row.cost is not None for row in found.rows)
+    columns = [Column(found.cadence, "date", key=True), Column("generation", "number")]
+    columns += [
+        Column("outcome", meaning="failed, unresolved: the deployed generation was kept."),
+        Column("trained on", "number"),
+    ]
     for name, title, meaning in metrics:
         columns.append(Column(title, "number", meaning))
         if name == "accuracy_change":
@@ -172,18 +182,15 @@ def _table(found: HistoryFindings) -> Table:
             "How far class shares are from those that the deployed "
             "generation was made with: 0 the same, 100 nothing in common.",
         ),
-        Column("seconds", "number", "What the training took."),
-        Column("cost (κ)", "number", "The same in trainings from scratch."),
-        Column("before it", "words"),
+        Column("cost (κ)", "number", "What the training took, in trainings from scratch.")
+        if priced
+        else Column("seconds", "number", "What the training took."),
     ]
     rows = []
     for row in found.rows:
         cells = [Cell(row.period), count_cell(row.generation)]
         cells += [
-            Cell(
-                "" if row.verdict == "none" else row.verdict, tone=_TONES.get(row.verdict, "plain")
-            ),
-            Cell("deployed" if row.decision != "kept" else "kept back"),
+            Cell(_OUTCOMES.get(row.verdict, row.verdict), tone=_TONES.get(row.verdict, "plain")),
             count_cell(row.train),
         ]
         for name, _, _ in metrics:
@@ -193,17 +200,19 @@ def _table(found: HistoryFindings) -> Table:
                 cells.append(interval)
         cells.append(_cells(row.newest, "accuracy_change")[0])
         cells.append(Cell("" if row.drift is None else percent(row.drift), row.drift))
-        cells.append(Cell("" if row.seconds is None else f"{row.seconds:.1f}", row.seconds))
-        cells.append(Cell("" if row.cost is None else kappa(row.cost), row.cost))
-        cells.append(Cell(f"no rows: {', '.join(row.skipped)}" if row.skipped else ""))
+        price = row.cost if priced else row.seconds
+        said = kappa if priced else "{:.1f}".format
+        cells.append(Cell("" if price is None else said(price), price))
         rows.append(tuple(cells))
     took = sum(row.seconds or 0.0 for row in found.rows)
+    skipped = list(dict.fromkeys(period for row in found.rows for period in row.skipped))
+    gaps = f" Skipped, without rows: {some_of(skipped, _GAPS)}." if skipped else ""
     return Table(
         name="retrains-table",
         title="Every retrain",
         columns=tuple(columns),
         rows=tuple(rows),
-        footer=f"In percent of held-out rows. Training took {took:.1f} s in all.",
+        footer=f"In percent of held-out rows. Training took {took:.1f} s in all.{gaps}",
     )
 
 

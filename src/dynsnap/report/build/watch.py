@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from datetime import date
 
 from dynsnap.report.build.cells import MADE, count_cell
 from dynsnap.report.document import (
@@ -14,14 +15,16 @@ from dynsnap.report.document import (
     Document,
     Node,
     Section,
+    Side,
     Table,
 )
 from dynsnap.report.figures import Figure, Level, Point, Series, chart
-from dynsnap.report.words import counted, percent, percent_interval
-from dynsnap.watch import ROLLING, Watch, Watched
+from dynsnap.report.words import clipped, counted, percent, percent_interval
+from dynsnap.watch import ROLLING, Watch, Watched, calendar
 
 _PLACES = 12  # names along a chart
 _SHOWN = 14  # days that the terminal shows
+_PICTURED = 4  # slices with an alarm that have a chart
 
 
 def watch_document(found: Watch) -> Document:
@@ -38,7 +41,12 @@ def watch_document(found: Watch) -> Document:
     body: list[Node] = [_chart(found.whole, found.limit), _days(found.whole)]
     sections = [Section(name="days", title="Every day", body=tuple(body))]
     if found.slices:
-        sections.append(Section(name="slices", title="Slices", body=(_slices(found.slices),)))
+        # What rings is looked at first; a picture of every slice would hide it.
+        loud = [part for part in found.slices if part.alarm is not None][:_PICTURED]
+        charts = [_chart(part, found.limit, at) for at, part in enumerate(loud, 1)]
+        body = [Side(tuple(charts))] if charts else []
+        body.append(_slices(found.slices))
+        sections.append(Section(name="slices", title="Slices", body=tuple(body)))
     if found.notes:
         notes = Bullets.of("Notes", found.notes)
         sections.append(Section(name="notes", title="Notes", body=(notes,)))
@@ -51,11 +59,15 @@ def watch_document(found: Watch) -> Document:
         f"{percent(found.alpha)} %.",
         banner=Banner(
             "ALARM" if alarms else "NO ALARM",
-            f"{counted(len(alarms), 'part')} of the traffic differ on more than {limit} %."
+            f"Labels differ on more than {limit} % of the rows in "
+            f"{counted(len(alarms), 'part')} of the traffic."
             if alarms
             else f"No evidence that labels differ on more than {limit} %.",
             not alarms,
-            tuple(Bullet(f"{part.title}: since {part.alarm}", "days") for part in alarms),
+            tuple(
+                Bullet(f"{part.title}: since {part.alarm}", "slices" if part.column else "days")
+                for part in alarms
+            ),
         ),
         sections=tuple(sections),
         footer=MADE,
@@ -71,14 +83,17 @@ def watch_document(found: Watch) -> Document:
     )
 
 
-def _chart(part: Watched, limit: float) -> Figure:
-    every = max(1, math.ceil(len(part.days) / _PLACES))
-    names = [(float(at), day.day) for at, day in enumerate(part.days)]
-    daily = [Point(x=float(at), y=day.rate) for at, day in enumerate(part.days)]
-    rolling = [Point(x=float(at), y=day.rolling) for at, day in enumerate(part.days)]
+def _chart(part: Watched, limit: float, number: int = 0) -> Figure:
+    places = [float(calendar(day.day)) for day in part.days]
+    every = max(1, math.ceil((places[-1] - places[0]) / _PLACES))
+    start = len("2024-") if part.days[0].day[:4] == part.days[-1].day[:4] else 0
+    shown = range(int(places[-1]), int(places[0]) - 1, -every)
+    daily = [Point(x=at, y=day.rate) for at, day in zip(places, part.days, strict=True)]
+    rolling = [Point(x=at, y=day.rolling) for at, day in zip(places, part.days, strict=True)]
+    of = f" ({clipped(part.title, 40)})" if part.column else ""
     return chart(
-        name="disagreement",
-        title="Share of rows on which the labels differ",
+        name=f"disagreement-{number}" if number else "disagreement",
+        title=f"Share of rows on which the labels differ{of}",
         description=f"The last day is at {percent(daily[-1].y)} %, the last {ROLLING} days at "
         f"{percent(rolling[-1].y)} %.",
         series=[
@@ -88,7 +103,7 @@ def _chart(part: Watched, limit: float) -> Figure:
         levels=[Level(name="limit", y=limit, tone="bad")],
         across="day",
         up="share of rows",
-        places=names[::-1][::every][::-1],
+        places=[(float(at), str(date.fromordinal(at))[start:]) for at in reversed(shown)],
         letters="lines",
     )
 
@@ -101,6 +116,7 @@ def _days(part: Watched) -> Table:
             count_cell(day.differing),
             Cell(percent(day.rate), day.rate),
             Cell(percent(day.rolling), day.rolling),
+            Cell(percent(day.mean), day.mean),
             Cell(percent_interval(day.low, day.high)),
             Cell(_evidence(day.evidence), day.evidence),
             Cell("alarm" if part.alarm is not None and day.day >= part.alarm else "", tone="bad"),
@@ -111,12 +127,13 @@ def _days(part: Watched) -> Table:
         name="days-table",
         title="All rows, the newest day first",
         columns=(
-            Column("day", order="descending"),
+            Column("day", "date", order="descending"),
             Column("rows", "number"),
             Column("differing", "number"),
             Column("%", "number", "Rows of the day on which the labels differ."),
             Column(f"last {ROLLING} days, %", "number"),
-            Column("mean so far", "interval", "It holds on all days together."),
+            Column("all days so far, %", "number"),
+            Column("interval", "interval", "It holds on all days together."),
             Column(
                 "evidence",
                 "number",

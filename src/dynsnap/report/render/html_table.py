@@ -26,6 +26,7 @@ _ROOM = 60  # rows from which on a page has room for longer tables
 
 _KINDS = {
     "name": "",
+    "date": "date",
     "number": "number",
     "interval": "range",
     "words": "text",
@@ -129,7 +130,7 @@ def _cells(found: Table, row: tuple[Cell, ...]) -> list[Markup]:
         tone = _TONES.get(cell.tone, cell.tone)
         if column.kind in ("interval", "input"):
             tone = ""
-        if not place and kind != "number":
+        if not place and kind not in ("number", "date"):
             kind = ""
         classes = " ".join(part for part in (kind, tone, long) if part)
         known = cell.value is not None and abs(cell.value) < float("inf")  # NaN fails this too

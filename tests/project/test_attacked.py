@@ -1,0 +1,187 @@
+"""Programs, clocks, hands and forged files that go wrong in ways that a loop must survive."""
+
+import json
+import re
+import shutil
+
+import pytest
+
+from dynsnap import project as projects
+from dynsnap.errors import FileError, TrainingError
+from tests.cli.helpers import dynsnap, refused
+from tests.messages import naming
+from tests.project.made import PERIODS, TRAIN, WEEKS, deployed, make, retrain
+
+
+@pytest.fixture
+def second(tmp_path):
+    """A project with one generation deployed, and rows of a second week."""
+    made = make(tmp_path / "small")
+    assert retrain(made, WEEKS[0]).decision == "first"
+    return made
+
+
+# --- programs -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("more", "named"),
+    [
+        ("open(evaluate, 'a').write('x')", "evaluate.csv"),
+        ("open(train.replace('train.csv', 'truth.parquet'), 'w').close()", "truth.parquet"),
+    ],
+)
+def test_a_program_that_changes_the_rows_is_refused_and_they_are_cut_anew(second, more, named):
+    (second / "train.py").write_text(f"{TRAIN}\n{more}\n")
+    with pytest.raises(TrainingError, match=naming(re.escape(named))):
+        retrain(second, WEEKS[1])
+    assert deployed(second) == 1
+    (second / "train.py").write_text(TRAIN)
+    assert retrain(second, WEEKS[1]).decision == "promoted"
+
+
+def test_a_program_that_trains_on_in_place_changes_a_copy(second):
+    (second / "train.py").write_text(f"{TRAIN}\nopen(deployed, 'w').write('99')\n")
+    assert retrain(second, WEEKS[1]).decision == "promoted"
+    registry = projects.FolderRegistry(second / "registry")
+    assert [registry.checked(number)[0].number for number in registry.numbers()] == [1, 2]
+    assert {each.name for each in registry.checked(2)[1].iterdir()} == {
+        "edge.txt",
+        "generation.json",
+        "predictions.parquet",
+    }
+
+
+def test_a_deployed_generation_that_a_program_damages_is_not_scored(second):
+    damage = "import os\nname = 'registry/generations/0001/edge.txt'\nos.chmod(name, 0o644)\n"
+    (second / "train.py").write_text(f"{TRAIN}\n{damage}open(name, 'w').write('99')\n")
+    with pytest.raises(FileError, match=naming("[Gg]eneration 1", "edge.txt")):
+        retrain(second, WEEKS[1])
+
+
+def test_a_damaged_generation_does_not_lock_the_project(second):
+    retrain(second, WEEKS[1])
+    file = second / "registry/generations/0002/edge.txt"
+    file.chmod(0o644)
+    file.write_text("99")
+    refused("retrain", second, "--until", WEEKS[2], "-q", code=3)
+    assert dynsnap("project", "rollback", second).exit_code == 0
+    assert retrain(second, WEEKS[2]).decision == "promoted"
+
+
+def test_what_a_failed_program_said_can_be_read(second):
+    (second / "train.py").write_text("print('first'); raise SystemExit('last')")
+    said = refused("retrain", second, "--until", WEEKS[1], "-q", code=3)
+    log = second / "retrains" / PERIODS[1] / "work/train.log"
+    assert str(log) in said and "last" in said
+    assert log.read_text().split() == ["first", "last"] or "first" in log.read_text()
+
+
+def test_predictions_that_cannot_be_compared_are_not_gone_on_with(second):
+    wrong = TRAIN.replace("'late' if", "'of no row' if")
+    (second / "train.py").write_text(wrong)
+    assert "of no row" in refused("retrain", second, "--until", WEEKS[1], "-q", code=3)
+    (second / "train.py").write_text(TRAIN)  # mended, the same command trains again
+    assert retrain(second, WEEKS[1]).decision == "promoted"
+
+
+# --- clocks and hands -----------------------------------------------------------------------
+
+
+def test_a_clock_that_is_set_back_deploys_nothing_of_the_past(tmp_path):
+    made = make(tmp_path / "small")
+    retrain(made, WEEKS[2])
+    for more in ((), ("--dry-run",)):
+        said = refused("retrain", made, "--until", WEEKS[0], *more, code=3)
+        assert re.search(naming(PERIODS[0], PERIODS[2], "--again"), said)
+    assert deployed(made) == 1
+    assert dynsnap("retrain", made, "--until", WEEKS[0], "--again", "-q").exit_code == 0
+    assert deployed(made) == 2
+
+
+def test_the_reason_of_a_move_by_hand_is_not_taken_for_a_retrain(second):
+    retrain(second, WEEKS[1])
+    assert dynsnap("project", "rollback", second, "--why", PERIODS[2]).exit_code == 0
+    retrain(second, WEEKS[2])
+    assert deployed(second) == 3
+
+
+def test_a_finished_retrain_does_not_claim_what_was_moved_since(second):
+    retrain(second, WEEKS[1])
+    dynsnap("project", "rollback", second)
+    ended = dynsnap("retrain", second, "--until", WEEKS[1])
+    assert re.search("generation 1 is deployed now", ended.stdout)
+    found = json.loads(dynsnap("retrain", second, "--until", WEEKS[1], "--json", "-").stdout)
+    assert (found["deployed"], found["generation"]) == (1, 2)
+
+
+def test_json_is_written_also_where_there_is_nothing_to_do(second, tmp_path):
+    found = json.loads(dynsnap("retrain", second, "--until", "2023-01-01", "--json", "-").stdout)
+    assert (found["decision"], found["retrain"], found["deployed"]) == ("nothing", None, 1)
+    out = tmp_path / "out.json"
+    refused("retrain", second, "--until", WEEKS[1], "--dry-run", "--json", out, code=2)
+    assert not out.exists()
+
+
+def test_nothing_else_in_the_folder_of_retrains_is_touched(second):
+    for name in ("notes", "2024", "2024-01-01 backup", ".hidden"):
+        (second / "retrains" / name).mkdir()
+        (second / "retrains" / name / "mine.txt").write_text("mine")
+    (second / "retrains" / "2024-02-05").symlink_to(second / "data")
+    assert retrain(second, WEEKS[1]).decision == "promoted"
+    assert len(list((second / "retrains").rglob("mine.txt"))) == 4
+    assert (second / "data/week-0.csv").exists()
+
+
+def test_a_removed_retrain_is_made_anew(second):
+    retrain(second, WEEKS[1])
+    shutil.rmtree(second / "retrains" / PERIODS[1])
+    found = retrain(second, WEEKS[1])
+    assert (found.decision, found.measured.generation) == ("promoted", 3)
+    assert deployed(second) == 3
+
+
+def test_drift_is_from_the_week_of_the_generation_that_was_deployed_then(second):
+    retrain(second, WEEKS[1])
+    dynsnap("project", "rollback", second)
+    retrain(second, WEEKS[2])
+    rows = projects.history_findings(projects.read_project(second)).rows
+    shares = [dict(row.shares) for row in rows]
+    names = {*shares[0], *shares[2]}
+    far = sum(abs(shares[0].get(name, 0) - shares[2].get(name, 0)) for name in names) / 2
+    assert rows[2].drift == pytest.approx(far)
+
+
+# --- forged files ---------------------------------------------------------------------------
+
+
+def forge(path, **changes):
+    found = json.loads(path.read_text())
+    path.write_text(json.dumps({**found, **changes}))
+
+
+@pytest.mark.parametrize(
+    ("file", "changes", "command"),
+    [
+        ("registry/deployed.json", {"generation": 1}, "status"),
+        ("registry/deployed.json", {"moves": []}, "status"),
+        ("registry/deployed.json", {"more": 1}, "history"),
+        ("registry/generations/0001/generation.json", {"model": "../../../gate.toml"}, "promote"),
+        ("registry/generations/0001/generation.json", {"number": 2}, "promote"),
+        (f"retrains/{PERIODS[0]}/result.json", {"decision": "<script>"}, "history"),
+        (f"retrains/{PERIODS[0]}/result.json", {"reason": "\x1b[31m"}, "history"),
+    ],
+)
+def test_forged_files_get_one_line(second, file, changes, command):
+    retrain(second, WEEKS[1])
+    (second / file).chmod(0o644)
+    forge(second / file, **changes)
+    more = ["1"] if command == "promote" else []
+    refused("project", command, second, *more, code=3)
+
+
+def test_a_result_of_another_retrain_is_refused(second):
+    retrain(second, WEEKS[1])
+    places = [second / "retrains" / name / "result.json" for name in PERIODS[:2]]
+    places[1].write_text(places[0].read_text())
+    assert re.search(naming(PERIODS[0], PERIODS[1]), refused("project", "history", second, code=3))
