@@ -221,7 +221,13 @@ def interval(mine, other):
 
 
 @pytest.mark.parametrize(
-    "study", ["digits-rolling", "20news-rolling", "cifar10-rolling", "cifar100-rolling"]
+    "study",
+    [
+        pytest.param("digits-rolling", marks=pytest.mark.slow),
+        "20news-rolling",
+        "cifar10-rolling",
+        "cifar100-rolling",
+    ],
 )
 def test_differences_and_verdicts_are_what_numpy_alone_computes(study, standings):
     test = published(study, "test")
