@@ -224,7 +224,7 @@ def sentences(table: str, convolution: float) -> dict[str, str]:
         for met in (True, False)
     }
     said = [
-        f"{verb} by {' and '.join(reached[met])}"
+        f"{verb} by {', '.join(reached[met])}"
         for met, verb in ((True, "met"), (False, "missed"))
         if reached[met]
     ]

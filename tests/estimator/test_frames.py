@@ -211,7 +211,7 @@ def steps(*, selector=False):
     )
 
 
-@pytest.mark.parametrize("selector", [False, True])
+@pytest.mark.parametrize("selector", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_a_pipeline_inside_takes_texts_and_gaps_and_is_stored(selector, tmp_path):
     frame, labels = made()
     frame = frame.astype({"plan": object})

@@ -37,7 +37,7 @@ ESTIMATORS = {
     "torch": DynSnapClassifier(mlp, **TORCH, **SMALL),
 }
 EXCUSED = "check_sample_weight_equivalence_on_dense_data"
-SLOW = ("trees", "lightgbm", "xgboost")
+SLOW = ("trees", "lightgbm", "xgboost", "torch")
 # By names of our own: scikit-learn's show the address of a function, which no two workers share.
 CHECKS = [
     pytest.param(
