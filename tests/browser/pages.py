@@ -204,7 +204,7 @@ PAGES = {
     make.__name__: make
     for make in (
         *(two, many, gate, study, shipped, pictured, hundred, million, unlabelled, unchanged),
-        *(hostile, history, history_hostile, watch, watch_hostile, quiet),
+        *(hostile, history, history_hostile, watch, watch_hostile),
     )
 }
 
@@ -227,5 +227,4 @@ SECTIONS = {
     "history_hostile": ["retrains", "classes", "by-hand"],
     "watch": ["days", "slices", "notes"],
     "watch_hostile": ["days", "slices", "notes"],
-    "quiet": ["days"],
 }

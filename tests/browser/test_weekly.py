@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from tests.browser.pages import HOSTILE, PAGES, traffic, weeks
+from tests.browser.pages import HOSTILE, PAGES, quiet, traffic, weeks
 
 
 @pytest.fixture(scope="session")
@@ -16,7 +16,7 @@ def pages(tmp_path_factory):
     def path_of(name):
         path = folder / f"{name}.html"
         if not path.exists():
-            path.write_text(PAGES[name]().html)
+            path.write_text({**PAGES, "quiet": quiet}[name]().html)
         return path
 
     return path_of
@@ -146,3 +146,11 @@ def test_figures_and_tables_have_names_and_need_no_script(pages, visit, name):
         assert svg.get_attribute("role") == "img"
     tables = seen.page.locator("table")
     assert tables.count() == seen.page.locator("table > caption").count() > 1
+
+
+def test_a_single_quiet_day_is_a_page(pages, visit):
+    seen = visit(pages("quiet"), 390, "dark")
+    assert "NO ALARM" in seen.page.locator("body").inner_text()
+    assert "NaN" not in seen.page.content()
+    assert len(cells(seen, "days-table")) == 1
+    seen.check()
