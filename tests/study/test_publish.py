@@ -54,6 +54,18 @@ def test_labels_are_kept_and_scores_of_the_average_alone(run, tmp_path):
             assert kept.scores is None
 
 
+def test_scores_may_be_left_out(run, tmp_path):
+    assert "scores.parquet" not in {
+        path.name for path in study.publish(run, tmp_path, scores=False)
+    }
+    known = predictions.stored(run)
+    for key, place in predictions.stored(tmp_path).items():
+        assert predictions.read(place).scores is None
+        np.testing.assert_array_equal(
+            predictions.read(place).labels, predictions.read(known[key]).labels
+        )
+
+
 def test_compare_and_report_work_on_results(run, tmp_path):
     ended = dynsnap("publish", str(run), str(tmp_path))
     assert ended.exit_code == 0, ended.stderr
