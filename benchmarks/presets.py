@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 from sklearn.datasets import load_digits
+from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.model_selection import train_test_split
 from xgboost import XGBClassifier
 
@@ -24,6 +25,7 @@ from dynsnap.train.models import mlp
 MODELS: dict[str, tuple[Any, dict[str, Any]]] = {
     "`mlp` (torch)": (mlp, {"device": "cpu"}),
     "`XGBClassifier(n_jobs=1)`": (XGBClassifier(n_jobs=1), {}),
+    "`HistGradientBoostingClassifier()`": (HistGradientBoostingClassifier(), {}),
 }
 PRESETS = ("quick", "paper")
 
