@@ -159,17 +159,17 @@ class RowTally(Tally):
             into = made.pairs[place].cells
             into[:, :_PLAIN] += sums[:, :_PLAIN]
             into[:, _PLAIN : _PLAIN + len(columns)] += sums[:, : len(columns)]
-            for mine, theirs, join in zip(
-                made.reach[place], self.reach[place], (np.minimum, np.maximum), strict=True
-            ):
-                join(mine, theirs[:, : len(columns)], out=mine)
+            (low, high), (lower, higher) = made.reach[place], self.reach[place]
+            np.minimum(low, lower[:, : len(columns)], out=low)
+            np.maximum(high, higher[:, : len(columns)], out=high)
             if made.counts is not None and self.counts is not None:
                 made.counts[place][:, 0] += self.counts[place].sum(axis=1)  # only their sum is read
         if made.heaviest is not None and self.heaviest is not None:
             np.maximum(made.heaviest, self.heaviest, out=made.heaviest)
-        for mine, theirs in ((made.counting, self.counting), (made.squares, self.squares)):
-            if mine is not None and theirs is not None:
-                mine += theirs
+        if made.counting is not None and self.counting is not None:
+            made.counting += self.counting
+        if made.squares is not None and self.squares is not None:
+            made.squares += self.squares
         return made
 
     def case_counts(self, pair: int, grouping: Grouping) -> AnyArray:

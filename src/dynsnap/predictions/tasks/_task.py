@@ -339,11 +339,11 @@ def filled(source: "Batches", column: str | None) -> tuple[bool, bool]:
 
 def has_value(column: pa.Array) -> Flags:
     """Which rows have a value: NaN and empty text are none, an empty list is one."""
-    has = np.asarray(column.is_valid())
+    has = np.array(column.is_valid(), bool)
     if is_text(column.type):
-        return has & np.asarray(pc.greater(pc.binary_length(column).fill_null(0), 0))
+        has &= np.asarray(pc.greater(pc.binary_length(column).fill_null(0), 0))
     if pa.types.is_floating(column.type):
-        return has & ~np.asarray(pc.is_nan(column).fill_null(False))
+        has &= ~np.asarray(pc.is_nan(column).fill_null(False))
     return has
 
 
