@@ -4,7 +4,10 @@ BIN := $(VENV)/bin
 PYTHON ?= python3
 STAMP := $(VENV)/.installed
 
-.PHONY: setup docs demo test test-slow test-thorough test-browser test-ray test-mlflow lint format bench clean
+# Tests start Python dozens of times, which would compile all of dynsnap each time.
+unexport PYTHONDONTWRITEBYTECODE
+
+.PHONY: setup docs demo demo-weekly test test-slow test-thorough test-browser test-ray test-mlflow test-schedulers lint format bench clean
 
 setup: $(STAMP)
 
@@ -15,6 +18,12 @@ $(STAMP): pyproject.toml constraints.txt
 
 demo: $(STAMP)
 	$(BIN)/dynsnap demo --out demo
+
+# Ten weekly retrains on real flights: a minute on two idle cores. What it leaves is checked.
+demo-weekly: $(STAMP)
+	$(BIN)/dynsnap demo weekly --out demo-weekly
+	$(BIN)/dynsnap project status demo-weekly
+	$(BIN)/python -m tests.project.whole demo-weekly 10
 
 # Each worker takes neighbouring tests, which share what they have trained, and the one that is done
 # first takes half of what the other has left.
@@ -28,7 +37,7 @@ test: $(STAMP)
 test-slow: $(STAMP)
 	$(PYTEST) -m slow
 
-# Every property with four times as many examples, before a release; about ten minutes.
+# Every property with about seven times as many examples, before a release; about ten minutes.
 test-thorough: $(STAMP)
 	$(PYTEST) -m hypothesis --hypothesis-profile thorough
 
@@ -36,13 +45,23 @@ test-thorough: $(STAMP)
 test-ray: $(STAMP)
 	DYNSNAP_TEST_RAY=1 $(BIN)/pytest -q tests/engine/ray
 
-# With a real MLflow on loopback. It wants an older pyarrow, so it has an environment of its own.
-test-mlflow: .venv-mlflow/.installed
-	DYNSNAP_TEST_MLFLOW=1 .venv-mlflow/bin/pytest -q tests/mlflow
+# With a real MLflow server on loopback, with SQLite; about two minutes.
+test-mlflow: $(STAMP)
+	DYNSNAP_TEST_MLFLOW=1 $(BIN)/pytest -q tests/mlflow
 
-.venv-mlflow/.installed: pyproject.toml
-	test -x .venv-mlflow/bin/python || $(PYTHON) -m venv .venv-mlflow
-	.venv-mlflow/bin/pip install --quiet --disable-pip-version-check -e '.[mlflow]' skops pytest hypothesis
+# The examples for schedulers with the real packages, each in an environment of its own: Prefect's
+# server wants an older FastAPI. Flows and tasks call the command dynsnap of .venv.
+test-schedulers: $(STAMP) .venv-prefect/.installed .venv-airflow/.installed
+	for name in prefect airflow; do \
+	  PATH=$(CURDIR)/$(BIN):$$PATH .venv-$$name/bin/python -m pytest -q --noconftest \
+	    tests/schedulers/test_$$name.py || exit 1; \
+	done
+
+.venv-prefect/.installed: PACKAGES := prefect 'fastapi<0.120'
+.venv-airflow/.installed: PACKAGES := apache-airflow-core apache-airflow-providers-standard
+.venv-prefect/.installed .venv-airflow/.installed:
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/pip install --quiet --disable-pip-version-check $(PACKAGES) pytest
 	touch $@
 
 # The docs as a site that opens from its folder, with the pages that dynsnap writes in it.
@@ -75,4 +94,4 @@ bench: $(STAMP)
 	$(BIN)/python benchmarks/metrics.py
 
 clean:
-	rm -rf $(VENV) .venv-mlflow site build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-prefect .venv-airflow site build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -15,6 +15,5 @@ KERNELS = [
     "src/dynsnap/train/side_by_side/_vectors_kernels.py",
 ]
 collect_ignore = [] if importlib.util.find_spec("triton") else KERNELS
-# MLflow has an environment of its own: `make test-mlflow`.
-if not importlib.util.find_spec("mlflow"):
-    collect_ignore.append("src/dynsnap/mlflow/_evaluator.py")
+# It has no doctests, and importing MLflow takes seconds.
+collect_ignore.append("src/dynsnap/mlflow/_evaluator.py")

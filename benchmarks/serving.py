@@ -1,7 +1,9 @@
 """Latency and throughput of the server in docs/serving.md, and whether its answers are right.
 
 Eight threads send 5,000 requests with one image each to a server on this machine. Every answer is
-compared with the ensemble's own. Writes the section "Serving" of docs/benchmarks.md with --write.
+compared with the ensemble's own. With --write, the table and all sentences with numbers of it go
+into docs/benchmarks.md and docs/serving.md, between their marks; `sentences` makes them of the
+table alone, and a test compares.
 
     python benchmarks/serving.py --write
 """
@@ -25,10 +27,19 @@ ROOT = Path(__file__).parents[1]
 THREADS = 8
 KINDS = {
     "single": "one network",
+    "module": "one network, plain module",
     "ensemble": "ensemble of 20",
     "stacked": "the same, stacked",
     "onnx": "the same, ONNX",
 }
+SIZES = (1, 256)
+TARGET = 3  # times one network's latency, at most
+HEAD = (
+    "| served | one input, ms | 256 inputs, ms | p50, ms | p99, ms | requests/s | wrong |\n"
+    "|---|---|---|---|---|---|---|"
+)
+MARKED = re.compile(r"(<!-- serving: .*? -->\n)(.*?)(\n<!-- end of serving -->)", re.S)
+GROUPED = re.compile(r"takes ([\d.]+) times as long as twenty plain ones")
 
 
 def images():
@@ -63,8 +74,16 @@ def predictor(kind: str, folder: Path):
     from dynsnap.train.models import cnn
 
     torch.set_num_threads(1)  # requests run side by side, not parts of one
-    file = folder / ("single.ensemble" if kind == "single" else "ensemble.ensemble")
+    file = folder / f"{'single' if kind in ('single', 'module') else 'ensemble'}.ensemble"
     ensemble = dynsnap.DynSnapClassifier.load(file, model=cnn, device="cpu")
+    if kind == "module":
+        (module,) = ensemble.members_as_modules()
+
+        def plain(rows):
+            with torch.inference_mode():
+                return module(torch.from_numpy(rows)).numpy()
+
+        return ensemble, plain
     if kind == "stacked":
         stack = ensemble.stacked_module()
 
@@ -133,24 +152,117 @@ def load(port: int, bodies: list[bytes], expected, requests: int):
     return seconds, wrong
 
 
+def milliseconds(call, repeats: int) -> float:
+    """The least time of many calls, which other programs disturb the least."""
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - start)
+    return min(times) * 1e3
+
+
 def alone(kind: str, folder: Path, rows) -> dict[int, float]:
-    """Milliseconds of one call without a server, for batches of 1 and 256: the least of many."""
+    """Milliseconds of one call without a server, for each size of a batch."""
     _, scores = predictor(kind, folder)
-    found = {}
-    for size, repeats in ((1, 200), (256, 10)):
-        times = []
-        for _ in range(repeats):
-            start = time.perf_counter()
-            scores(rows[:size])
-            times.append(time.perf_counter() - start)
-        found[size] = min(times) * 1e3
-    return found
+    one, many = (rows[:size] for size in SIZES)
+    return {
+        SIZES[0]: milliseconds(lambda: scores(one), 200),
+        SIZES[1]: milliseconds(lambda: scores(many), 10),
+    }
+
+
+def grouped() -> float:
+    """What a convolution of twenty groups takes, over what twenty plain ones take."""
+    import torch
+
+    torch.set_num_threads(1)
+    many = torch.nn.Conv2d(320, 320, 3, padding=1, groups=20)
+    one = torch.nn.Conv2d(16, 16, 3, padding=1)
+    with torch.inference_mode():
+        rows = torch.rand(256, 320, 8, 8)
+        part = rows[:, :16].contiguous()
+        return milliseconds(lambda: many(rows), 10) / (20 * milliseconds(lambda: one(part), 50))
+
+
+# --- what the pages say -------------------------------------------------------------------------
+
+
+def calls_of(table: str) -> dict[str, tuple[float, float]]:
+    """Milliseconds for one input and for 256 of each kind, as a table has them."""
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines()]
+    cells = {row[0]: row for row in rows if len(row) > 2}
+    return {kind: (float(cells[words][1]), float(cells[words][2])) for kind, words in KINDS.items()}
+
+
+def sentences(table: str, convolution: float) -> dict[str, str]:
+    """The sentences with numbers of a table, for each page."""
+    calls = calls_of(table)
+
+    def times(kind: str, place: int, other: str = "module") -> float:
+        return calls[kind][place] / calls[other][place]
+
+    def words(ratio: float) -> str:
+        return f"{ratio:.1f}" if ratio < 10 else f"{ratio:.0f}"
+
+    lines = []
+    for place, size in enumerate(("one input", "256 inputs")):
+        lines.append(
+            f"* {size[0].upper()}{size[1:]}: the stack of twenty takes "
+            f"{words(times('stacked', place))} times as long as one network as a plain module, "
+            f"ONNX {words(times('onnx', place))} times. `predict_proba` of the ensemble takes "
+            f"{words(times('ensemble', place, 'single'))} times as long as that of one network."
+        )
+    names = {"stacked": "the stack", "onnx": "ONNX"}
+    reached = {
+        met: [
+            f"{name} for {size}"
+            for place, size in enumerate(("one input", "256 inputs"))
+            for kind, name in names.items()
+            if (times(kind, place) <= TARGET) == met
+        ]
+        for met in (True, False)
+    }
+    said = [
+        f"{verb} by {', '.join(reached[met])}"
+        for met, verb in ((True, "met"), (False, "missed"))
+        if reached[met]
+    ]
+    lines.append(
+        f"* Twenty networks in at most {TARGET} times the latency of one: {'; '.join(said)}."
+    )
+    lines.append(
+        f"* On this CPU, a convolution of twenty groups takes {convolution:.1f} times as long as "
+        "twenty plain ones (256 inputs)."
+    )
+    several = {"ensemble": "`predict_proba`", "stacked": "the stack", "onnx": "ONNX"}
+    best = [min(several, key=lambda kind: calls[kind][place]) for place in range(2)]
+    summary = (
+        f"As [measured](benchmarks.md#serving): for one input, twenty networks take "
+        f"{', '.join(f'{calls[kind][0]:g} ms by {name}' for kind, name in several.items())}; one "
+        f"network takes {calls['module'][0]:g} ms as a plain module and {calls['single'][0]:g} ms "
+        f"by `predict_proba`. The fastest of the three is {several[best[0]]} for one input, and "
+        f"{several[best[1]]} for 256."
+    )
+    return {"benchmarks.md": "\n".join(lines), "serving.md": summary}
+
+
+def write(table: str, convolution: float) -> None:
+    """Put a table and its sentences into the pages."""
+    found = sentences(table, convolution)
+    found["benchmarks.md"] = f"{table}\n\n{found['benchmarks.md']}"
+    for name, text in found.items():
+        path = ROOT / "docs" / name
+        start, mark, _, end, rest = MARKED.split(path.read_text("utf-8"), maxsplit=1)
+        path.write_text(start + mark + text + end + rest, encoding="utf-8")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--requests", type=int, default=5000)
-    parser.add_argument("--write", action="store_true", help="write docs/benchmarks.md")
+    parser.add_argument(
+        "--write", action="store_true", help="write docs/benchmarks.md and docs/serving.md"
+    )
     parser.add_argument("--serve", nargs=2, metavar=("KIND", "FOLDER"), help=argparse.SUPPRESS)
     chosen = parser.parse_args()
     if chosen.serve:
@@ -183,7 +295,7 @@ def main() -> None:
             p50, p99 = np.percentile(np.array(seconds) * 1e3, [50, 99])
             busy.append(os.getloadavg()[0])
             lines.append(
-                f"| {words} | {calls[1]:.2f} | {calls[256]:.0f} | {p50:.1f} | {p99:.1f} | "
+                f"| {words} | {calls[1]:.2f} | {calls[256]:.1f} | {p50:.1f} | {p99:.1f} | "
                 f"{len(seconds) / total:.0f} | {wrong} of {len(seconds):,} |"
             )
             print(lines[-1], flush=True)
@@ -192,20 +304,11 @@ def main() -> None:
         f"{min(busy):.1f} to {max(busy):.1f} during the run"
         + (": other programs were busy, so times are upper limits." if max(busy) > 4 else ".")
     )
-    head = (
-        "| served | one input, ms | 256 inputs, ms | p50, ms | p99, ms | requests/s | wrong |\n"
-        "|---|---|---|---|---|---|---|"
-    )
-    table = "\n".join([head, *lines, "", note])
+    table, convolution = "\n".join([HEAD, *lines, "", note]), grouped()
     if chosen.write:
-        path = ROOT / "docs" / "benchmarks.md"
-        page = path.read_text(encoding="utf-8")
-        parts = re.split(
-            r"(<!-- serving: .*? -->\n).*?(\n<!-- end of serving -->)", page, flags=re.S
-        )
-        path.write_text("".join([*parts[:2], table, *parts[2:]]), encoding="utf-8")
+        write(table, convolution)
     else:
-        print(table)
+        print(table, *sentences(table, convolution).values(), sep="\n\n")
 
 
 if __name__ == "__main__":

@@ -62,7 +62,7 @@ class WeeklyStudy:
             said = read(place)
             method = FLOOR if key.kind == "twin" else key.method
             found[method, key.replicate][key.generation] = said.labels
-            self.truth = np.asarray(said.truth)
+            self.truth, self._classes = np.asarray(said.truth), said.classes
             period = said.slices["period"]
         for (method, replicate), sides in sorted(found.items()):
             self._labels[method][replicate] = sides[1], sides[2]
@@ -98,6 +98,13 @@ class WeeklyStudy:
             flags = (before, after, old == new, before & ~after, ~before & after)
             columns.append([[float(one[week].mean()) for week in self.rows] for one in flags])
         return Weeks(self.names, *np.array(columns).transpose(1, 0, 2))
+
+    @property
+    def constant(self) -> tuple[str, float]:
+        """The most frequent class, and how often it is right: the mean over weeks."""
+        code = int(np.bincount(self.truth).argmax())
+        right = [float((self.truth[week] == code).mean()) for week in self.rows]
+        return self._classes[code], float(np.mean(right))
 
     def cost(self, method: str) -> float:
         """Trainings from scratch (κ) of all generations, the first included."""

@@ -86,7 +86,7 @@ def rows(study: str) -> Iterator[list[str]]:
             f"{100 * gained.mean():.2f}",
             ", ".join(f"{100 * np.mean(one.labels == one.truth):.1f}" for one in test[1:]),
             f"{100 * np.mean(agree):.1f}",
-            f"{100 * np.mean(new.labels == new.truth):.0f} of {len(new):,}",
+            f"{100 * np.mean(new.labels == new.truth):.0f} % of {len(new):,}",
         ]
 
 

@@ -9,7 +9,7 @@ for variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
 
 # `make test-thorough` draws more: --hypothesis-profile thorough.
-for profile, examples in (("dynsnap", 25), ("thorough", 100)):
+for profile, examples in (("dynsnap", 15), ("thorough", 100)):
     settings.register_profile(
         profile,
         derandomize=True,

@@ -221,7 +221,13 @@ def interval(mine, other):
 
 
 @pytest.mark.parametrize(
-    "study", ["digits-rolling", "20news-rolling", "cifar10-rolling", "cifar100-rolling"]
+    "study",
+    [
+        pytest.param("digits-rolling", marks=pytest.mark.slow),
+        "20news-rolling",
+        "cifar10-rolling",
+        "cifar100-rolling",
+    ],
 )
 def test_differences_and_verdicts_are_what_numpy_alone_computes(study, standings):
     test = published(study, "test")
@@ -337,7 +343,7 @@ def test_what_is_claimed_of_the_target_on_cifar_10_was_measured(beyond, standing
 ONE = (ROOT / "docs/one-network.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("study", ["digits-single", "digits-trees"])
+@pytest.mark.parametrize("study", ["digits-single", "digits-trees", "cifar10-single"])
 def test_one_network_is_compared_with_a_control_of_as_many_epochs(study):
     _, _, control = tables(generated(ONE)["frontier", study])
     test, late = (published(study, kind) for kind in ("test", "late"))
@@ -387,6 +393,33 @@ def test_what_is_claimed_of_one_network_was_measured(standings):
     assert 0.2 < lost[0] / lost[1] < 0.3
     seen = {f"{100 * one:.1f}" for one in (against.detectable, against.late.detectable)}
     assert seen <= set(numbers(text))
+
+
+def test_what_one_network_reached_is_what_numpy_alone_computes():
+    (table,) = tables(generated(ONE)["aims", "cifar10-single"])
+    found = {
+        name: by_hand("cifar10-single", name)
+        for name in ("singlebase", "single-long", "single", "single-cost")
+    }
+    _, fresh, (fresh_new, fresh_lost, _, _) = found["singlebase"]
+    for column, name in ((2, "single"), (4, "single-cost")):
+        _, each, (new, lost, same, _) = found[name]
+        values = [
+            lost / fresh_lost,
+            same,
+            each[-1] - fresh[-1],
+            each[-1] - found["single-long"][1][-1],
+            new / fresh_new,
+        ]
+        for row, value in zip(table[1:], values, strict=True):
+            bound = float(row[column - 1][2:])
+            missed = value > bound if row[column - 1].startswith("≤") else value < bound
+            assert row[column] == f"{value:.2f}" + (" (missed)" if missed else "")
+    text = ONE.partition("**On CIFAR-10**")[2].partition("\n\n")[0]
+    found["singlebase-cost"] = by_hand("cifar10-single", "singlebase-cost")
+    told = [(name, 1) for name in found if name != "single-long"]  # what each loses, and two CON
+    told += [("single-cost", 2), ("singlebase-cost", 2)]
+    assert {f"{found[name][2][metric]:.1f}" for name, metric in told} <= set(numbers(text))
 
 
 def test_margins_are_told_apart_from_whatever_else_a_study_varies(beyond, elsewhere):

@@ -149,3 +149,12 @@ def test_the_page_of_claims_has_the_same_differences(script):
         model = script.MODELS[command.strip("`").split()[-1]]
         method = script.METHODS[re.search(r"`([^`]+)`$", says)[1]]
         assert (lost, accuracy) == gaps[model, method]
+
+
+def test_the_constant_answer_is_that_of_the_labels():
+    of = columns("flights")
+    (period,) = (of[name] for name in of if name.endswith("period"))
+    names, counts = np.unique(of["truth"], return_counts=True)
+    usual = names[counts.argmax()]
+    right = np.mean([(of["truth"][period == week] == usual).mean() for week in set(period)])
+    assert f"`{usual}` is right for {100 * right:.2f} %" in PAGE

@@ -190,7 +190,11 @@ def swept(study):
 
 @pytest.mark.parametrize(
     ("study", "title"),
-    [("cifar10-paper", "CIFAR-10"), ("cifar100-paper", "CIFAR-100"), ("20news", "20 Newsgroups")],
+    [
+        ("cifar10-paper", "CIFAR-10"),
+        pytest.param("cifar100-paper", "CIFAR-100", marks=pytest.mark.slow),
+        pytest.param("20news", "20 Newsgroups", marks=pytest.mark.slow),
+    ],
 )
 def test_pruning_is_compared_at_equal_cost_by_algorithm_1_and_at_equal_size_with_costs(
     study, title

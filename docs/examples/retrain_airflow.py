@@ -1,8 +1,8 @@
-"""Airflow: retrain every Monday. A failed gate is a failed task; a killed one goes on."""
+"""Airflow 3: retrain every Monday. A failed gate is a failed task; a killed one goes on."""
 
 import pendulum
-from airflow.decorators import dag
-from airflow.operators.bash import BashOperator
+from airflow.providers.standard.operators.bash import BashOperator
+from airflow.sdk import dag
 
 
 @dag(

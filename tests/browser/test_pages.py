@@ -25,7 +25,7 @@ def pages(tmp_path_factory):
 
 def test_there_is_a_page_of_every_kind():
     assert PAGES.keys() == SECTIONS.keys()
-    assert len(PAGES) == 11
+    assert len(PAGES) == 15
 
 
 @pytest.mark.parametrize("name", PAGES)

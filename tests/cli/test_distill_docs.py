@@ -43,6 +43,7 @@ def test_the_documented_commands_work_one_after_another(place):
         assert (place / "runs/distill-digits" / path).exists(), path
 
 
+@pytest.mark.slow
 def test_the_documented_python_works(capsys):
     (code,) = blocks(PAGE, "python")
     exec(compile(code, "docs/distill.md", "exec"), {})

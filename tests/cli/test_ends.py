@@ -24,13 +24,13 @@ for name in ("SIGTERM", "SIGHUP"):  # whatever the tests themselves were started
     signal.signal(getattr(signal, name), signal.SIG_DFL)
 signal.signal(signal.SIGINT, signal.default_int_handler)
 from dynsnap import _files
-flush = _files._flush
+flush = _files.flush
 def hold(path):
     flush(path)
     print("aside", flush=True)
     while True:
         time.sleep(0.01)
-_files._flush = hold
+_files.flush = hold
 from dynsnap.cli import main
 main()
 """

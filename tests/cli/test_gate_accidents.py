@@ -15,6 +15,7 @@ from pyarrow import csv
 
 from dynsnap.predictions import ColumnNames, Predictions, write
 from tests.cli.helpers import dynsnap, refused, table
+from tests.marks import daily
 from tests.messages import naming
 
 SMALL = ("--min-count", 1)  # for files of a few rows, made by hand
@@ -51,7 +52,7 @@ def judged(folder, column, columns=None, options=()):
     return [(outcome["inputs"], outcome["value"], outcome["status"]) for outcome in outcomes]
 
 
-@pytest.mark.parametrize("role", ["truth", "label", "id"])
+@pytest.mark.parametrize("role", daily(["truth", "label", "id"], "truth"))
 def test_a_slice_that_is_called_like_a_role_is_no_more_than_a_slice(tmp_path, role):
     columns, options = ColumnNames(**{role: "other"}), (f"--{role}-column", "other")
     plain = judged(tmp_path, "region")
@@ -59,7 +60,7 @@ def test_a_slice_that_is_called_like_a_role_is_no_more_than_a_slice(tmp_path, ro
     assert plain[0][1] != plain[2][1]  # a class and the slice of its name differ
 
 
-@pytest.mark.parametrize("column", ["frequency", "class", "score", "positions"])
+@pytest.mark.parametrize("column", daily(["frequency", "class", "score", "positions"], "class"))
 def test_the_name_of_a_slice_does_not_change_what_is_judged(tmp_path, column):
     assert judged(tmp_path, column) == judged(tmp_path, "region")
 

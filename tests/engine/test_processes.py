@@ -8,12 +8,15 @@ import os
 import signal
 import subprocess
 import sys
+import types
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from dynsnap.engine import ProcessesEngine, Rules
+from dynsnap.engine._pickled import PickledTrainer
+from dynsnap.engine._processes import _ProcessPool, _WorkerProcess
 from dynsnap.errors import PlanError
 from dynsnap.testing import CentroidTrainer, assert_same_round, check_engine
 from tests.engine.faults import Faults
@@ -50,6 +53,19 @@ def engine_with():
 @pytest.mark.slow
 class TestFaults(Faults):
     """Of worker processes."""
+
+
+@pytest.mark.parametrize(("content", "hinted"), [(b"c__main__\nbuild\n.", True), (b".", False)])
+def test_a_worker_that_dies_in_a_script_that_it_needs_names_the_guard(content, hinted):
+    facts = {"versions": {}, "path": (), "fingerprint": "", "arrays": []}
+    pool = _ProcessPool(PickledTrainer(content=content, **facts), 1)
+    ours, theirs = multiprocessing.get_context("spawn").Pipe()
+    theirs.close()
+    dead = types.SimpleNamespace(exitcode=1, join=lambda *seconds: None, kill=lambda: None)
+    worker = _WorkerProcess(dead, ours)
+    pool._workers.append(worker)
+    assert ("__main__" in pool._hear(worker).reason) == hinted
+    pool.close()
 
 
 def test_the_contract_holds():

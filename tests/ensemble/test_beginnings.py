@@ -25,6 +25,7 @@ from dynsnap.train import ShiftsAndFlips, TorchTrainer
 from dynsnap.train.models import cnn, fasttext, mlp
 from tests.boost.streams import digits
 from tests.boost.test_trainer import MANY
+from tests.marks import daily
 from tests.messages import naming
 from tests.train.made import blobs, pictures, sentences, stream_of
 from tests.train.test_trainer import Normed
@@ -72,7 +73,9 @@ TRAINERS = {
 }
 
 
-@pytest.mark.parametrize("name", TRAINERS)
+@pytest.mark.parametrize(
+    "name", daily(TRAINERS, *(name for name in TRAINERS if name != "batch norm, alone"))
+)
 def test_the_first_windows_of_a_longer_training_are_the_training_of_so_many(name):
     """Bit by bit, with the randomness of the longer one."""
     long = RoundSpec(recipe=windows(4), generation=2, seed=7)

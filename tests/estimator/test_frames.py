@@ -119,6 +119,43 @@ def test_changed_columns_are_refused_by_name_in_every_call():
         old.predict(frame.to_numpy())
 
 
+def test_categories_of_text_are_not_taken_for_numbers_without_a_word():
+    frame, labels = made(120)
+    codes = pd.Series(frame.city.cat.codes)
+    texts = frame.assign(city=pd.Categorical(codes.astype(str)))
+    old = ensemble(MODELS["lightgbm"]).fit(texts, labels)
+    with pytest.raises(InputError, match=naming("city", "categories", "numbers")):
+        old.predict(frame.assign(city=pd.Categorical(codes)))
+
+
+def test_a_frame_of_numbers_that_changes_is_refused_by_name():
+    frame, labels = made(120)
+    numbers = frame.assign(city=frame.city.cat.codes, plan=1.0)
+    old = ensemble(MODELS["histogram"]).fit(numbers, labels)
+    for other in (frame[["city"]], frame[["city"]].astype(object)):
+        with pytest.raises(InputError, match=naming("city", "numbers", "texts")):
+            old.predict(numbers.assign(city=other))
+    with pytest.raises(InputError, match=naming("plan", "missing")):
+        old.retrain(numbers.drop(columns="plan"), labels)
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        (lambda frame: frame.assign(b=[1, "a"] * 30), ["column b"]),
+        (lambda frame: frame.assign(b=pd.Timestamp("2026-01-01")), ["'b'", "timestamp"]),
+        (lambda frame: pd.concat([frame, frame[["age"]]], axis=1), ["'age'", "Two columns"]),
+        (lambda frame: frame[[]], ["without columns"]),
+        (lambda frame: frame[:0], ["no rows"]),
+    ],
+)
+def test_frames_that_nothing_can_be_learned_from_are_refused(change, named):
+    frame, labels = made(60)
+    changed = change(frame)
+    with pytest.raises(InputError, match=naming(*named)):
+        ensemble(MODELS["lightgbm"]).fit(changed, labels[: len(changed)])
+
+
 @pytest.mark.parametrize(
     ("model", "change", "named"),
     [
@@ -174,7 +211,7 @@ def steps(*, selector=False):
     )
 
 
-@pytest.mark.parametrize("selector", [False, True])
+@pytest.mark.parametrize("selector", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_a_pipeline_inside_takes_texts_and_gaps_and_is_stored(selector, tmp_path):
     frame, labels = made()
     frame = frame.astype({"plan": object})

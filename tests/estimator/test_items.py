@@ -1,17 +1,28 @@
 """Dicts of arrays, Datasets and DataLoaders, and layouts of images, for torch modules."""
 
 import random
+from typing import ClassVar
 
 import numpy as np
 import pytest
 import torch
 from lightgbm import LGBMClassifier
 from torch import nn
-from torch.utils.data import DataLoader, Dataset, IterableDataset, WeightedRandomSampler
+from torch.utils.data import (
+    DataLoader,
+    Dataset,
+    IterableDataset,
+    RandomSampler,
+    Subset,
+    TensorDataset,
+    WeightedRandomSampler,
+)
 
 from dynsnap import DynSnapClassifier
-from dynsnap.data import DatasetRows, NamedArrays, drawing_from
+from dynsnap.data import DatasetRows, NamedArrays, Pool, Stream, drawing_from
+from dynsnap.ensemble import Recipe, RoundSpec, Schedule
 from dynsnap.errors import DynSnapError, InputError, PlanError
+from dynsnap.train import TorchTrainer
 from tests.messages import naming
 
 torch.set_num_threads(1)
@@ -158,6 +169,23 @@ class Bare(Points):
         return torch.zeros(4)
 
 
+class Counted(Endless):
+    def __len__(self):
+        return 60
+
+
+class Torn(Points):
+    def __getitem__(self, row):
+        if row == 7:
+            raise OSError("the disk is gone")
+        return super().__getitem__(row)
+
+
+class Worded(Points):
+    def __getitem__(self, row):
+        return "a text", row % 2
+
+
 class Uneven(Points):
     def __init__(self):
         super().__init__(noise=1.0)
@@ -178,6 +206,16 @@ class Uneven(Points):
             DataLoader(Points(), sampler=WeightedRandomSampler([1.0] * 60, 60)),
             ["WeightedRandomSampler"],
         ),
+        (
+            DataLoader(Points(), sampler=RandomSampler(Points(), num_samples=9)),
+            ["RandomSampler", "every row"],
+        ),
+        (DataLoader(Points(), batch_sampler=[[0, 1], [2, 3]]), ["list", "every row"]),
+        (DataLoader(Points(), batch_size=16, drop_last=True), ["drop_last"]),
+        (Counted(), ["Counted", "IterableDataset"]),
+        (Torn(), ["Item 7", "Torn", "disk is gone"]),
+        (Worded(), ["str", "tensor"]),
+        ({"a": [[1, 2], [3]]}, ["'a'", "Pad"]),
         ({"a": np.zeros((3, 2)), "b": np.zeros((4, 2))}, ["3", "4", "length"]),
         ({"a": np.full((3, 2), np.nan)}, ["'a'", "NaN"]),
         ({"a": ["x", "y"]}, ["'a'", "numbers"]),
@@ -188,6 +226,140 @@ def test_what_cannot_be_trained_on_is_said_at_once(data, named):
     labels = None if isinstance(data, Dataset | DataLoader) else [0, 1, 0]
     with pytest.raises(DynSnapError, match=naming(*named)):
         ensemble(dense).fit(data, labels)
+
+
+def test_to_predict_a_loader_may_have_batches_of_its_own_and_a_data_set_no_labels():
+    fitted = ensemble(dense, epochs=2).fit(Points())
+    expected = fitted.predict_proba(Points(9))
+    loader = DataLoader(Points(9), batch_size=7, drop_last=True)
+    assert (fitted.predict_proba(loader) == expected).all()
+    rows = torch.stack([row for row, _ in (Points(9)[at] for at in range(9))])
+    assert (fitted.predict_proba(TensorDataset(rows)) == expected).all()
+
+
+def test_what_a_module_cannot_score_is_said_in_a_line():
+    fitted = ensemble(Bags, epochs=2).fit(TOKENS, WORDS)
+    with pytest.raises(InputError, match=naming("score", "index")):
+        fitted.predict({**TOKENS, "input_ids": TOKENS["input_ids"] + 100})
+
+
+# --- weights and groups ---------------------------------------------------------------------
+
+
+def rows_of(kind, rows):
+    """Some rows of a kind of inputs, and what learns from them."""
+    if kind == "dict":
+        return part(rows), WORDS[rows], Bags
+    return Subset(Points(80), rows.tolist()), None, dense
+
+
+ONE = {"method": "singlebase", "members": 1, "snapshots": 1, "epochs": 1}
+
+
+@pytest.mark.parametrize("kind", ["dict", "data set"])
+def test_weights_hold_their_laws(kind):
+    every = np.arange(80)
+    weights = every % 3 * 1.5
+    inputs, labels, model = rows_of(kind, every)
+    plain = ensemble(model).fit(inputs, labels).predict_proba(inputs)
+    # A row without weight is a row that is not there.
+    whole = ensemble(model).fit(inputs, labels, sample_weight=weights).predict_proba(inputs)
+    some, their, _ = rows_of(kind, np.flatnonzero(weights))
+    left = ensemble(model).fit(some, their, sample_weight=weights[weights > 0])
+    assert (whole == left.predict_proba(inputs)).all() and (whole != plain).any()
+    # The weight of a class is that of its rows.
+    truth = WORDS if kind == "dict" else every % 2
+    by_class = ensemble(model, class_weight={0: 5.0}, **ONE).fit(inputs, labels)
+    by_row = ensemble(model, **ONE).fit(
+        inputs, labels, sample_weight=np.where(truth == 0, 5.0, 1.0)
+    )
+    assert (by_class.predict_proba(inputs) == by_row.predict_proba(inputs)).all()
+
+
+class Keyed(nn.Module):
+    def __init__(self, classes):
+        super().__init__()
+        self.out = nn.Linear(3, classes)
+
+    def forward(self, values):
+        return self.out(values)
+
+
+@pytest.mark.parametrize("kind", ["dict", "data set"])
+def test_a_row_of_weight_three_is_three_rows(kind):
+    """With all rows in one step; rows of a class of their own are validated on."""
+    repeats = np.arange(24) % 3 + 1
+    numbers = np.random.default_rng(5).standard_normal((28, 3)).astype(np.float32)
+    truth = np.append(np.arange(24) % 2, [2] * 4)
+    recipe = Recipe(schedule=Schedule("constant"), epochs=3, snapshots=1, selection="last")
+
+    def trained(rows, weights):
+        values = numbers[rows]
+        inputs = (
+            NamedArrays({"values": values})
+            if kind == "dict"
+            else DatasetRows([TensorDataset(torch.from_numpy(values))])
+        )
+        pool = Pool(
+            name=kind,
+            inputs=inputs,
+            labels=truth[rows],
+            classes=("no", "yes", "held out"),
+            ids=np.arange(len(rows)),
+            weights=weights,
+        )
+        stream = Stream(
+            pool=pool,
+            generations=(np.arange(len(rows)),),
+            validation=(np.array([0, 0, 4]),),
+            evaluation={"test": pool.take(np.arange(len(rows) - 4, len(rows)))},
+            late=("held out",),
+        )
+        trainer = TorchTrainer(
+            stream, model=Keyed, device="cpu", batch_size=1000, learning_rate=0.05
+        )
+        spec = RoundSpec(recipe=recipe, generation=1)
+        return next(iter(trainer.train([spec]))).scores["test"]
+
+    every = np.arange(28)
+    weighted = trained(every, np.append(repeats, np.ones(4)).astype(float))
+    repeated = trained(np.repeat(every, np.append(repeats, np.ones(4, int))), None)
+    np.testing.assert_allclose(weighted, repeated, atol=2e-6)
+    assert np.abs(weighted - trained(every, None)).max() > 1e-3
+
+
+class Watched(Bags):
+    """Notes the first word of each row that it is trained on."""
+
+    seen: ClassVar[set[int]] = set()
+
+    def forward(self, input_ids, attention_mask):
+        if self.training:
+            self.seen.update(input_ids[:, 0].tolist())
+        return super().forward(input_ids, attention_mask)
+
+
+def test_no_group_is_cut_in_dicts_and_data_sets():
+    groups = RNG.permutation(np.arange(60) // 4)
+    data = Points(60, noise=0.1)
+    ensemble(dense, **ONE).fit(data, groups=groups)
+    trained = sorted(set(data.read[2:]))  # after a look at the first two
+    left = np.setdiff1d(np.arange(60), trained)
+    assert len(left) and not set(groups[trained]) & set(groups[left])
+    # The first word of a text is its group: a group that was cut would be met in training.
+    words = RNG.permutation(np.arange(80) % 10)
+    tokens = {**TOKENS, "input_ids": np.column_stack([words, TOKENS["input_ids"][:, 1:]])}
+    fitted = ensemble(Watched, **ONE)
+    fitted.fit(tokens, np.arange(80) % 2, groups=words)
+    assert 0 < len(Watched.seen) < 10
+    later = fitted.retrain(tokens, np.arange(80) % 2, groups=words)
+    assert later.generation_ == 2
+
+
+def test_weights_do_not_have_validation_read_what_a_data_set_draws():
+    data = Points(noise=5.0)
+    ensemble(dense, **ONE, selection_metric="log_loss").fit(data, sample_weight=np.arange(60) + 1)
+    assert len(set(data.read[2:])) == 54
 
 
 def test_other_models_and_preparations_refuse_them_by_name():

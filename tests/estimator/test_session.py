@@ -215,6 +215,7 @@ def test_an_error_of_a_callback_is_one_of_the_callback(kind):
         ({"verbose": "much"}, ["`verbose`", "much"]),
         ({"n_jobs": 0}, ["`n_jobs`", "0"]),
         ({"n_jobs": "all"}, ["`n_jobs`", "all"]),
+        ({"checkpoint": True}, ["`checkpoint`", "folder", "True"]),
         ({"preset": "fast"}, ["fast", "quick", "paper"]),
     ],
 )
@@ -325,3 +326,27 @@ def test_processes_train_the_same_members(tmp_path):
     trees = made(n_jobs=2, selection_metric=scorer, verbose=0).fit(inputs, labels)
     same = made(selection_metric=scorer).fit(inputs, labels)
     np.testing.assert_array_equal(trees.predict_proba(inputs), same.predict_proba(inputs))
+
+
+@pytest.mark.slow
+def test_processes_do_not_run_the_script_again(tmp_path):
+    script = tmp_path / "script.py"  # without a guard
+    script.write_text(
+        textwrap.dedent(
+            """
+            import sys
+            import numpy as np
+            from sklearn.naive_bayes import GaussianNB
+            from dynsnap import DynSnapClassifier
+            print("runs", file=sys.stderr)
+            X, y = np.random.default_rng(0).random((60, 3)), np.arange(60) % 2
+            made = DynSnapClassifier(GaussianNB(), method="extbagging", members=2, n_jobs=2)
+            print(made.fit(X, y).rounds_)
+            """
+        )
+    )
+    ended = subprocess.run(
+        [sys.executable, str(script)], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert ended.stdout == "2\n", ended.stderr
+    assert ended.stderr.count("runs") == 1

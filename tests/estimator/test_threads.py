@@ -27,6 +27,7 @@ from dynsnap.errors import PlanError
 from dynsnap.train import Predictor, Standardised
 from dynsnap.train._weights import StoredLearner
 from dynsnap.train.models import cnn, fasttext, mlp
+from tests.marks import daily
 from tests.threads import changing_often, together, wrong_answers
 from tests.train.made import blobs, pictures, sentences
 
@@ -83,6 +84,8 @@ KINDS = {
     "distilled": lambda: (ensemble(normed, pictures()).distill(epochs=2), pictures()),
 }
 
+DAILY = ("dense stack, dropout", "dropout", "text", "XGBoost", "forest", "rolling")
+
 
 @cache
 def made(kind):
@@ -98,7 +101,7 @@ def made(kind):
 @pytest.mark.parametrize(
     ("threads", "calls"), [(4, 8), pytest.param(8, 50, marks=pytest.mark.slow)]
 )
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", daily(KINDS, *DAILY))
 def test_many_threads_get_the_bits_that_one_gets_while_another_saves(
     kind, threads, calls, tmp_path
 ):
@@ -125,7 +128,7 @@ def test_many_threads_get_the_bits_that_one_gets_while_another_saves(
     assert [again.predict_proba(part).tobytes() for part in parts] == alone
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", daily(KINDS, *DAILY))
 def test_threads_may_open_an_estimator_at_the_same_time(kind):
     estimator, pool = made(kind)
     alone = estimator.predict_proba(pool.inputs).tobytes()

@@ -28,6 +28,7 @@ from dynsnap.boost import BoostTrainer
 from dynsnap.data import Pool, Stream, draw_groups, split, training_weights
 from dynsnap.ensemble import Recipe, RoundSpec, Schedule
 from dynsnap.errors import InputError, PlanError
+from dynsnap.estimator._rows import RowFacts
 from dynsnap.train import TorchTrainer
 from dynsnap.train.models import mlp
 from tests.estimator.data import blobs
@@ -202,6 +203,33 @@ def test_weights_are_routed_through_pipelines_and_searches():
         assert search.best_score_ > 0.9
 
 
+def test_a_pipeline_inside_that_asks_for_weights_is_stored(tmp_path):
+    inputs, labels = blobs(2, 60)
+    weights = np.arange(60) % 3
+    plain = make_pipeline(MinMaxScaler(), LogisticRegression())
+    given = {"method": "extbagging", "members": 2, "random_state": 0}
+    expected = DynSnapClassifier(plain, **given).fit(inputs, labels, sample_weight=weights)
+    with sklearn.config_context(enable_metadata_routing=True):
+        asking = make_pipeline(
+            MinMaxScaler(), LogisticRegression().set_fit_request(sample_weight=True)
+        )
+        fitted = DynSnapClassifier(asking, **given).fit(inputs, labels, sample_weight=weights)
+    fitted.save(tmp_path / "asking.dynsnap")
+    loaded = DynSnapClassifier.load(tmp_path / "asking.dynsnap")
+    np.testing.assert_array_equal(loaded.predict_proba(inputs), expected.predict_proba(inputs))
+
+
+def test_class_weights_of_numpy_are_stored(tmp_path):
+    inputs, labels = blobs(2, 60)
+    numbers = (labels == "a").astype(int)
+    first = made("linear", class_weight={np.int64(0): np.float32(2)}).fit(inputs, numbers)
+    first.save(tmp_path / "first.dynsnap")
+    loaded = DynSnapClassifier.load(tmp_path / "first.dynsnap", model=LogisticRegression())
+    later = loaded.retrain(inputs, numbers, earlier=(inputs, numbers))
+    expected = first.retrain(inputs, numbers)
+    np.testing.assert_array_equal(later.predict_proba(inputs), expected.predict_proba(inputs))
+
+
 def test_later_generations_keep_the_weights_of_earlier_rows(tmp_path):
     inputs, labels = blobs(3, 90)
     weights = 1.0 + np.arange(90) % 3
@@ -365,6 +393,12 @@ def test_a_model_or_a_loss_that_takes_no_weights_is_refused():
     own = made("torch", loss=lambda outputs, truth: functional.cross_entropy(outputs, truth))
     with pytest.raises(PlanError, match=naming("`loss`", "reduction")):
         own.fit(inputs, labels, sample_weight=np.arange(60))
+
+
+def test_a_group_is_the_same_whatever_its_type():
+    whole, real = RowFacts.of(4, groups=[1, 1, 2, 3]), RowFacts.of(3, groups=[1.0, np.nan, 2.5])
+    joined = whole.joined(real, rows=(4, 3))
+    assert joined.groups.tolist() == ["1", "1", "2", "3", "1", "nan", "2.5"]
 
 
 def test_groups_that_cannot_be_kept_whole_are_refused():

@@ -22,7 +22,7 @@ def learner(factory, inputs, *, kind="features", seed=0, classes=3, passes=1, dr
             part.weight.data.mul_(8)
     draw = torch.Generator().manual_seed(seed)
     prepared = {}
-    if kind in ("pixels", "standardised"):
+    if kind.startswith("pixels") or kind == "standardised":
         prepared["mean"] = torch.rand(inputs, generator=draw)
     if kind == "standardised":
         prepared["deviation"] = torch.rand(inputs, generator=draw) + 0.5

@@ -88,6 +88,66 @@ def test_members_as_modules_give_the_scores_of_the_members(images):
     np.testing.assert_allclose(found, made.score(images), atol=1e-6)
 
 
+class Normed(nn.Module):
+    """Batch norm behind a convolution, which exporters like to fold into it."""
+
+    def __init__(self, classes, inputs):
+        super().__init__()
+        self.conv, self.norm = nn.Conv2d(inputs[0], 4, 3), nn.BatchNorm2d(4)
+        self.norm.running_mean.uniform_(-1, 1)
+        self.norm.running_var.uniform_(0.5, 2)
+        self.out = nn.Linear(4, classes)
+
+    def forward(self, values):
+        return self.out(self.norm(self.conv(values)).relu().amax((2, 3)))
+
+
+class Shared(nn.Module):
+    """Two layers with one weight."""
+
+    def __init__(self, classes):
+        super().__init__()
+        self.first, self.second = nn.Linear(4, 4), nn.Linear(4, 4)
+        self.second.weight = self.first.weight
+        self.out = nn.Linear(4, classes)
+
+    def forward(self, values):
+        return self.out(self.second(self.first(values).relu()).relu())
+
+
+@pytest.mark.parametrize("kind", ["pixels-nchw", "images-nchw"])
+def test_batch_norm_and_channels_first(kind, tmp_path, monkeypatch):
+    from dynsnap.train import _modules
+
+    traced = []
+    trace = _modules._traced
+    monkeypatch.setattr(_modules, "_traced", lambda *given: traced.append(1) or trace(*given))
+    learners = [learner(Normed, (3, 8, 6), kind=kind, seed=seed) for seed in range(3)]
+    made = export.exportable(saved(learners, model={"name": "own"}), model=Normed)
+    rows = np.random.default_rng(0).integers(0, 256, (9, 3, 8, 6), np.uint8)
+    rows = rows if kind.startswith("pixels") else (rows / 255).astype(np.float32)
+    export.save_onnx(made, tmp_path / "x.onnx", inputs=rows)
+    assert len(traced) == 1  # members of one structure
+    _, scores, session = answers(tmp_path / "x.onnx", rows)
+    np.testing.assert_allclose(scores, made.combined(made.score(rows)), atol=1e-5)
+    assert (session.get_inputs()[0].name, session.get_inputs()[0].shape[1:]) == (
+        "images",
+        [3, 8, 6],
+    )
+
+
+def test_a_weight_that_two_layers_share_stays_one(tmp_path):
+    rows = np.random.default_rng(0).standard_normal((60, 4)).astype(np.float32)
+    made = dynsnap.DynSnapClassifier(
+        Shared, members=2, snapshots=2, epochs=2, device="cpu", random_state=0
+    ).fit(rows, rows[:, 0] > 0)
+    for module in made.members_as_modules():
+        assert torch.equal(module.network.first.weight, module.network.second.weight)
+    made.export_onnx(tmp_path / "x.onnx", rows)
+    _, scores, _ = answers(tmp_path / "x.onnx", rows)
+    np.testing.assert_allclose(scores, made.predict_proba(rows), atol=1e-5)
+
+
 class Spectrum(nn.Module):
     """A layer that ONNX has no operator for."""
 

@@ -195,7 +195,7 @@ def random_generations(*, rows, classes, kinds=(np.float32, np.float32), seed=0,
     return align(*made).generations
 
 
-@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("compiled", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_nearly_flat_rows_that_do_not_quite_sum_to_one_keep_their_correlation(compiled):
     from dynsnap.predictions import Predictions
 

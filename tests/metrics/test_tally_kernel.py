@@ -19,6 +19,7 @@ def test_the_polynomials_are_as_near_as_they_say():
     assert np.abs(found - (1 + w) * np.log1p(w) / w).max() < 6e-14
 
 
+@pytest.mark.slow  # which compiles the kernel for double precision; single is in `make test`
 @pytest.mark.parametrize(
     "rows",
     [

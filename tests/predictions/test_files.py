@@ -15,6 +15,7 @@ from dynsnap.predictions import _write as writing
 from dynsnap.predictions._schema import interpret
 from dynsnap.predictions._tables import checked_rows, parts_of
 from dynsnap.predictions._vocabulary import vocabulary_of
+from tests.marks import daily
 from tests.messages import naming
 from tests.strategies import predictions
 
@@ -48,7 +49,7 @@ def same(first, second, *, exact=True):
         assert first.scores is None or first.scores.dtype == second.scores.dtype
 
 
-@every_format
+@pytest.mark.parametrize("suffix", daily(SUFFIXES, "parquet", "arrow", "csv.gz", "npz"))
 def test_what_is_written_is_read_back(suffix, tmp_path):
     file = tmp_path / f"file.{suffix}"
 
@@ -486,7 +487,7 @@ def test_a_failed_write_leaves_the_old_file_alone(suffix, tmp_path, monkeypatch)
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(writing._files.os, "fsync", lambda _: None)
-    monkeypatch.setattr(writing._files, "_flush", fail)
+    monkeypatch.setattr(writing._files, "flush", fail)
     with pytest.raises(FileError, match=naming(r"file\.", "No space", "has room")):
         write(made, file)
     assert file.read_bytes() == before

@@ -6,11 +6,15 @@ import numpy as np
 import pytest
 
 from dynsnap import project as projects
+from dynsnap.errors import DataError
 from dynsnap.project import _records as records
+from dynsnap.project._rows import held_out
+from dynsnap.project._trainers import make_trainer
 from dynsnap.report.build.history import HistoryFindings, RetrainRow, history_document
 from tests.cli.helpers import dynsnap, refused
 from tests.messages import naming
 from tests.project.made import WEEKS, deployed, make, retrain
+from tests.project.whole import check
 
 METHOD = """\
 method = "{method}"
@@ -165,9 +169,60 @@ def test_the_demo_retrains_flights_and_goes_on_where_it_was(tmp_path):
     assert ended.exit_code == 0, ended.stderr
     after = [each.finished for each in projects.results(out)]
     assert after[:2] == before and len(after) == 3
-    assert "<svg" in (out / "history.html").read_text()
+    assert check(out, 3)
 
 
 def test_options_of_one_demo_are_not_those_of_the_other(tmp_path):
     said = refused("demo", "--html", tmp_path / "x.html", "weekly", code=2)
     assert re.search(naming("--html"), said)
+
+
+# --- columns --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("columns", "known", "named"),
+    [
+        ({"x": [1.0], "y": [2.0]}, ["x"], ("y",)),
+        ({"z": [1.0]}, ["x"], ("x", "z")),
+        ({"y": [1.0], "x": [2.0]}, ["x", "y"], ("order",)),
+        ({"x": [1.0], "word": ["a"]}, None, ("word", "features")),
+    ],
+    ids=["more", "renamed", "another order", "text"],
+)
+def test_columns_that_are_not_those_of_the_deployed_generation_are_refused(
+    tmp_path, columns, known, named
+):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    made = make(tmp_path / "small", weeks=1, retrain=METHOD.format(method="singlebase", more=""))
+    trainer = make_trainer(projects.read_project(made))
+    rows = {"id": ["a"], "time": ["2024-01-01"], **columns, "label": ["late"]}
+    pq.write_table(pa.table(rows), tmp_path / "train.parquet")
+    about = None if known is None else {"features": known}
+    with pytest.raises(DataError, match=naming(*named)):
+        trainer.check_rows(tmp_path, about)
+    if known is not None:
+        trainer.check_rows(tmp_path, {"features": list(columns)})
+        trainer.check_rows(tmp_path, {})  # a generation of before they were kept
+
+
+def test_a_newest_week_without_held_out_rows_has_no_metrics_of_its_own(tmp_path):
+    made = make(tmp_path / "small", weeks=2)
+    path = made / "data/week-1.csv"
+    head, *rows = path.read_text().splitlines()
+    out = held_out(np.array([row.partition(",")[0] for row in rows], dtype=object), 0.4)
+    kept = [row for row, gone in zip(rows, out, strict=True) if not gone]
+    path.write_text("\n".join([head, *kept]) + "\n")
+    retrain(made, WEEKS[0])
+    measured = retrain(made, WEEKS[1]).measured
+    assert measured.held_out["lost"] and measured.newest == {}
+
+
+def test_rows_of_one_class_are_named(tmp_path):
+    made = make(tmp_path / "small", weeks=1, retrain=METHOD.format(method="singlebase", more=""))
+    path = made / "data/week-0.csv"
+    path.write_text(path.read_text().replace(",early", ",late"))
+    said = refused("retrain", made, "--until", WEEKS[0], "-q", code=3)
+    assert re.search(naming("one class", "late", "window"), said)

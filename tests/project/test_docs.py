@@ -40,7 +40,7 @@ def test_documented_commands_exist():
 
 
 def test_documented_files_can_be_read(tmp_path):
-    project, rules, program = blocks(PAGE, "toml")
+    project, rules, program, registry = blocks(PAGE, "toml")
     (tmp_path / "gate.toml").write_text(rules)
     assert len(read_rules(tmp_path / "gate.toml")) == 2
     (tmp_path / "project.toml").write_text(project)
@@ -49,6 +49,9 @@ def test_documented_files_can_be_read(tmp_path):
     (tmp_path / "project.toml").write_text(head + program)
     found = projects.read_project(tmp_path).trainer
     assert found.model_file == "model.bin" and len(found.predict) == 5
+    (tmp_path / "project.toml").write_text(project + registry)
+    kept = projects.read_project(tmp_path).registry
+    assert (kept.kind, kept.model) == ("mlflow", "delays")
 
 
 def test_documented_settings_are_the_defaults(tmp_path):
@@ -126,14 +129,3 @@ def test_the_workflow_follows_the_schema_of_github():
     check = ["-m", "check_jsonschema", "--builtin-schema", "vendor.github-workflows", file]
     made = subprocess.run([sys.executable, *check], capture_output=True, text=True, check=False)
     assert made.returncode == 0, made.stdout + made.stderr
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["airflow", "prefect"])
-def test_the_scheduler_itself_takes_the_example(name, tmp_path, monkeypatch):
-    pytest.importorskip(name)
-    monkeypatch.setenv("AIRFLOW_HOME", str(tmp_path))
-    space = {"__name__": "example"}
-    file = EXAMPLES / f"retrain_{name}.py"
-    exec(compile(file.read_text(), str(file), "exec"), space)
-    assert space["weekly" if name == "prefect" else "retrain_delays"]

@@ -203,6 +203,7 @@ def test_a_file_that_changed_after_it_was_registered_is_not_used(second, name):
     assert "changed" in dynsnap("project", "status", second).stdout
     assert dynsnap("project", "promote", second, "1").exit_code == 0  # it is the deployed one
     retried = dynsnap("project", "status", second, "--json")
+    assert retried.exit_code == dynsnap("project", "status", second).exit_code == 3
     assert json.loads(retried.stdout)["generations"][0]["unchanged"] is False
 
 

@@ -38,6 +38,7 @@ def table(text, **more):
     columns = [Column(f"{text} {kind}", kind, text) for kind in get_args(Kind)]
     row = [
         Cell(text, hint=text),
+        Cell("2024-05-06"),
         Cell("0.1357", 0.1357, "best"),
         Cell("[0.1211, 0.1413]"),
         Cell(text, tone="bad"),
@@ -45,7 +46,7 @@ def table(text, **more):
         Cell(plot=Strip(estimate=ESTIMATE, threshold=0.5)),
         Cell(text, image=np.zeros((2, 2, 1), np.uint8)),
     ]
-    marks = [*row[:5], Cell(plot=Marks(3, 2, 3)), Cell(text)]
+    marks = [*row[:6], Cell(plot=Marks(3, 2, 3)), Cell(text)]
     return Table(
         **{"name": "every", "title": text, "footer": text, **more},
         columns=tuple(columns),

@@ -25,3 +25,11 @@ def gate_page(verdict, found, **more):
 
 def study_page(findings):
     return page_of(report.study_document(findings))
+
+
+def history_page(found):
+    return page_of(report.history_document(found))
+
+
+def watch_page(found):
+    return page_of(report.watch_document(found))

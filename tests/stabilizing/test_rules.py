@@ -65,7 +65,8 @@ def test_the_posterior_is_a_product_and_a_label_changes_where_it_pays(
             likely = max(likely, 1e-6)
             if confusion is None:
                 likely /= shares[name]
-            weights.append(max(old[row, place], 1e-6) ** before * likely**after)
+            share, prior = shares[name], max(old[row, place], 1e-6)
+            weights.append(share * (prior / share) ** before * likely**after)
         posterior = np.array(weights) / sum(weights)
         np.testing.assert_allclose(found.posterior[row], posterior, rtol=1e-9, atol=1e-12)
         ahead = posterior.max() / posterior[deployed[row]]

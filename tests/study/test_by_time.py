@@ -336,3 +336,96 @@ def test_a_share_of_the_rows_is_drawn_row_by_row(tmp_path):
     write_rows(tmp_path / "rows.csv", poison=True)
     other, _ = open_stream(DataPlan(**plan, options=options, subsample=0.3))
     np.testing.assert_array_equal(some.pool.ids, other.pool.ids)
+
+
+# --- the future of words, categories and classes --------------------------------------------
+
+MORE = """
+[study]
+name = "more"
+keep = "weights"
+resamples = 10
+[data]
+source = "table"
+path = "rows.csv"
+time = "when"
+{inputs}
+[data.growth]
+by = "time"
+initial = "3 weeks"
+selection_holdout = 0.2
+[model]
+{model}
+[training]
+epochs = 2
+{training}
+[methods]
+names = ["singlebase", "single-warm"]
+combinations = ["average"]
+snapshots = 1
+"""
+KINDS = {
+    "categories": {
+        "inputs": 'features = ["x", "colour"]\ncategorical = ["colour"]',
+        "model": 'name = "lightgbm"\nnum_leaves = 4\nmin_child_samples = 2',
+        "training": "",
+    },
+    "words": {
+        "inputs": 'text = "words"',
+        "model": 'name = "fasttext"',
+        "training": 'batch_size = 64\ndevice = "cpu"',
+    },
+}
+
+
+def write_more(path, *, poison, days=42, cut=35):
+    """Rows with a category and words; the poison has others of them, and other answers."""
+    rng = np.random.default_rng(5)
+    with path.open("w", newline="") as file:
+        out = csv.writer(file)
+        out.writerow(["when", "x", "colour", "words", "label"])
+        for number in range(8 * days):
+            x, label = rng.normal(), ("dog", "cat")[number % 2]
+            colour = ("red", "green", "blue")[(number + (rng.random() < 0.4)) % 3]
+            words = f"{label if rng.random() < 0.7 else 'bird'} w{rng.integers(20)}"
+            when = datetime(2013, 1, 1) + timedelta(hours=3 * number)
+            if poison and number >= 8 * cut:  # names that sort before all others, and after
+                colour, words = ("a", "z")[number % 2], f"aardvark zebra n{number} {words}"
+                label = ("cat", "dog")[number % 2]
+            out.writerow([when.isoformat(), x, colour, words, label])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_words_and_categories_of_the_future_change_no_earlier_answer(kind, tmp_path):
+    for name in ("plain", "poisoned"):
+        folder = tmp_path / name
+        folder.mkdir()
+        write_more(folder / "rows.csv", poison=name == "poisoned")
+        (folder / "study.toml").write_text(MORE.format(**KINDS[kind]))
+        ended = dynsnap("run", folder / "study.toml", "--out", folder / "run", "-q")
+        assert ended.exit_code == 0, ended.stderr
+    found = sorted(path.name for path in (tmp_path / "plain/run/predictions").glob("*.parquet"))
+    assert found
+    for name in found:
+        one, other = (
+            predictions.read(tmp_path / future / "run/predictions" / name)
+            for future in ("plain", "poisoned")
+        )
+        rows = 8 * 7  # of the one period that ends before the poison
+        np.testing.assert_array_equal(one.scores[:rows], other.scores[:rows])
+        assert not np.array_equal(one.truth, other.truth)
+
+
+def test_classes_that_come_later_are_stated():
+    days = np.arange(0, 56, 0.25)
+    labels = np.arange(len(days)) % 2
+    labels[days < 30] = 0
+    labels[::7] = 1
+    later = np.where((days < 30) & (labels == 1), 0, labels)
+    later[0] = 1
+    known = dataclasses.replace(pool_of(days, labels), classes=("cat", "dog", "emu"))
+    stream = grow(known, TimeGrowth(initial="3 weeks"))
+    assert stream.late == ("emu",)
+    assert any("emu" in note for note in stream.notes)
+    assert not grow(pool_of(days, later), TimeGrowth(initial="3 weeks")).late

@@ -288,6 +288,7 @@ def test_running_again_trains_nothing_and_changes_no_prediction(tmp_path, stream
     assert {path: path.read_bytes() for path in again.predictions} == before
 
 
+@pytest.mark.slow  # tests/cli/test_run_stopped.py has it in small
 def test_a_damaged_round_is_trained_again_and_everything_is_as_before(tmp_path, stream):
     plan = read(tmp_path, LEARNERS)
     result = execute(plan, tmp_path, stream)

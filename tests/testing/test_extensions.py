@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dynsnap.data import DataSet, digits, register_source
+from dynsnap.data import DataSet, Pool, TimeGrowth, digits, register_source
 from dynsnap.ensemble import METHOD_KINDS, method, register_method
 from dynsnap.errors import PlanError
 from dynsnap.gate import Rule, RuleKey, RuleOutcome, Verdict, register_rule_key
@@ -198,6 +198,27 @@ def test_a_source_that_breaks_the_contract_is_found_out():
         register_source("digits", shuffled)
 
 
+def test_a_source_may_grow_by_time_if_its_rows_have_times():
+    days = np.datetime64("2013-01-01", "us") + np.arange(70) * np.timedelta64(1, "D")
+
+    def rows(times):
+        pool = Pool(
+            name="toy",
+            inputs=np.arange(140, dtype=np.float32).reshape(70, 2),
+            labels=np.arange(70) % 2,
+            classes=("cat", "dog"),
+            ids=np.arange(70),
+            times=times,
+        )
+        return DataSet(train=pool)
+
+    register_source("toy", lambda: rows(days), growth=TimeGrowth)
+    check_source("toy")
+    register_source("toy", lambda: rows(None), growth=TimeGrowth)
+    with pytest.raises(AssertionError, match="time"):
+        check_source("toy")
+
+
 # --- rule keys --------------------------------------------------------------------------------
 
 
@@ -214,6 +235,17 @@ def test_a_rule_key_that_breaks_the_contract_is_found_out(judge, said):
     register_rule_key(RuleKey(name="toy", kinds=(float,), judge=judge))
     with pytest.raises(AssertionError, match=said):
         check_rule_key("toy", 0.5)
+
+
+def test_a_rule_key_that_fails_on_a_narrow_miss_only_is_found_out():
+    def judge(outcome, value):
+        if outcome.status == "failed" and abs(outcome.judged - outcome.threshold) <= value:
+            raise NameError("replace")
+        return outcome
+
+    register_rule_key(RuleKey(name="toy", kinds=(float,), judge=judge))
+    with pytest.raises(NameError):
+        check_rule_key("toy", 0.01)
 
 
 @pytest.mark.parametrize("status", ["passed", "failed", "unresolved"])

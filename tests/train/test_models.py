@@ -7,6 +7,7 @@ from torch.nn import functional
 from dynsnap.errors import PlanError
 from dynsnap.train import Adam
 from dynsnap.train.models import DEPTHS, NAMES, by_name, cnn, fasttext, mlp, resnet
+from tests.marks import daily
 from tests.messages import naming
 
 
@@ -76,7 +77,9 @@ def test_fasttext_scores_a_text_without_known_words():
     assert torch.allclose(module(torch.zeros(1, 4, dtype=torch.int64)), module.output.bias)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "name", daily(NAMES, *(name for name in NAMES if name not in ("resnet56", "resnet110")))
+)
 def test_every_named_model_takes_classes_and_dropout(name):
     table = {"inputs": (64,)} if name == "tabular-mlp" else {}
     module = by_name(name)(classes=7, dropout=0.25, **table)

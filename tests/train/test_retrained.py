@@ -24,6 +24,7 @@ from dynsnap.train._stacked import StackedStepper
 from dynsnap.train._teacher import teacher_scores
 from dynsnap.train._weights import StoredLearner
 from dynsnap.train.models import fasttext, mlp
+from tests.marks import daily
 from tests.messages import naming
 from tests.train.made import Memory, Watcher, blobs, pictures, same, sentences, spec, stream_of
 
@@ -159,7 +160,7 @@ ASKED = {
 }
 
 
-@pytest.mark.parametrize("name", ASKED)
+@pytest.mark.parametrize("name", daily(ASKED, "where the new one is wrong", "all of it"))
 def test_a_retrained_round_in_a_stack_is_the_round_alone(name):
     kept, asked = deployed(), retrain(epochs=3, **ASKED[name])
     stacked, alone = trainer(kept=kept), trainer(kept=kept, loss=functional.cross_entropy)

@@ -85,6 +85,13 @@ def test_an_estimator_fits_saves_and_loads_with_a_named_trainer(toy):
     assert more.generation_ == 2
 
 
+@pytest.mark.parametrize("method", ["single-ema", "single-smooth"])
+def test_a_trainer_that_cannot_average_or_smooth_refuses_methods_that_do(toy, method):
+    estimator = DynSnapClassifier({"rate": 0.5}, method=method, trainer="toy", epochs=4)
+    with pytest.raises(PlanError, match=naming(method, "'toy'", "singlebase")):
+        estimator.fit(*data())
+
+
 def test_a_saved_ensemble_does_not_choose_its_trainer(toy, uninstalled):
     DynSnapClassifier({"rate": 0.5}, **SMALL).fit(*data()).save("toy.ensemble")
     manifest, _ = unpacked("toy.ensemble")

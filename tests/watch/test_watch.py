@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from dynsnap.watch import ALL, Counts, judge
 from tests.cli.helpers import dynsnap, refused, table
 from tests.messages import naming
 
@@ -118,3 +119,43 @@ def test_logs_without_rows_in_common_are_refused(tmp_path):
     second.write_text(second.read_text().replace("2024-05", "2024-06"))
     refused("watch", first, second, "--at-most", "0.05", code=3)
     refused("watch", tmp_path / "none.csv", second, "--at-most", "0.05", code=3)
+
+
+def test_days_without_rows_are_stated_and_seven_days_are_those_of_the_calendar():
+    counts = Counts()
+    for day, differing in (("2024-05-01", 50), ("2024-05-02", 0), ("2024-05-11", 1)):
+        counts.add(ALL, day, 100, differing)
+    found = judge(counts, limit=0.4)
+    assert [day.rolling for day in found.whole.days] == [0.5, 0.25, 0.01]
+    assert found.whole.days[-1].mean == pytest.approx(51 / 300)
+    (note,) = found.notes
+    assert re.search(naming("8 days", "2024-05-03"), note)
+
+
+def test_rows_without_a_time_are_left_out_and_stated(tmp_path):
+    files = logs(tmp_path, lambda _: 1)
+    files[0].write_text(re.sub(r"2024-05-03T\d\d:00:00", "", files[0].read_text()))
+    found = json.loads(dynsnap("watch", *files, "--at-most", "0.05", "--json", "-").stdout)
+    assert [day["day"] for day in found["parts"][0]["days"]] == [*DAYS[:2], *DAYS[3:]]
+    assert re.search(naming("40 rows", "no time"), " ".join(found["notes"]))
+
+
+def test_a_file_of_a_day_that_no_calendar_has_is_named(tmp_path):
+    place = tmp_path / "old"
+    place.mkdir()
+    for day in (DAYS[0], "2024-13-45"):
+        table(place / f"{day}.csv", ["1,a"], "id,label")
+    assert "2024-13-45" in refused("watch", place, place, "--at-most", "0.05", code=3)
+
+
+def test_rows_that_are_added_to_an_earlier_day_count_there(tmp_path):
+    files = logs(tmp_path, lambda _: 1)
+    before = json.loads(dynsnap("watch", *files, "--at-most", "0.05", "--json", "-").stdout)
+    for file, label in zip(files, "ab", strict=True):
+        late = [f"late-{row},{label},{DAYS[2]}T12:00:00,north" for row in range(60)]
+        file.write_text(file.read_text() + "\n".join(late) + "\n")
+    ended = dynsnap("watch", *files, "--at-most", "0.05", "--json", "-")
+    after = json.loads(ended.stdout)
+    assert (before["alarm"], ended.exit_code) == (False, 1)
+    assert after["parts"][0]["alarm"] == DAYS[2]
+    assert after["parts"][0]["days"][:2] == before["parts"][0]["days"][:2]

@@ -157,6 +157,7 @@ class ScikitLearner:
                 fixed[key] = seed(task, key)
             elif name == "n_jobs" and value is not None:
                 fixed[key] = 1
+        _forget_requests(model)
         return model.set_params(**fixed, **numbered_class_weights(model, task.classes))
 
 
@@ -218,6 +219,16 @@ class SteppedLearner(ScikitLearner):
             }
             watch.rest(partial(_state, model, kept))
         return lambda at: _stored(kept[at])
+
+
+def _forget_requests(model: Any) -> None:
+    """Take back what a classifier and its parts ask of scikit-learn's routing of metadata.
+
+    A round hands weights over by name, and a request refers to its owner: skops cannot store that.
+    """
+    for part in (model, *model.get_params(deep=True).values()):
+        if "_metadata_request" in getattr(part, "__dict__", ()):
+            del part._metadata_request
 
 
 def weights_keyword(model: Any) -> str | None:

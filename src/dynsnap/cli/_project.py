@@ -14,6 +14,7 @@ from dynsnap.cli._signals import write_line
 from dynsnap.errors import FileError, PlanError
 from dynsnap.report.document import Cell, Column, Document, Node, Prose, Table
 
+_DAMAGED = 3
 _FOLDER = click.argument("folder", type=options.FOLDER, metavar="PROJECT")
 
 
@@ -148,8 +149,12 @@ def init(folder: Path, data: str, command: str | None) -> None:
 @project_group.command()
 @_FOLDER
 @click.option("--json", "as_text", is_flag=True, help="Print JSON.")
-def status(folder: Path, as_text: bool) -> None:
-    """Show the deployed generation, all generations, and whether their files are unchanged."""
+@click.pass_context
+def status(ctx: click.Context, folder: Path, as_text: bool) -> None:
+    """Show the deployed generation, all generations, and whether their files are unchanged.
+
+    Exit codes: 0, or 3 if the deployed generation is changed or gone.
+    """
     project = projects.read_project(folder)
     registry = projects.open_registry(project)
     pointer = registry.deployed()
@@ -175,9 +180,11 @@ def status(folder: Path, as_text: bool) -> None:
             }
         )
     deployed = None if pointer is None else pointer.generation
+    whole = {number for number, _, _, problem in rows if not problem}
+    code = 0 if deployed is None or deployed in whole else _DAMAGED
     if as_text:
         click.echo(as_json({"deployed": deployed, "generations": lines}), nl=False)
-        return
+        ctx.exit(code)
     said = "Nothing is deployed." if deployed is None else f"Deployed: generation {deployed}."
     nodes: list[Node] = [Prose(said)]
     if rows:
@@ -207,6 +214,7 @@ def status(folder: Path, as_text: bool) -> None:
     if deployed is not None and deployed not in registry.numbers():
         nodes.append(Prose(f"Generation {deployed} is deployed, and gone.", "bad"))
     show(Document.of("", *nodes))
+    ctx.exit(code)
 
 
 @project_group.command()

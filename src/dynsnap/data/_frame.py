@@ -296,16 +296,21 @@ def as_frame(inputs: Any) -> Frame:
     if isinstance(inputs, Frame):
         return inputs
     pandas = sys.modules.get("pandas")
+    of_pandas = pandas is not None and isinstance(inputs, pandas.DataFrame)
+    if of_pandas:
+        names = [str(name) for name in inputs.columns]
+        _check_distinct(names)
+        inputs = inputs.set_axis(names, axis=1)
     try:
-        if pandas is not None and isinstance(inputs, pandas.DataFrame):
-            inputs = inputs.set_axis([str(name) for name in inputs.columns], axis=1)
+        if of_pandas:
             table = pa.Table.from_pandas(inputs, preserve_index=False)
         else:
             table = pa.table(inputs)
     except (pa.ArrowException, TypeError, ValueError) as error:
+        # Arrow names the column in a part of its own.
+        reason = one_line("; ".join(map(str, error.args))).rstrip(".")
         raise InputError(
-            f"The frame cannot be read: {one_line(str(error))} Give each column one type, and a "
-            "name of its own."
+            f"The frame cannot be read: {reason}. Give each column one type, and a name of its own."
         ) from error
     return of_arrow(table)
 
@@ -313,10 +318,14 @@ def as_frame(inputs: Any) -> Frame:
 def of_arrow(table: Any) -> Frame:
     """An Arrow table as a frame."""
     names = table.column_names
+    _check_distinct(names)
+    return Frame({name: _of_arrow(name, table.column(name)) for name in names})
+
+
+def _check_distinct(names: Sequence[str]) -> None:
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise InputError(f"Two columns are named {twice!r}. Rename one.")
-    return Frame({name: _of_arrow(name, table.column(name)) for name in names})
 
 
 def _of_arrow(name: str, column: Any) -> Column:
@@ -417,6 +426,12 @@ def _conformed(column: Column, wanted: ColumnType) -> Column:
 
 def _as_category(column: Column, wanted: ColumnType) -> Column:
     known = wanted.categories
+    if known and all(isinstance(name, str) for name in known) and _numeric(column):
+        raise InputError(
+            f"Column {wanted.name!r} held categories such as {known[0]!r} when the model was "
+            "fitted, and holds numbers now. Bring what it was fitted with, or start anew with "
+            "`fit`."
+        )
     if column.kind == "category":
         places = _codes(list(column.names), known)
         new = tuple(name for name, at in zip(column.names, places, strict=True) if at < 0)
@@ -424,13 +439,6 @@ def _as_category(column: Column, wanted: ColumnType) -> Column:
         # The last is that of the position -1: no category.
         values = np.append(places, -1)[column.values]
         return Column("category", values, (*known, *new), len(known))
-    words = all(isinstance(name, str) for name in known)
-    if column.kind == "number" and words and known and not column.missing.all():
-        raise InputError(
-            f"Column {wanted.name!r} held categories such as {known[0]!r} when the model was "
-            "fitted, and holds numbers now. Bring what it was fitted with, or start anew with "
-            "`fit`."
-        )
     given = [_plain(value) for value in column.values]
     there = [value for value, gone in zip(given, column.missing, strict=True) if not gone]
     found = dict.fromkeys(there)
@@ -438,6 +446,14 @@ def _as_category(column: Column, wanted: ColumnType) -> Column:
     new = tuple(name for name, at in zip(found, place, strict=True) if at < 0)
     places = _codes(given, (*known, *new))
     return Column("category", places, (*known, *new), len(known))
+
+
+def _numeric(column: Column) -> bool:
+    """Whether a column has values, and all of them are numbers."""
+    if column.kind == "category":
+        names = [column.names[code] for code in np.unique(column.values) if code >= 0]
+        return bool(names) and not any(isinstance(name, str) for name in names)
+    return column.kind == "number" and not column.missing.all()
 
 
 def _codes(values: Sequence[Any], names: Sequence[Category]) -> Labels:

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from dynsnap._types import AnyArray, Positions
-from dynsnap.errors import InputError
+from dynsnap.errors import InputError, one_line
 
 _LABELS = ("labels", "label")  # what tokenised data sets call them
 Collate: TypeAlias = Callable[[list[Any]], Any]
@@ -28,7 +28,7 @@ class NamedArrays:
     """
 
     def __init__(self, arrays: Mapping[str, Any]) -> None:
-        self.arrays = {str(name): np.asarray(values) for name, values in arrays.items()}
+        self.arrays = {str(name): _array(name, values) for name, values in arrays.items()}
         if not self.arrays:
             raise InputError("`X` is a dict without arrays.")
         for name, values in self.arrays.items():
@@ -127,7 +127,13 @@ class DatasetRows:
         place = int(np.searchsorted(self._ends, row, side="right"))
         source = self._sources[place]
         start = int(self._ends[place - 1]) if place else 0
-        return (getattr(source, "plain", source) if plain else source)[row - start]
+        try:
+            return (getattr(source, "plain", source) if plain else source)[row - start]
+        except Exception as error:  # it is the caller's code
+            raise InputError(
+                f"Item {row - start} of the data set {type(source).__name__} cannot be read: "
+                f"{one_line(str(error)).rstrip('.') or type(error).__name__}."
+            ) from error
 
     def join(self, other: Any) -> "DatasetRows":
         """These rows, then those of the other."""
@@ -151,16 +157,20 @@ def length_of(source: Any) -> int:
     """How many rows a data set has.
 
     Raises:
-        InputError: It has no length, or no rows.
+        InputError: It has no length, no rows, or none by position.
     """
     name = type(source).__name__
+    data = sys.modules.get("torch.utils.data")
     try:
         count = len(source)
     except (TypeError, NotImplementedError):
+        count = None
+    if count is None or (data is not None and isinstance(source, data.IterableDataset)):
+        lacks = "no length" if count is None else "no rows by position: it is an IterableDataset"
         raise InputError(
-            f"The data set {name} has no length. Rounds draw their rows by position: give it "
+            f"The data set {name} has {lacks}. Rounds draw their rows by position: give it "
             "`__len__` and `__getitem__`, or read it into arrays."
-        ) from None
+        )
     if not count:
         raise InputError(f"The data set {name} has no rows.")
     plain = getattr(source, "plain", None)
@@ -180,11 +190,16 @@ def is_dataset(inputs: Any) -> bool:
     )
 
 
-def read_dataset(inputs: Any, *, batch_size: int) -> DatasetRows:
+def read_dataset(inputs: Any, *, batch_size: int | None) -> DatasetRows:
     """A `Dataset` or `DataLoader` of torch, as rows.
 
     Of a loader, the data set and how it makes batches count. Order and batches are a round's own,
     so a loader with other ones is refused.
+
+    Args:
+        inputs: The data set or the loader.
+        batch_size: Rows in a step of training; None to predict, which gives every row its scores
+            whatever the batches.
     """
     if isinstance(inputs, DatasetRows):
         return inputs
@@ -195,10 +210,17 @@ def read_dataset(inputs: Any, *, batch_size: int) -> DatasetRows:
         [inputs.dataset],
         collate=None if inputs.collate_fn is data.default_collate else inputs.collate_fn,
     )
-    if not isinstance(inputs.sampler, data.SequentialSampler | data.RandomSampler):
+    if (way := _own_order(inputs, data)) is not None:
         raise InputError(
-            f"The DataLoader draws rows by a {type(inputs.sampler).__name__}, but a round takes "
-            "every row once in each epoch. Leave the sampler out."
+            f"The DataLoader draws rows by a {way}, but a round takes every row once in each "
+            "epoch. Leave the sampler out."
+        )
+    if batch_size is None:
+        return rows
+    if inputs.drop_last:
+        raise InputError(
+            "The DataLoader has `drop_last=True`, but a round takes every row once in each epoch. "
+            "Leave it out."
         )
     if inputs.batch_size not in (None, 1, batch_size):
         raise InputError(
@@ -206,6 +228,19 @@ def read_dataset(inputs: Any, *, batch_size: int) -> DatasetRows:
             f"`batch_size={batch_size}`, which is the one that counts. Make them equal."
         )
     return rows
+
+
+def _own_order(loader: Any, data: Any) -> str | None:
+    """What a loader draws rows by, where that is not each row once."""
+    if loader.batch_sampler is not None and type(loader.batch_sampler) is not data.BatchSampler:
+        return type(loader.batch_sampler).__name__
+    sampler = getattr(loader.batch_sampler, "sampler", loader.sampler)
+    if type(sampler) is data.SequentialSampler:
+        return None
+    if type(sampler) is data.RandomSampler:
+        once = not sampler.replacement and sampler.num_samples == len(loader.dataset)
+        return None if once else "RandomSampler with rows that come twice or never"
+    return type(sampler).__name__
 
 
 def labels_of(rows: DatasetRows) -> AnyArray:
@@ -232,10 +267,13 @@ def labels_of(rows: DatasetRows) -> AnyArray:
 
 
 def without_label(item: Any) -> Any:
-    """The input of an item or a batch: the first of a pair, a dict without `labels`, or all."""
+    """The input of an item or a batch: the first of a pair, a dict without `labels`, or all.
+
+    A `TensorDataset` without labels gives its inputs in tuples of one.
+    """
     if isinstance(item, Mapping):
         return {name: value for name, value in item.items() if name not in _LABELS}
-    return item[0] if isinstance(item, tuple | list) and len(item) == 2 else item
+    return item[0] if isinstance(item, tuple | list) and len(item) in (1, 2) else item
 
 
 @contextmanager
@@ -260,8 +298,24 @@ def drawing_from(seed: int) -> Iterator[None]:
 def _item_bytes(item: Any) -> bytes:
     if isinstance(item, Mapping):
         return b"".join(str(name).encode() + _item_bytes(item[name]) for name in sorted(item))
-    return _number_bytes(np.asarray(item))
+    try:
+        return _number_bytes(np.asarray(item))
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"The items of the data set hold {type(item).__name__}, which is no tensor. Turn it "
+            "into numbers in `__getitem__`."
+        ) from error
 
 
 def _number_bytes(row: AnyArray) -> bytes:
     return np.ascontiguousarray(row, dtype=np.float64).tobytes()
+
+
+def _array(name: str, values: Any) -> AnyArray:
+    try:
+        return np.asarray(values)
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"`X[{name!r}]` cannot be read as an array of numbers: {one_line(str(error))} Pad "
+            "tokens to one length."
+        ) from error

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import signal
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Protocol, Self
@@ -72,6 +73,24 @@ def ignoring_interrupts() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextlib.contextmanager
+def without_script() -> Iterator[None]:
+    """Processes started inside do not run the caller's script again.
+
+    Python runs it in every process that it spawns, to find what is defined there. A script that
+    trains at its top level would train in each of its workers.
+    """
+    script = vars(sys.modules["__main__"])
+    names: tuple[str, ...] = ("__file__", "__spec__")
+    before = {name: script[name] for name in names if name in script}
+    script.pop("__file__", None)
+    script["__spec__"] = None
+    try:
+        yield
+    finally:
+        script.update(before)
 
 
 class WorkerPool(TaskPool, Protocol):

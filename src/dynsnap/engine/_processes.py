@@ -22,6 +22,7 @@ from dynsnap.engine._engine import (
     cores,
     ignoring_interrupts,
     one_thread,
+    without_script,
 )
 from dynsnap.engine._pickled import Packed, PickledTrainer, pack
 from dynsnap.engine._wave import Rules
@@ -69,6 +70,7 @@ class _WorkerProcess:
     process: SpawnProcess
     line: "Connection[Any, Any]"
     task: int | None = None
+    heard: bool = False
 
 
 class _ProcessPool:
@@ -87,6 +89,8 @@ class _ProcessPool:
             self._places.append((start, start + content.nbytes))
             self._file.write(bytes(-self._file.tell() % _ALIGNED))
         self._file.flush()
+        # A trainer that is made with functions of the script needs the script.
+        self._needs_script = b"__main__" in pickled.content
         self._about = {
             field.name: getattr(pickled, field.name)
             for field in dataclasses.fields(pickled)
@@ -139,7 +143,8 @@ class _ProcessPool:
     def _start(self) -> _WorkerProcess:
         context = multiprocessing.get_context("spawn")
         ours, theirs = context.Pipe()
-        with one_thread(), ignoring_interrupts():
+        hidden = contextlib.nullcontext() if self._needs_script else without_script()
+        with one_thread(), ignoring_interrupts(), hidden:
             process = context.Process(
                 target=main,
                 args=(theirs, MappedTrainer(self._file.fileno(), self._places, self._about)),
@@ -157,7 +162,16 @@ class _ProcessPool:
             event: Event = worker.line.recv()
         except (EOFError, OSError):
             self._remove(worker)
-            return TaskLost(f"its worker process {_ending(worker.process.exitcode)}")
+            ending = _ending(worker.process.exitcode)
+            if self._needs_script and not worker.heard:
+                # Python's own explanation goes to standard error, once for every worker.
+                return TaskLost(
+                    f"its worker process {ending} as it began: it runs your script again to find "
+                    "what the model is made with. Move that to a module, or train below "
+                    '`if __name__ == "__main__":`'
+                )
+            return TaskLost(f"its worker process {ending}")
+        worker.heard = True
         return event
 
     def _remove(self, worker: _WorkerProcess) -> None:

@@ -141,7 +141,7 @@ class DynSnapClassifier(ClassifierMixin, ConfiguredEnsemble):  # type: ignore[mi
         """
         self._allow_nan = self._chosen_backend().allows_nan(self.model)
         self._lost = ()
-        inputs = self._features(X, reset=True)
+        inputs = self._features(X, reset=True, training=True)
         labels = _inputs.targets(_inputs.labelled(inputs, y), len(inputs))
         facts = RowFacts.of(len(labels), sample_weight=sample_weight, groups=groups)
         return self._learn(inputs, labels, facts, before=None)

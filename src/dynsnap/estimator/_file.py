@@ -328,7 +328,7 @@ def _settings(estimator: ConfiguredEnsemble) -> tuple[dict[str, Any], list[str]]
         if name in _STORED_IF_SET and value == usual[name]:
             continue  # files without them are read by earlier versions
         value = estimator._size(name) if name in _SIZES else value
-        value = value.item() if isinstance(value, np.generic) else value
+        value = _plain(value)
         try:
             json.dumps(value)
         except TypeError:
@@ -337,6 +337,13 @@ def _settings(estimator: ConfiguredEnsemble) -> tuple[dict[str, Any], list[str]]
         else:
             settings[STORED_NAMES.get(name, name)] = value
     return settings, lost
+
+
+def _plain(value: Any) -> Any:
+    """Numbers of numpy as Python's, also in the weights of classes."""
+    if isinstance(value, dict):
+        return {_plain(key): _plain(one) for key, one in value.items()}
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _current(stored: dict[str, Any]) -> dict[str, Any]:

@@ -204,6 +204,11 @@ class FittedEnsemble:
         return self._found().accuracies
 
     @property
+    def backend_(self) -> str:
+        """The name of the trainer that the members come from, such as "torch" or "boost"."""
+        return self._found().backend
+
+    @property
     def rounds_(self) -> int:
         """Rounds that were trained."""
         return self._found().rounds
@@ -418,8 +423,10 @@ class FittedEnsemble:
             )
         return self._score_members
 
-    def _features(self, inputs: Any, *, reset: bool) -> Any:
-        return _inputs.features(self, inputs, reset=reset, allow_nan=self._allow_nan)
+    def _features(self, inputs: Any, *, reset: bool, training: bool = False) -> Any:
+        return _inputs.features(
+            self, inputs, reset=reset, allow_nan=self._allow_nan, training=training
+        )
 
     def _training_settings(self, backend: Backend) -> dict[str, Any]:
         """The settings that a backend has a use for, as far as they are given."""

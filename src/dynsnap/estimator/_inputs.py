@@ -41,7 +41,9 @@ def texts(inputs: Any) -> AnyArray | None:
     return found
 
 
-def features(estimator: Any, inputs: Any, *, reset: bool, allow_nan: bool) -> Any:
+def features(
+    estimator: Any, inputs: Any, *, reset: bool, allow_nan: bool, training: bool = False
+) -> Any:
     """Inputs as an array or a `Frame`, of the kind that the estimator was fitted with.
 
     Args:
@@ -49,12 +51,13 @@ def features(estimator: Any, inputs: Any, *, reset: bool, allow_nan: bool) -> An
         inputs: What the caller gave.
         reset: Whether this is the first fit, which decides the kind.
         allow_nan: Whether numbers may be missing.
+        training: Whether they are trained on.
     """
     finite: bool | str = "allow-nan" if allow_nan else True
     # A sparse matrix may be a mapping too; scikit-learn's check refuses it in its own words.
     named = isinstance(inputs, Mapping | NamedArrays) and not hasattr(inputs, "tocsr")
     if is_dataset(inputs) or named:
-        return _as_given(estimator, inputs, reset=reset)
+        return _as_given(estimator, inputs, reset=reset, training=training)
     framed = _framed(estimator, inputs, reset=reset)
     if reset:
         estimator._columns = None if framed is None else framed.type
@@ -85,7 +88,7 @@ def features(estimator: Any, inputs: Any, *, reset: bool, allow_nan: bool) -> An
     return np.asarray(found)
 
 
-def _as_given(estimator: Any, inputs: Any, *, reset: bool) -> Any:
+def _as_given(estimator: Any, inputs: Any, *, reset: bool, training: bool) -> Any:
     """A dict of arrays, or rows of a `Dataset`, which torch modules take as they are."""
     if not estimator._chosen_backend().items:
         what = "dict" if isinstance(inputs, Mapping) else type(inputs).__name__
@@ -97,7 +100,7 @@ def _as_given(estimator: Any, inputs: Any, *, reset: bool) -> Any:
     if isinstance(inputs, Mapping):
         found = NamedArrays(inputs)
     elif is_dataset(inputs):
-        found = read_dataset(inputs, batch_size=estimator.batch_size)
+        found = read_dataset(inputs, batch_size=estimator.batch_size if training else None)
     if reset:
         estimator._shape, estimator._columns = (), None
     elif estimator._shape != ():
@@ -117,8 +120,11 @@ def labelled(inputs: Any, labels: Any) -> Any:
 
 def _framed(estimator: Any, inputs: Any, *, reset: bool) -> Frame | None:
     """Inputs as a frame; None where they are an array, or are as good as one."""
+    if is_frame(inputs) and not inputs.shape[1]:
+        raise InputError("`X` is a frame without columns.")
     if not reset:
         if estimator._columns is None:
+            _check_numbers(inputs)
             return None
         if not is_frame(inputs):
             if not hasattr(estimator, "feature_names_in_"):
@@ -156,6 +162,18 @@ def _framed(estimator: Any, inputs: Any, *, reset: bool) -> Frame | None:
     frame = frame.with_categories([list(frame.columns)[place] for place in given])
     named = backend.looks_at_names(estimator.model)
     return frame if named or frame.named("category", "text") else None
+
+
+def _check_numbers(inputs: Any) -> None:
+    """Raise InputError, which names them, where columns of a frame do not hold numbers."""
+    if not is_frame(inputs) or is_numeric(inputs):
+        return
+    if words := as_frame(inputs).named("category", "text"):
+        raise InputError(
+            f"{columns_in_words(words, starts=True)} of `X` held numbers when the model was "
+            "fitted, and categories or texts now. Bring what it was fitted with, or start anew "
+            "with `fit`."
+        )
 
 
 def _numbered(columns: int) -> list[str]:
@@ -215,7 +233,7 @@ def targets(labels: Any, rows: int, *, name: str = "y") -> AnyArray:
 
 def checked(estimator: Any, inputs: Any, labels: Any) -> tuple[Any, AnyArray]:
     """Inputs of the kind that an estimator was fitted with, and their class labels."""
-    found = estimator._features(inputs, reset=False)
+    found = estimator._features(inputs, reset=False, training=True)
     return found, targets(labelled(found, labels), len(found))
 
 

@@ -46,7 +46,7 @@ class RowFacts:
             except ValueError as error:
                 raise InputError(f"`groups` must have one value for each row: {error}") from error
             # As text, so that a group is the same group in all generations, whatever its type.
-            found = np.array([str(value) for value in found.tolist()], dtype=object)
+            found = np.array([_group_name(value) for value in found.tolist()], dtype=object)
             if len(set(found.tolist())) < 2:
                 raise InputError(
                     "`groups` has one group only, so nothing can be set aside to validate on. "
@@ -88,6 +88,12 @@ class RowFacts:
         """A pool of these rows, with these facts; rows that all count 1 have no weights there."""
         plain = self.weights is None or (self.weights == 1).all()
         return replace(pool, weights=None if plain else self.weights, groups=self.groups)
+
+
+def _group_name(value: Any) -> str:
+    """A group as text: 1.0 is the group 1, which pandas makes of it beside a gap."""
+    whole = isinstance(value, float) and value.is_integer()
+    return str(int(value) if whole else value)
 
 
 def by_class(estimator: Any, classes: AnyArray, settings: dict[str, Any]) -> dict[str, Any]:

@@ -3,12 +3,15 @@
 import contextlib
 import inspect
 import json
+import os
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
+
+import numpy as np
 
 from dynsnap import _files
 from dynsnap._untrusted import MapOf, Text, Whole, mismatch, parse_json, regular
@@ -157,7 +160,7 @@ class _Progress:
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-        if isinstance(verbose, bool):
+        if isinstance(verbose, bool | np.integer):
             verbose = int(verbose)
         if not isinstance(verbose, int) or verbose < 0:
             raise PlanError(
@@ -217,6 +220,10 @@ class Session:
         self._memory = RoundsInMemory()
         self._folder: RunFolder | None = None
         if estimator.checkpoint is not None:
+            if not isinstance(estimator.checkpoint, str | os.PathLike):
+                raise PlanError(
+                    f"`checkpoint` must be the path of a folder, got {estimator.checkpoint!r}."
+                )
             self._folder = RunFolder(Path(estimator.checkpoint))
         self._trainer: Trainer | None = None
         self._workers = _workers(estimator.n_jobs)
@@ -301,11 +308,11 @@ class Session:
 def _workers(n_jobs: Any) -> int:
     if n_jobs is None:
         return 1
-    if not isinstance(n_jobs, int) or isinstance(n_jobs, bool) or n_jobs == 0:
+    if not isinstance(n_jobs, int | np.integer) or isinstance(n_jobs, bool) or n_jobs == 0:
         raise PlanError(
             f"`n_jobs` must be a number of processes, -1 for all cores, got {n_jobs!r}."
         )
-    return n_jobs if n_jobs > 0 else max(1, cores() + 1 + n_jobs)
+    return int(n_jobs) if n_jobs > 0 else max(1, cores() + 1 + int(n_jobs))
 
 
 @contextlib.contextmanager

@@ -64,7 +64,11 @@ class GraphBuilder:
         def renamed(name: str) -> str:
             return names.setdefault(name, f"member{number}.{name}")
 
+        nodes = _needed(graph.node, output)
+        used = {name for node in nodes for name in node.input}
         for tensor in graph.initializer:
+            if tensor.name not in used:
+                continue
             if tensor.name in weights:
                 self.initializers.append(
                     numpy_helper.from_array(weights[tensor.name], renamed(tensor.name))
@@ -74,7 +78,7 @@ class GraphBuilder:
                 copied.CopyFrom(tensor)
                 copied.name = renamed(tensor.name)
                 self.initializers.append(copied)
-        for node in _needed(graph.node, output):
+        for node in nodes:
             copied = type(node)()
             copied.CopyFrom(node)
             copied.name = f"member{number}.{node.name or node.op_type}"

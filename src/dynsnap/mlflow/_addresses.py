@@ -2,50 +2,52 @@
 
 import contextlib
 import re
-import socket
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
-from urllib.parse import urlsplit
 
 from dynsnap import predictions
-from dynsnap.errors import FileError, PlanError
+from dynsnap.errors import PlanError
+from dynsnap.mlflow._server import connected
 from dynsnap.predictions import Predictions
 from dynsnap.trainers import needed
 
 PREDICTIONS = "dynsnap/predictions.parquet"  # where predictions are among a run's artifacts
-_TAG = "dynsnap.predictions"  # of a model version whose predictions are elsewhere in its run
+TAG = "dynsnap.predictions"  # of a run or a model version: the address of its predictions
 _RUN = re.compile(r"runs:/([0-9A-Za-z_-]{1,64})(?:/(.+))?")
 _MODEL = re.compile(r"models:/([^/@]+)(?:@([^/@]+)|/(\d+))")
-_SECONDS = 5.0
 
 
-def is_address(place: Path | str) -> bool:
-    """Whether a place is a run or a registered model version of MLflow.
+def log_predictions(
+    found: Predictions, artifact: str = PREDICTIONS, *, version: str | None = None
+) -> str:
+    """Log predictions as an artifact of the active run, for later gates; their address.
 
-    Example:
-        >>> is_address("models:/churn@champion"), is_address("runs:/1f2e"), is_address("old.csv")
-        (True, True, False)
-    """
-    return str(place).startswith(("models:/", "runs:/"))
-
-
-def log_predictions(found: Predictions, artifact: str = PREDICTIONS) -> str:
-    """Log predictions as an artifact of the active run, for later gates; the run's address.
+    The tag `dynsnap.predictions` of the run has the address, too.
 
     Args:
         found: The predictions.
         artifact: Where among the run's artifacts; the suffix decides the format.
+        version: The model version that made them, such as "models:/churn/7", where another run
+            has logged it: its tag `dynsnap.predictions` gets the address.
     """
     mlflow = needed("mlflow", "mlflow")
     place = PurePosixPath(artifact)
-    with _reaching(), tempfile.TemporaryDirectory() as folder:
+    with (
+        connected(failing="Cannot log the predictions to MLflow") as client,
+        tempfile.TemporaryDirectory() as folder,
+    ):
+        named = None if version is None else _version(client, version)
         file = Path(folder) / place.name
         predictions.write(found, file)
-        run = mlflow.active_run() or mlflow.start_run()
-        mlflow.log_artifact(str(file), str(place.parent) if len(place.parts) > 1 else None)
-    return f"runs:/{run.info.run_id}/{artifact}"
+        run = (mlflow.active_run() or mlflow.start_run()).info.run_id
+        client.log_artifact(run, str(file), str(place.parent) if len(place.parts) > 1 else None)
+        address = f"runs:/{run}/{artifact}"
+        client.set_tag(run, TAG, address)
+        if named is not None:
+            client.set_model_version_tag(named.name, named.version, TAG, address)
+    return address
 
 
 @contextlib.contextmanager
@@ -54,34 +56,63 @@ def fetched(address: Path | str) -> Iterator[Path]:
 
     Args:
         address: `runs:/ID/ARTIFACT`, `runs:/ID`, `models:/NAME@ALIAS` or `models:/NAME/VERSION`. A
-            model stands for the predictions that the run which made it has logged.
+            run and a model version stand for the address in their tag `dynsnap.predictions`;
+            without it, for the artifact `dynsnap/predictions.parquet` of the run.
 
     Raises:
-        FileError: The server does not answer, or there is no such run, model or artifact.
-        PlanError: This is no address.
+        PlanError: This is no address, the server does not answer, or it has no such run, model or
+            artifact.
     """
-    mlflow = needed("mlflow", "mlflow")
-    from mlflow.exceptions import MlflowException
-
     with tempfile.TemporaryDirectory(prefix="dynsnap-") as folder:
-        try:
-            with _reaching():
-                run, artifact = _resolved(mlflow.MlflowClient(), str(address))
-                got = mlflow.artifacts.download_artifacts(
-                    run_id=run, artifact_path=artifact, dst_path=folder
+        with connected(failing=f"MLflow has no predictions at {address}") as client:
+            run, artifact = _resolved(client, str(address))
+            names = [each.path for each in client.list_artifacts(run, _parent(artifact))]
+            if artifact not in names:
+                raise PlanError(
+                    f"MLflow has no predictions at {address}: the run {run} has no artifact "
+                    f"{artifact}. Log it in that run with `dynsnap.mlflow.log_predictions`."
                 )
-        except (MlflowException, OSError) as error:
-            raise FileError(
-                f"MLflow has no predictions at {address}: {_first_line(error)}. Log them in the "
-                f"run with `dynsnap.mlflow.log_predictions`, which stores {PREDICTIONS}."
-            ) from error
+            got = client.download_artifacts(run, artifact, folder)
         yield Path(got)
+
+
+def _parent(artifact: str) -> str | None:
+    parent = str(PurePosixPath(artifact).parent)
+    return None if parent == "." else parent
 
 
 def _resolved(client: Any, address: str) -> tuple[str, str]:
     """The run and the artifact that an address stands for."""
-    if (run := _RUN.fullmatch(address)) is not None:
-        return run[1], run[2] or PREDICTIONS
+    if (found := _RUN.fullmatch(address)) is not None:
+        run, artifact = found.groups()
+        if artifact:
+            return run, artifact
+        return _tagged(client.get_run(run).data.tags, run)
+    version = _version(client, address)
+    if TAG not in version.tags and not version.run_id:
+        raise PlanError(
+            f"{address} was registered without a run, so it has no logged predictions. Log them "
+            f'with `dynsnap.mlflow.log_predictions(..., version="{address}")`.'
+        )
+    if TAG in version.tags:
+        return _tagged(version.tags, version.run_id)
+    return _tagged(client.get_run(version.run_id).data.tags, version.run_id)
+
+
+def _tagged(tags: dict[str, str], run: str) -> tuple[str, str]:
+    """The run and the artifact that a tag names; the usual ones without it."""
+    if TAG not in tags:
+        return run, PREDICTIONS
+    found = _RUN.fullmatch(tags[TAG])
+    if found is None or not found[2]:
+        raise PlanError(
+            f"The tag {TAG} must be an address such as runs:/ID/{PREDICTIONS}, got {tags[TAG]!r}."
+        )
+    return found[1], found[2]
+
+
+def _version(client: Any, address: str) -> Any:
+    """The model version of an address."""
     if (model := _MODEL.fullmatch(address)) is None:
         raise PlanError(
             f"{address} is no address of MLflow. Use runs:/ID/ARTIFACT, models:/NAME@ALIAS or "
@@ -89,35 +120,5 @@ def _resolved(client: Any, address: str) -> tuple[str, str]:
         )
     name, alias, number = model.groups()
     if alias is not None:
-        found = client.get_model_version_by_alias(name, alias)
-    else:
-        found = client.get_model_version(name, number)
-    if not found.run_id:
-        raise FileError(
-            f"{address} was registered without a run, so it has no logged predictions. Name a run: "
-            "runs:/ID/ARTIFACT."
-        )
-    return found.run_id, found.tags.get(_TAG, PREDICTIONS)
-
-
-@contextlib.contextmanager
-def _reaching() -> Iterator[None]:
-    """Make sure that the tracking server answers: MLflow itself tries again for minutes."""
-    mlflow = needed("mlflow", "mlflow")
-    for uri in {mlflow.get_tracking_uri(), mlflow.get_registry_uri()}:
-        parts = urlsplit(uri)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            continue
-        port = parts.port or (443 if parts.scheme == "https" else 80)
-        try:
-            socket.create_connection((parts.hostname, port), timeout=_SECONDS).close()
-        except OSError as error:
-            raise FileError(
-                f"The MLflow server at {parts.scheme}://{parts.hostname}:{port} does not answer: "
-                f"{error.strerror or error}. Start it, or set MLFLOW_TRACKING_URI."
-            ) from error
-    yield
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().partition("\n")[0].rstrip(".")[:300]
+        return client.get_model_version_by_alias(name, alias)
+    return client.get_model_version(name, number)

@@ -4,6 +4,7 @@
 the entry point `mlflow.model_evaluator`.
 """
 
+import difflib
 import json
 import tempfile
 from pathlib import Path
@@ -35,8 +36,13 @@ class DynSnapEvaluator(ModelEvaluator):  # type: ignore[misc]
 
     @classmethod
     def can_evaluate(cls, *, model_type: str, evaluator_config: Any, **_: Any) -> bool:
-        """Whether this is a classifier; without settings the evaluator has to be named."""
-        return model_type == "classifier"
+        """Whether this is a classifier, and the settings, if any, are meant for this evaluator.
+
+        MLflow asks all evaluators if none is named, and hands the same settings to each.
+        """
+        names = [str(name) for name in evaluator_config or {}]
+        meant = not names or any(difflib.get_close_matches(name, _SETTINGS) for name in names)
+        return model_type == "classifier" and meant
 
     def evaluate(
         self,
@@ -64,17 +70,17 @@ class DynSnapEvaluator(ModelEvaluator):  # type: ignore[misc]
                 "There are rules, but no champion to judge by: set `champion` to an address such "
                 'as "models:/NAME@champion".'
             )
+        old = _champion(settings["champion"]) if "champion" in settings else None
         found = _predicted(dataset, model, predictions, settings.get("id"))
-        address = log_predictions(found)
+        log_predictions(found)
         metrics = {"dynsnap/accuracy": float(np.mean(found.labels == found.truth))}
-        tags = {"dynsnap.predictions": address}
-        if "champion" in settings:
-            metrics, verdict = _compared(found, settings["champion"], rules, metrics)
-            tags["dynsnap.champion"] = settings["champion"]
+        if old is not None:
+            pair, verdict = _compared(old, found, rules)
+            metrics |= pair
+            mlflow.set_tag("dynsnap.champion", settings["champion"])
             if verdict is not None:
-                tags["dynsnap.verdict"] = verdict
+                mlflow.set_tag("dynsnap.verdict", verdict)
         mlflow.log_metrics(metrics)
-        mlflow.set_tags(tags)
         return EvaluationResult(metrics=metrics, artifacts={}, run_id=run_id)
 
 
@@ -87,8 +93,20 @@ def _rules(settings: dict[str, Any]) -> tuple[gate.Rule, ...]:
     return tuple(found)
 
 
-def _predicted(dataset: Any, model: Any, given: Any, id_column: str | None) -> Predictions:
-    """The model's answers to the data set, as predictions."""
+def _champion(address: str) -> Predictions:
+    with fetched(address) as file:
+        return predictions.read(file)
+
+
+def _predicted(dataset: Any, model: Any, column: str | None, id_column: str | None) -> Predictions:
+    """The model's answers to the data set, as predictions.
+
+    Args:
+        dataset: MLflow's data set.
+        model: The model, None where the data set holds its answers.
+        column: The column of the model's answers that has the labels.
+        id_column: The column of the data that identifies inputs.
+    """
     features = dataset.features_data
     if dataset.labels_data is None:
         raise PlanError("The evaluator dynsnap needs true classes: pass `targets`.")
@@ -98,9 +116,11 @@ def _predicted(dataset: Any, model: Any, given: Any, id_column: str | None) -> P
         if not hasattr(features, "columns") or id_column not in features.columns:
             raise PlanError(f"The data has no column {id_column!r} to identify inputs by.")
         ids, features = features[id_column].to_numpy(), features.drop(columns=[id_column])
-    answers = given if given is not None else dataset.predictions_data
+    answers = dataset.predictions_data if model is None else model.predict(features)
     if answers is None:
-        answers = model.predict(features)
+        raise PlanError("The evaluator dynsnap needs answers: pass a model, or `predictions`.")
+    if column is not None:
+        answers = answers[column]
     columns = [name for name in getattr(answers, "columns", ()) if str(name).startswith(_SCORE)]
     if columns:
         classes = [name.removeprefix(_SCORE) for name in columns]
@@ -108,21 +128,23 @@ def _predicted(dataset: Any, model: Any, given: Any, id_column: str | None) -> P
         unseen = sorted(set(truth) - set(classes))
         scores = np.pad(scores, ((0, 0), (0, len(unseen))))
         return Predictions(ids=ids, classes=[*classes, *unseen], scores=scores, truth=truth)
-    labels = answers["label"] if hasattr(answers, "columns") else answers
-    labels = [str(label) for label in np.asarray(labels).reshape(-1)]
+    if hasattr(answers, "columns"):
+        named = [name for name in ("label", "prediction") if name in answers.columns]
+        if not named:
+            raise PlanError(
+                "The model answers with a table that has neither `label` nor `score:<class>`: "
+                f"{', '.join(map(str, answers.columns))}. Name its column with `predictions`."
+            )
+        answers = answers[named[0]]
+    labels = [str(label) for label in np.asarray(answers).reshape(-1)]
     classes = sorted({*labels, *truth})
     return Predictions(ids=ids, classes=classes, labels=labels, truth=truth)
 
 
 def _compared(
-    found: Predictions,
-    champion: str,
-    rules: tuple[gate.Rule, ...],
-    metrics: dict[str, float],
+    old: Predictions, found: Predictions, rules: tuple[gate.Rule, ...]
 ) -> tuple[dict[str, float], str | None]:
     """Metrics of the pair and the verdict; page and JSON are logged as artifacts."""
-    with fetched(champion) as file:
-        old = predictions.read(file)
     made = comparison.compare(old, found, names=("champion", "candidate"))
     pair = {
         f"dynsnap/{name}": float(one.value)
@@ -141,4 +163,4 @@ def _compared(
             document = report.comparison_document(made)
         (place / "comparison.html").write_text(report.to_html(document), "utf-8")
         mlflow.log_artifacts(folder, str(Path(PREDICTIONS).parent))
-    return {**metrics, **pair}, word
+    return pair, word

@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dynsnap import __version__
+from dynsnap import __version__, trainers
 from dynsnap.errors import FileError, PlanError
+from dynsnap.mlflow._server import connected
 from dynsnap.store import load_ensemble
 from dynsnap.trainers import needed
 
 if TYPE_CHECKING:
     from dynsnap.estimator import DynSnapClassifier
 
-_FILE = "model.ensemble"
+FILE = "model.ensemble"
 _MODEL = "DYNSNAP_MODEL"  # the factory of torch members, MODULE:NAME, set by whoever loads
 
 
@@ -41,7 +42,10 @@ def log_model(ensemble: "DynSnapClassifier", name: str, **given: Any) -> Any:
         given: Further arguments of `mlflow.pyfunc.log_model`, such as `registered_model_name`.
     """
     mlflow = needed("mlflow", "mlflow")
-    with tempfile.TemporaryDirectory() as folder:
+    with (
+        connected(failing="Cannot log the model to MLflow"),
+        tempfile.TemporaryDirectory() as folder,
+    ):
         return mlflow.pyfunc.log_model(name=name, **_arguments(ensemble, folder, given))
 
 
@@ -49,33 +53,36 @@ def load_model(uri: str, *, model: Any = None) -> "DynSnapClassifier":
     """An ensemble from MLflow, as an estimator.
 
     Args:
-        uri: Of the model, such as models:/churn@champion.
+        uri: Of the model, such as models:/churn@champion, or a folder that `save_model` wrote.
         model: The factory of torch members, whose code no file holds.
     """
     from dynsnap.estimator import DynSnapClassifier
 
     mlflow = needed("mlflow", "mlflow")
+    if Path(uri).is_dir():  # what `save_model` wrote needs no server
+        return DynSnapClassifier.load(_file_in(Path(uri)), model=model)
     with tempfile.TemporaryDirectory() as folder:
-        place = mlflow.artifacts.download_artifacts(artifact_uri=uri, dst_path=folder)
+        with connected(failing=f"MLflow has no model at {uri}"):
+            place = mlflow.artifacts.download_artifacts(artifact_uri=uri, dst_path=folder)
         return DynSnapClassifier.load(_file_in(Path(place)), model=model)
 
 
 def _arguments(ensemble: Any, folder: str, given: dict[str, Any]) -> dict[str, Any]:
-    file = Path(folder) / _FILE
+    file = Path(folder) / FILE
     ensemble.save(file)
-    extras = "torch" if load_ensemble(file).model.get("backend") == "torch" else "boost"
+    extras = sorted({"mlflow", ensemble.backend_} & {"mlflow", *trainers.BACKENDS.own})
     return {
         "loader_module": "dynsnap.mlflow",
         "data_path": str(file),
-        "pip_requirements": [f"dynsnap[{extras}]=={__version__}"],
+        "pip_requirements": [f"dynsnap[{','.join(extras)}]=={__version__}"],
         **given,
     }
 
 
 def _file_in(folder: Path) -> Path:
-    found = sorted(folder.rglob(_FILE))
+    found = sorted(folder.rglob(FILE))
     if len(found) != 1:
-        raise FileError(f"The MLflow model holds {len(found)} files called {_FILE}, not one.")
+        raise FileError(f"The MLflow model holds {len(found)} files called {FILE}, not one.")
     return found[0]
 
 
@@ -86,20 +93,20 @@ def _load_pyfunc(path: str) -> "PyFuncEnsemble":
     whoever loads it.
     """
     from dynsnap.estimator import DynSnapClassifier
-    from dynsnap.trainers import named
 
     place = Path(path)
     file = place if place.is_file() else _file_in(place)
-    backend = load_ensemble(file).model.get("backend")
+    saved = load_ensemble(file).model
     factory, model = os.environ.get(_MODEL), None
-    if backend == "torch":
+    if trainers.trainer_name(saved) == "torch" and "name" not in saved:  # not one of dynsnap's own
         if factory is None:
             raise PlanError(
                 "The members are torch modules, whose code no file holds: set the environment "
                 f"variable {_MODEL}=MODULE:FACTORY, or call `dynsnap.mlflow.load_model(uri, "
                 "model=...)`."
             )
-        model = named("torch").restore({}, factory=factory)
+        settings = {key: value for key, value in saved.items() if key != "backend"}
+        model = trainers.named("torch").restore(settings, factory=factory)
     return PyFuncEnsemble(DynSnapClassifier.load(file, model=model))
 
 
@@ -113,12 +120,14 @@ class PyFuncEnsemble:
         """A frame with the columns `label` and `score:<class>`, as prediction files have them."""
         import pandas as pd  # type: ignore[import-untyped]
 
-        inputs = model_input
-        if hasattr(inputs, "to_numpy") and not hasattr(self.ensemble, "feature_names_in_"):
-            inputs = inputs.to_numpy()
+        inputs, index = model_input, None
+        if isinstance(inputs, pd.DataFrame | pd.Series):
+            index = inputs.index
+            if not hasattr(self.ensemble, "feature_names_in_"):
+                inputs = inputs.to_numpy()
         scores = self.ensemble.predict_proba(inputs)
         classes = self.ensemble.classes_
         names = [f"score:{name}" for name in classes]
-        found = pd.DataFrame(scores, columns=names, index=getattr(model_input, "index", None))
+        found = pd.DataFrame(scores, columns=names, index=index)
         found.insert(0, "label", np.asarray(classes)[scores.argmax(axis=1)])
         return found

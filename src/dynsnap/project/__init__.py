@@ -1,11 +1,12 @@
 """The retrain loop of a project: data that arrives, generations, a gate, and what is deployed.
 
 `read_project` reads `project.toml`, `Retrain` carries out one retrain, `FolderRegistry` keeps the
-generations, `results` lists all retrains so far.
+generations (`MlflowRegistry` in MLflow), `results` lists all retrains so far.
 """
 
 from dynsnap.project._history import PAGE as HISTORY
 from dynsnap.project._history import history_findings, write_history
+from dynsnap.project._mlflow_registry import MlflowRegistry
 from dynsnap.project._records import Measured, Plan, Result, advice, results
 from dynsnap.project._registry import Deployed, FolderRegistry, Generation, Move, Registry, Way
 from dynsnap.project._retrain import STEPS, Outlook, Retrain, alone, open_registry
@@ -23,6 +24,7 @@ __all__ = [
     "FolderRegistry",
     "Generation",
     "Measured",
+    "MlflowRegistry",
     "Move",
     "Outlook",
     "Plan",

@@ -1,6 +1,6 @@
 """Generations that are never changed, and one pointer to the deployed one.
 
-A registry of the default kind is a folder:
+A registry of the default kind is a folder (`_mlflow_registry` has the other kind):
 
     generations/0003/generation.json   the manifest: a SHA-256 for every file
     generations/0003/model.bin         and whatever else belongs to the generation
@@ -56,7 +56,6 @@ _DATE = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"
 _MANIFEST = Table(
     {
         "schema": OneOf((GENERATION,)),
-        "number": Whole(1),
         "retrain": Text(longest=200),
         "created": Text(longest=40, form=_DATE),
         "model": Text(longest=100, form=FILE_NAME),
@@ -66,6 +65,15 @@ _MANIFEST = Table(
             most=1000,
         ),
         "about": Plain(),
+    },
+    {"number": Whole(1)},
+)
+MOVE = Table(
+    {
+        "to": Whole(1),
+        "way": OneOf(("retrain", "promote", "rollback")),
+        "why": Text(longest=200),
+        "date": Text(longest=40, form=_DATE),
     }
 )
 _POINTER = Table(
@@ -73,17 +81,7 @@ _POINTER = Table(
         "schema": OneOf((DEPLOYED,)),
         "generation": Whole(1),
         "manifest": Text(longest=64, form=DIGEST),
-        "moves": ListOf(
-            Table(
-                {
-                    "to": Whole(1),
-                    "way": OneOf(("retrain", "promote", "rollback")),
-                    "why": Text(longest=200),
-                    "date": Text(longest=40, form=_DATE),
-                }
-            ),
-            least=1,
-        ),
+        "moves": ListOf(MOVE, least=1),
     }
 )
 
@@ -123,6 +121,10 @@ class Move:
     way: Way
     why: str
     date: str
+
+    def facts(self) -> dict[str, Any]:
+        """All of it as plain values."""
+        return {key: getattr(self, key) for key in Move.__slots__}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,17 +224,9 @@ class FolderRegistry:
         found, digest = self._read(number)
         pointer = self.deployed()
         if pointer is not None and pointer.generation == number and pointer.manifest != digest:
-            raise _changed(found.number, f"{MANIFEST} is not the one that was deployed", self.path)
+            raise changed(found.number, f"{MANIFEST} is not the one that was deployed", self.path)
         folder = self._folder(number)
-        for name, known in found.files.items():
-            try:
-                digest, size = digest_of(folder / name)
-            except OSError as error:
-                reason = f"{name} cannot be read ({error.strerror})"
-                raise _changed(number, reason, self.path) from error
-            if (digest, size) != (known["sha256"], known["bytes"]):
-                reason = f"{name} has sha256 {digest[:16]}, and had {known['sha256'][:16]}"
-                raise _changed(number, reason, self.path)
+        check_files(found, folder, self.path)
         return found, folder
 
     def register(
@@ -316,7 +310,7 @@ class FolderRegistry:
             "schema": DEPLOYED,
             "generation": made.generation,
             "manifest": made.manifest,
-            "moves": [{key: getattr(move, key) for key in Move.__slots__} for move in made.moves],
+            "moves": [move.facts() for move in made.moves],
         }
         try:
             _files.write_text(self.path / POINTER, as_json(facts))
@@ -336,14 +330,41 @@ class FolderRegistry:
                 f"Generation {number} is not in {self.path}: it was removed, or never there. "
                 f"Generations there: {there}."
             )
-        facts, digest = _document(path, _MANIFEST, f"the manifest of generation {number}")
-        if facts.pop("number") != number:
-            raise _changed(number, "its manifest is of another generation", self.path)
-        del facts["schema"]
-        made = Generation(number=number, **facts)
-        if made.model not in made.files:
-            raise _changed(number, f"its manifest lists no {made.model}", self.path)
-        return made, digest
+        return read_manifest(path, number, self.path)
+
+
+def read_manifest(
+    path: Path, number: int, place: object, *, numbered: bool = True
+) -> tuple[Generation, str]:
+    """A generation and the SHA-256 of its manifest, a file that is held against its schema.
+
+    Args:
+        path: The manifest.
+        number: The generation that it must be of.
+        place: The registry, for messages.
+        numbered: Whether it has the number; a server gives it after the manifest was written.
+    """
+    facts, digest = _document(path, _MANIFEST, f"the manifest of generation {number}")
+    if facts.pop("number", None if numbered else number) != number:
+        raise changed(number, "its manifest is of another generation", place)
+    del facts["schema"]
+    made = Generation(number=number, **facts)
+    if made.model not in made.files:
+        raise changed(number, f"its manifest lists no {made.model}", place)
+    return made, digest
+
+
+def check_files(found: Generation, folder: Path, place: object) -> None:
+    """Raise unless every file of a generation has the SHA-256 that its manifest states."""
+    for name, known in found.files.items():
+        try:
+            digest, size = digest_of(folder / name)
+        except OSError as error:
+            reason = f"{name} cannot be read ({error.strerror})"
+            raise changed(found.number, reason, place) from error
+        if (digest, size) != (known["sha256"], known["bytes"]):
+            reason = f"{name} has sha256 {digest[:16]}, and had {known['sha256'][:16]}"
+            raise changed(found.number, reason, place)
 
 
 def digest_of(path: Path) -> tuple[str, int]:
@@ -374,7 +395,8 @@ def _document(path: Path, schema: Schema, what: str) -> tuple[dict[str, Any], st
     return found, hashlib.sha256(content).hexdigest()
 
 
-def _changed(number: int, reason: str, place: Path) -> FileError:
+def changed(number: int, reason: str, place: object) -> FileError:
+    """What to raise for a generation that is not what was registered."""
     return FileError(
         f"Generation {number} in {place} changed after it was registered: {reason}. It is not "
         "used. Restore its files, or deploy another with: dynsnap project promote GENERATION"

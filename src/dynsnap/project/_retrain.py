@@ -28,6 +28,7 @@ from dynsnap._untrusted import Plain, Table, Text
 from dynsnap.errors import DynSnapError, FileError, TrainingError, one_line
 from dynsnap.project import _records as records
 from dynsnap.project._measure import measure_first, measure_pair, with_truth
+from dynsnap.project._mlflow_registry import MlflowRegistry
 from dynsnap.project._records import Measured, Plan, Result
 from dynsnap.project._registry import (
     FILE_NAME,
@@ -54,6 +55,8 @@ STEPS = ("rows", "train", "score", "register", "gate", "decide")
 
 def open_registry(project: Project) -> Registry:
     """The registry that `project.toml` names."""
+    if project.registry.kind == "mlflow":
+        return MlflowRegistry(project.registry.model, project.registry.uri)
     return FolderRegistry(project.folder / "registry")
 
 

@@ -19,6 +19,7 @@ Unit: TypeAlias = Literal["day", "week", "month"]
 _CADENCE = re.compile(r"(?:(\d{1,4}) )?(day|week|month)s?")
 _PLACEHOLDER = re.compile(r"\{(\w*)\}")
 TRAIN_WORDS = ("train", "evaluate", "model", "predictions", "deployed", "seed")
+REGISTRIES = ("folder", "mlflow")
 PREDICT_WORDS = ("model", "rows", "predictions")
 _FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 # Files of the loop beside what a program writes, and beside its model in a generation.
@@ -132,11 +133,25 @@ class GateSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RegistrySettings:
+    """Where generations are kept.
+
+    Attributes:
+        kind: "folder" for a folder of the project, "mlflow" for MLflow's model registry.
+        model: The registered model, of MLflow alone.
+        uri: The tracking server; None for the one that MLFLOW_TRACKING_URI names.
+    """
+
+    kind: str = "folder"
+    model: str = ""
+    uri: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Project:
     """A project: a folder and what its `project.toml` states.
 
     Attributes:
-        registry: The kind of registry: "folder".
         text: The file itself, which later retrains are held against.
     """
 
@@ -146,7 +161,7 @@ class Project:
     trainer: CommandSettings | MethodSettings
     gate: GateSettings
     seed: int = 0
-    registry: str = "folder"
+    registry: RegistrySettings = field(default_factory=RegistrySettings)
     text: str = ""
 
 
@@ -179,13 +194,7 @@ def read_project(folder: Path) -> Project:
     if data.features and isinstance(trainer, CommandSettings):
         raise PlanError("[data]: `features` is for built-in methods; a command gets all columns.")
     gate = _gate(_section(whole, "gate"), folder)
-    registry = _section(whole, "registry")
-    kind = registry.take("kind", str, "folder")
-    if kind not in ("folder",):
-        raise PlanError(
-            f"[registry]: there is no registry {kind!r}. {did_you_mean(kind, ('folder',))}"
-        )
-    registry.finish()
+    registry = _registry(_section(whole, "registry"), name)
     whole.finish()
     return Project(
         folder=folder,
@@ -194,7 +203,7 @@ def read_project(folder: Path) -> Project:
         trainer=trainer,
         gate=gate,
         seed=seed,
-        registry=kind,
+        registry=registry,
         text=text,
     )
 
@@ -363,5 +372,20 @@ def _gate(table: TomlTable, folder: Path) -> GateSettings:
         min_count=int(_within(table, "min_count", MIN_COUNT, 1, 1_000_000_000)),
         resamples=int(_within(table, "resamples", 1000, 1, 1_000_000)),
     )
+    table.finish()
+    return made
+
+
+def _registry(table: TomlTable, project: str) -> RegistrySettings:
+    kind = table.take("kind", str, "folder")
+    if kind not in REGISTRIES:
+        raise PlanError(
+            f"[registry]: there is no registry {kind!r}. {did_you_mean(kind, REGISTRIES)}"
+        )
+    made = RegistrySettings()
+    if kind == "mlflow":
+        made = RegistrySettings(
+            kind=kind, model=table.take("model", str, project), uri=table.take("uri", str, None)
+        )
     table.finish()
     return made

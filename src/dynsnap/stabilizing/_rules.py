@@ -93,8 +93,8 @@ class CostRule:
     likelihood of the new answer, and a label changes from a to b where b is more than `ratio` times
     as likely as a: the likeliest class of all, whether or not a model has named it. So a label on
     which both models agree may change, where two weak answers for a frequent class are together
-    stronger evidence for a rare one. Generations of one model err together, so both factors have an
-    exponent; with exponents of 1 they count as independent.
+    stronger evidence for a rare one. Generations of one model err together, so both have an
+    exponent, of what they say beyond the shares; with exponents of 1 they count as independent.
 
     Attributes:
         ratio: What a lost right answer costs, in missed gains. 1 takes the likeliest class.
@@ -142,7 +142,8 @@ class CostRule:
         shares = self._shares_of(classes)
         before = self._before(classes, old, shares)
         prior = np.where(deployed[:, None], before, shares)
-        together = np.log(prior) * np.where(deployed, self.old_weight, 1.0)[:, None]
+        # Both sides are evidence beyond the shares, which count once whatever the exponents are.
+        together = np.log(shares) + np.log(prior / shares) * self.old_weight
         together += np.log(likelihood) * self.new_weight
         posterior = np.exp(together - together.max(axis=1, keepdims=True))
         posterior /= posterior.sum(axis=1, keepdims=True)

@@ -68,9 +68,7 @@ class CentroidTrainer:
             self._stream, spec.generation, seeds.generator(spec.seed, name, "split")
         )
         path, curve = self._begin(spec)
-        rates = self._rate * spec.recipe.schedule.multipliers(
-            spec.recipe.epochs, window=spec.recipe.window
-        )
+        rates = self._rate * spec.recipe.multipliers
         for epoch in range(len(curve), spec.recipe.epochs):
             rng = seeds.generator(spec.seed, name, "epoch", epoch)
             centroids = self._moved(path[-1], rng.choice(rows, len(rows)), rates[epoch])

@@ -11,7 +11,15 @@ import numpy as np
 
 from dynsnap._types import AnyArray, Floats, Labels
 from dynsnap.comparison import Comparison, Estimate, compare
-from dynsnap.data import SOURCES, GrowthPlan, digits_stream, grow, load, reading_options
+from dynsnap.data import (
+    SOURCES,
+    TimeGrowth,
+    digits_stream,
+    grow,
+    grow_by_time,
+    load,
+    reading_options,
+)
 from dynsnap.ensemble import METHOD_KINDS, Method, combine, cost, grow_rounds, members, method
 from dynsnap.errors import PlanError
 from dynsnap.gate import RULE_KEYS, Rule, judge, read_rules, to_json
@@ -22,6 +30,7 @@ from dynsnap.study import read_study
 from dynsnap.testing._centroids import CentroidTrainer
 
 _ROUNDING = 1e-9
+_NARROW = 1e-6
 _HOSTILE = "<script>alert('x')</script>"
 
 
@@ -233,9 +242,12 @@ def check_source(
     assert len(set(ids)) == len(ids), f"{name}: ids are not unique"
     assert len({pool.classes for pool in pools}) == 1, f"{name}: the test set has other classes"
     growth = SOURCES[name].growth()
-    assert isinstance(growth, GrowthPlan)
-    stream = grow(found.train, growth, test=found.test)
-    assert len(stream.generations) == growth.generations
+    if isinstance(growth, TimeGrowth):
+        assert found.train.times is not None, f"{name}: it grows by time, and its rows have none"
+        assert len(grow_by_time(found.train, growth).generations) > 0
+    else:
+        stream = grow(found.train, growth, test=found.test)
+        assert len(stream.generations) == growth.generations
     assert isinstance(reading_options(name, None if path is None else Path(path), given), dict)
     wrong = "no_such_option"
     assert wrong not in inspect.signature(SOURCES[name].read).parameters
@@ -254,7 +266,7 @@ def check_rule_key(name: str, value: Any) -> None:
 
     A file of rules may hold it; a value of another type is refused; the rule's title and its JSON
     name it; it leaves alone which rule, part and inputs an outcome is about, and what was judged
-    stays judged.
+    stays judged. Outcomes that pass, that fail and that nearly do either are all judged with it.
 
     Args:
         name: The key.
@@ -262,7 +274,9 @@ def check_rule_key(name: str, value: Any) -> None:
     """
     assert name in RULE_KEYS, f"{name!r} is not registered"
     comparison = _compared(_labels(5, 200))
-    for threshold in (0.01, 0.5):
+    lost = comparison.pairs[0].metrics["lost"].value
+    # A key that changes only narrow outcomes would never be run by wide ones.
+    for threshold in (0.01, lost - _NARROW, lost + _NARROW, 0.5):
         plain = Rule(metric="lost", at_most=threshold)
         try:
             (rule,) = _from_file(threshold, {name: value})

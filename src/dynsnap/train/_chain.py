@@ -138,7 +138,8 @@ def _whole(layers: list[Layer], module: nn.Module) -> bool:
     if not layers or layers[-1].kind != "linear":
         return False
     names = [name for layer in layers for name, _ in parameters_of(layer)]
-    return len(set(names)) == len(names) and set(names) == set(module.state_dict())
+    once = len(set(names)) == len(names) == len(list(module.parameters()))  # none is shared
+    return once and set(names) == set(module.state_dict())
 
 
 def parameters_of(layer: Layer) -> list[tuple[str, tuple[int, ...]]]:

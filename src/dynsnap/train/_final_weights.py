@@ -197,9 +197,10 @@ class FinalWeights:
     def validation_scores(self, weights: State) -> Scores:
         """What a network with these weights says of the round's validation rows."""
         context, module = self._context, self._module(weights)
+        encoded = plain(context.inputs)
         with context.autocast(), flushing_denormals():
             found = [
-                module(context.prepare.apply(context.inputs.take(some), self._bound)).float()
+                forward(module, context.prepare.apply(encoded.take(some), self._bound)).float()
                 for some in batches(self._round.validation, _ROWS_AT_ONCE, context.device)
             ]
         scores: Scores = torch.cat(found).softmax(dim=1).cpu().numpy()

@@ -15,7 +15,14 @@ from torch import Tensor, nn
 from dynsnap.errors import FileError, PlanError
 from dynsnap.train._factory import Blueprint
 from dynsnap.train._preparations import from_header
-from dynsnap.train._prepare import Features, Images, Pixels, Preparation
+from dynsnap.train._prepare import (
+    Features,
+    Images,
+    ImagesFirst,
+    Pixels,
+    PixelsFirst,
+    Preparation,
+)
 from dynsnap.train._weights import StoredLearner, check_claims
 from dynsnap.train.side_by_side._group import GroupedNetwork, can_be_grouped
 
@@ -26,8 +33,9 @@ _PREPARED = "prepared_"  # before names of buffers: ONNX names results of operat
 class MemberModule(nn.Module):
     """One member as a module of its own: preparation, network and softmax.
 
-    Its inputs are those of `predict`: (batch, height, width, channels) for images, bytes where the
-    member was trained on bytes. Its output is (batch, classes), rows that sum to one.
+    Its inputs are those of `predict`: (batch, height, width, channels) for images, or (batch,
+    channels, height, width) where the preparation says so; bytes where the member was trained on
+    bytes. Its output is (batch, classes), rows that sum to one.
 
     Args:
         network: The caller's module, with the member's weights.
@@ -49,7 +57,8 @@ class MemberModule(nn.Module):
         self._names = tuple(prepared)
         for name, value in prepared.items():
             self.register_buffer(_PREPARED + name, value)
-        self._images = isinstance(prepare, Images | Pixels)
+        self._images = isinstance(prepare, Images | ImagesFirst | Pixels)
+        self._last = self._images and _channels_last(prepare)
         self._grey = self._images and len(shape) == 2
         self.shape = tuple(shape)
         self.dtype = torch.uint8 if isinstance(prepare, Pixels) else torch.float32
@@ -65,7 +74,7 @@ class MemberModule(nn.Module):
     def _of_input(self, inputs: Tensor) -> Tensor:
         """Inputs as the caller has them, in the shape that the network takes."""
         raw = inputs.unsqueeze(-1) if self._grey else inputs
-        raw = raw.permute(0, 3, 1, 2) if self._images else raw
+        raw = raw.permute(0, 3, 1, 2) if self._last else raw
         return raw if isinstance(self._prepare, Pixels) else raw.float()
 
     def _prepared_input(self, inputs: Tensor) -> Tensor:
@@ -128,17 +137,23 @@ def _own_shape(
     prepare: Preparation, inputs: Sequence[int], given: Sequence[int] | None
 ) -> tuple[int, ...]:
     """The shape of one input as a caller has it, from that which the module is fed."""
-    if not isinstance(prepare, Images | Pixels):
+    if not isinstance(prepare, Images | ImagesFirst | Pixels):
         return tuple(inputs)
     channels, height, width = inputs
-    own = (height, width, channels)
+    last = _channels_last(prepare)
+    own = (height, width, channels) if last else (channels, height, width)
     if given is None or tuple(given) == own:
         return own
-    if isinstance(prepare, Pixels) and channels == 1 and tuple(given) == (height, width):
+    if isinstance(prepare, Pixels) and last and channels == 1 and tuple(given) == (height, width):
         return height, width
     raise FileError(
         f"The ensemble states inputs of the shape {tuple(given)}, but its learners take {own}."
     )
+
+
+def _channels_last(prepare: Preparation) -> bool:
+    """Whether images come as (batch, height, width, channels)."""
+    return not isinstance(prepare, ImagesFirst | PixelsFirst)
 
 
 class StackedModule(nn.Module):
@@ -226,11 +241,22 @@ def export_modules(modules: Sequence[MemberModule]) -> Iterator[ExportedModule]:
                 found = _traced(module, module.example())
             except Exception as error:  # torch has dozens of ways to say that it cannot
                 raise _unsupported(module, number, error) from error
-            stored = {one.name for one in found.graph.initializer}
-            # Where a weight went into another constant, the trace is of this module alone.
-            if all(name in stored or name.endswith("num_batches_tracked") for name in state):
-                traced[key] = found
+            if not _holds(found, state):
+                # A weight went into another constant: the trace is of this module alone.
+                yield ExportedModule(found, {})
+                continue
+            traced[key] = found
         yield ExportedModule(found, state)
+
+
+def _holds(traced: Any, state: Mapping[str, Tensor]) -> bool:
+    """Whether a graph has all weights of a module as they are, so that others may replace them."""
+    stored = {one.name: one.raw_data for one in traced.graph.initializer}
+    return all(
+        stored.get(name) == value.contiguous().numpy().tobytes()
+        for name, value in state.items()
+        if not name.endswith("num_batches_tracked")
+    )
 
 
 def _traced(module: nn.Module, example: Tensor) -> Any:
@@ -244,6 +270,8 @@ def _traced(module: nn.Module, example: Tensor) -> Any:
             output_names=["scores"],
             opset_version=OPSET,
             verbose=False,
+            # It would fold batch norm into other weights; onnxruntime does so when it loads them.
+            optimize=False,
         )
     assert program is not None
     return program.model_proto

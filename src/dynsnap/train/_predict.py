@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from dynsnap import seeds
 from dynsnap._types import AnyArray, MemberScores
-from dynsnap.errors import FileError, InputError
+from dynsnap.errors import DynSnapError, FileError, InputError, one_line
 from dynsnap.train._bags import Bags, KnownBags, is_bag
 from dynsnap.train._chain import Chain
 from dynsnap.train._context import load
@@ -129,7 +129,13 @@ class Scoring:
             )
         # In the precision and where the weights are, whatever the caller's thread is set to.
         with torch.autocast(self._device.type, enabled=False), self._device:
-            found_scores = [group.scores(encoded).cpu().numpy() for _, group in self._groups]
+            try:
+                found_scores = [group.scores(encoded).cpu().numpy() for _, group in self._groups]
+            except DynSnapError:
+                raise
+            except (IndexError, RuntimeError, TypeError, ValueError) as error:  # of their module
+                reason = one_line(str(error)).rstrip(".") or type(error).__name__
+                raise InputError(f"The learners cannot score these inputs: {reason}.") from error
         if len(found_scores) == 1:
             return found_scores[0]
         scores = np.empty((self.members, len(encoded), self._classes), np.float32)
@@ -243,7 +249,9 @@ class _AloneGroup:
             inputs = self._prepare.apply(encoded.part(start, start + _ALONE_AT_ONCE), bound)
             named = isinstance(inputs, Mapping)
             given = ((), dict(inputs)) if named else ((inputs,), {})
-            logits = scores_of(torch.func.functional_call(module, weights, *given))
+            # A parameter that two layers share is stored for each of them.
+            called = torch.func.functional_call(module, weights, *given, tie_weights=False)
+            logits = scores_of(called)
             parts.append(torch.softmax(logits.float(), -1))
         return torch.cat(parts)
 

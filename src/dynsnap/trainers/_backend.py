@@ -46,6 +46,7 @@ class Backend(ABC):
         frames: Whether models can take a `dynsnap.data.Frame` with categories or texts.
         items: Whether models can take dicts of arrays and rows of a `Dataset`.
         codistill: Whether a round can train two networks that learn from one another.
+        averages: Whether a round can average weights and smooth labels, as its recipe states.
     """
 
     name: ClassVar[str]
@@ -54,6 +55,7 @@ class Backend(ABC):
     frames: ClassVar[bool] = False
     items: ClassVar[bool] = False
     codistill: ClassVar[bool] = False
+    averages: ClassVar[bool] = False
 
     @abstractmethod
     def trainer(
@@ -161,6 +163,12 @@ class Backend(ABC):
                 f"{method.name} trains two networks that learn from one another, which models of "
                 f"the trainer {self.name!r} cannot. It is for torch modules. Use another method, "
                 "such as singlebase."
+            )
+        if (method.recipe.average or method.recipe.smoothing) and not self.averages:
+            raise PlanError(
+                f"{method.name} averages weights or smooths labels (`average`, `smoothing`), which "
+                f"models of the trainer {self.name!r} cannot. They are for torch modules. Use "
+                "another method, such as singlebase."
             )
         how = method.retraining
         taught = how is not None and bool(how.teacher)

@@ -27,6 +27,7 @@ class TorchBackend(Backend):
     warm_start = True
     items = True
     codistill = True
+    averages = True
 
     def takes(self, model: Any) -> bool:
         """Whether this can be called to build a module."""

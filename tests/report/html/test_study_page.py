@@ -441,8 +441,8 @@ def test_there_are_shipped_results():
     assert SHIPPED
 
 
-# Of each kind one every day: small, with a stream, and with a hundred classes.
-DAILY = ("digits", "20news-stream", "cifar100-rolling")
+# Of each kind one every day: small, and with a stream.
+DAILY = ("digits", "20news-stream")
 
 
 @pytest.mark.parametrize(

@@ -65,6 +65,10 @@ def assert_same(one, other):
                 torch.testing.assert_close(other.kept[epoch][name], value, rtol=2e-4, atol=2e-6)
 
 
+# As one network every day; on streams of their own too in the first test and in `make test-slow`.
+GROUPED = [True, pytest.param(False, marks=pytest.mark.slow)]
+
+
 @pytest.mark.parametrize("grouped", [True, False])
 def test_a_round_side_by_side_is_the_round_alone(context, grouped):
     alone = trained(context, AloneStepper(context, loss=functional.cross_entropy), specs())
@@ -74,7 +78,7 @@ def test_a_round_side_by_side_is_the_round_alone(context, grouped):
         assert_same(one, together[spec])
 
 
-@pytest.mark.parametrize("grouped", [True, False])
+@pytest.mark.parametrize("grouped", GROUPED)
 def test_rounds_with_teachers_and_averages_of_their_own_are_the_rounds_alone(context, grouped):
     rounds, targets = lessons()
     stepper = AloneStepper(context, loss=functional.cross_entropy)
@@ -85,7 +89,7 @@ def test_rounds_with_teachers_and_averages_of_their_own_are_the_rounds_alone(con
         assert_same(one, together[spec])
 
 
-@pytest.mark.parametrize("grouped", [True, False])
+@pytest.mark.parametrize("grouped", GROUPED)
 def test_a_plain_round_among_others_is_the_round_among_its_like(context, grouped):
     rounds, targets = lessons()
     plain = specs()[3]
@@ -95,7 +99,7 @@ def test_a_plain_round_among_others_is_the_round_among_its_like(context, grouped
     assert_same(usual, mixed)
 
 
-@pytest.mark.parametrize("dropout", [0.0, 0.5])
+@pytest.mark.parametrize("dropout", [pytest.param(0.0, marks=pytest.mark.slow), 0.5])
 def test_who_else_is_there_does_not_matter(context, dropout):
     (first, *others) = specs()
     first = dataclasses.replace(first, recipe=dataclasses.replace(first.recipe, dropout=dropout))
@@ -170,7 +174,7 @@ def test_the_gathered_batch_is_what_preparation_and_augmentation_give(context):
         torch.testing.assert_close(gathered[place], alone, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("grouped", [True, False])
+@pytest.mark.parametrize("grouped", GROUPED)
 def test_the_last_rounds_move_closer_together_and_do_not_notice(context, monkeypatch, grouped):
     rounds, targets = lessons()
     first, how = rounds[1], {"grouped": grouped, "losses": ALL_LOSSES, "width": 4}

@@ -1,6 +1,7 @@
 """The exact interval of a share, from quantiles of the beta distribution."""
 
 import math
+from functools import lru_cache
 from statistics import NormalDist
 
 import numpy as np
@@ -13,6 +14,7 @@ _MANY = 500.0
 _STEPS = 200  # enough to halve a bracket down to the last bit; Newton takes four
 _TERMS = 500  # of the continued fraction; 40 are usual
 _DIGITS = 1e-5  # of the value, by which the last step moves: it is right to their square
+_KEPT = 256  # parameters that are kept together; more are rarely the same
 
 
 def beta_quantile(level: float, a: npt.ArrayLike, b: npt.ArrayLike) -> Floats:
@@ -27,6 +29,19 @@ def beta_quantile(level: float, a: npt.ArrayLike, b: npt.ArrayLike) -> Floats:
         [0.5, 0.5]
     """
     one, other = (np.atleast_1d(np.asarray(each, np.float64)) for each in (a, b))
+    if one.shape != other.shape or one.size > _KEPT:
+        return _quantiles(level, one, other)
+    return _known(level, one.shape, one.tobytes(), other.tobytes()).copy()
+
+
+@lru_cache(maxsize=1024)
+def _known(level: float, shape: tuple[int, ...], a: bytes, b: bytes) -> Floats:
+    """The same counts come again and again: generations, groups and methods share their inputs."""
+    one, other = (np.frombuffer(each, np.float64).reshape(shape) for each in (a, b))
+    return _quantiles(level, one, other)
+
+
+def _quantiles(level: float, one: Floats, other: Floats) -> Floats:
     found = _approximate(level, one, other)
     fewer = np.minimum(one, other)
     few = np.flatnonzero((fewer > 1) & (fewer <= _MANY))

@@ -27,10 +27,11 @@ _TONES: dict[str, Tone] = {"passed": "good", "failed": "bad", "unresolved": "str
 _OUTCOMES = {
     "none": "first",
     "passed": "deployed",
-    "failed": "kept back: failed",
-    "unresolved": "kept back: unresolved",
+    "failed": "failed",
+    "unresolved": "unresolved",
 }
 _PLACES = 12  # names along a chart
+_GAPS = 10  # periods without rows that are named
 _CLASSES = 6  # lines in a chart of class shares
 _LINES: tuple[FigureTone, ...] = ("one", "two", "three", "four", "gained", "lost")
 
@@ -165,7 +166,10 @@ def _table(found: HistoryFindings) -> Table:
     )
     priced = any(row.cost is not None for row in found.rows)
     columns = [Column(found.cadence, "date", key=True), Column("generation", "number")]
-    columns += [Column("outcome"), Column("trained on", "number")]
+    columns += [
+        Column("outcome", meaning="failed, unresolved: the deployed generation was kept."),
+        Column("trained on", "number"),
+    ]
     for name, title, meaning in metrics:
         columns.append(Column(title, "number", meaning))
         if name == "accuracy_change":
@@ -181,7 +185,6 @@ def _table(found: HistoryFindings) -> Table:
         Column("cost (κ)", "number", "What the training took, in trainings from scratch.")
         if priced
         else Column("seconds", "number", "What the training took."),
-        Column("before it", "words"),
     ]
     rows = []
     for row in found.rows:
@@ -200,15 +203,16 @@ def _table(found: HistoryFindings) -> Table:
         price = row.cost if priced else row.seconds
         said = kappa if priced else "{:.1f}".format
         cells.append(Cell("" if price is None else said(price), price))
-        cells.append(Cell(f"no rows: {some_of(row.skipped)}" if row.skipped else ""))
         rows.append(tuple(cells))
     took = sum(row.seconds or 0.0 for row in found.rows)
+    skipped = list(dict.fromkeys(period for row in found.rows for period in row.skipped))
+    gaps = f" Skipped, without rows: {some_of(skipped, _GAPS)}." if skipped else ""
     return Table(
         name="retrains-table",
         title="Every retrain",
         columns=tuple(columns),
         rows=tuple(rows),
-        footer=f"In percent of held-out rows. Training took {took:.1f} s in all.",
+        footer=f"In percent of held-out rows. Training took {took:.1f} s in all.{gaps}",
     )
 
 

@@ -67,6 +67,11 @@ class GroupedNetwork:
 
 def can_be_grouped(plain: nn.Module, batch: Tensor) -> bool:
     """Whether grouping computes what the module computes: tried out on a batch, not guessed."""
+    shared = len(list(plain.parameters())) < len(
+        list(plain.named_parameters(remove_duplicate=False))
+    )
+    if shared:  # a group would train each of its places on its own
+        return False
     try:
         members = [_nudged(plain, place) for place in range(2)]
         grouping = GroupedNetwork(members[0], 2)
