@@ -441,11 +441,11 @@ def test_a_multiple_is_written_in_words(text, tmp_path):
         ({"metric": "consistency", "at_least": "0.9 x noise_floor"}, "consistency"),
         ({"metric": "relative_nfr", "at_most": "0.9 x noise_floor"}, "ratio"),
         ({"at_most": 0.1, "relative_to": "old"}, "noise_floor"),
-        ({"at_most": 0.1, "unresolved": "report"}, "unresolved"),
+        ({"at_most": 0.1, "on": "value", "unresolved": "report"}, "unresolved"),
         ({"at_most": 0.1, "on": "bound", "unresolved": "maybe"}, "maybe"),
         ({"at_most": 0.1, "on": "bound", "correction": "holm"}, "one check"),
         ({"at_most": 0.1, "on": "bound", "correction": "bonferroni", "class_name": "*"}, "holm"),
-        ({"at_most": 0.1, "correction": "holm", "class_name": "*"}, "correction"),
+        ({"at_most": 0.1, "on": "value", "correction": "holm", "class_name": "*"}, "correction"),
     ],
     ids=str,
 )

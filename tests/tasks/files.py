@@ -49,7 +49,10 @@ def rows_of(kind, seed):
             row |= {"truth": "yes" if chance > 0.5 else "no", "score": score}
         elif kind in ("multilabel", "ranking"):
             said = [label for label in "abc" if (label in truth) != (rng.random() < 0.2)]
-            row |= {"truth": "|".join(truth), "label": "|".join(said)}
+            row |= {
+                "truth": "|".join(truth) or "[]",
+                "label": "|".join(said),
+            }  # no label is a truth
         elif kind == "regression":
             row |= {"truth": chance, "prediction": chance + 0.4 * float(rng.normal())}
         elif kind == "graded":

@@ -95,7 +95,7 @@ def test_files_of_another_task_are_told_which(columns, words, tmp_path):
         (
             "regression",
             {"tolerance": 1},
-            {"prediction": [1.0, 2.0], "truth": [1.0, None]},
+            {"prediction": [1.0, 2.0], "truth": [1.0, math.inf]},
             ["truth", "row 1"],
         ),
         ("graded", {}, {"correct": [0, 5]}, ["correct", "5", "0", "1"]),
@@ -185,4 +185,5 @@ def test_as_many_thresholds_as_generations_or_one(tmp_path):
 def test_settings_of_sets_and_grades_are_checked():
     with pytest.raises(PlanError, match=naming("separator")):
         MultiLabel(separator="")
-    assert Graded(threshold=0).threshold == 0
+    with pytest.raises(PlanError, match=naming("threshold")):
+        Graded(threshold=0)  # every answer would be right

@@ -12,6 +12,7 @@ from dynsnap.cli import cli
 from dynsnap.gate import Rule
 from dynsnap.predictions import tasks
 from dynsnap.predictions._baselines import data_hash
+from dynsnap.report.build.inputs import flipped
 from tests.messages import naming
 from tests.tasks import files
 
@@ -165,8 +166,8 @@ def test_a_baseline_of_numbers_is_asked_for_its_task(tmp_path, monkeypatch):
 
 
 def test_the_hash_of_data_is_that_of_ids_and_truth_alone(tmp_path):
-    one = [{"id": 1, "truth": "a|b", "label": "c"}, {"id": 2, "truth": "", "label": "a"}]
-    two = [{"id": 2, "truth": "", "label": ""}, {"id": 1, "truth": "b|a", "label": "b|d"}]
+    one = [{"id": 1, "truth": "a|b", "label": "c"}, {"id": 2, "truth": "[]", "label": "a"}]
+    two = [{"id": 2, "truth": "[]", "label": ""}, {"id": 1, "truth": "b|a", "label": "b|d"}]
     sets = [
         dynsnap.read(files.write(tmp_path / f"{place}.csv", rows), task="multilabel")
         for place, rows in enumerate((one, two, [{**one[0], "truth": "a"}, one[1]]))
@@ -223,3 +224,13 @@ def test_a_table_of_several_models_is_the_same_as_a_file_of_each(kind, tmp_path)
         found = dynsnap.compare(table, columns=columns, **settings)
         assert found.pairs[0].metrics == expected.pairs[0].metrics
         assert [each.name for each in found.generations] == ["v1", "v2"]
+
+
+@pytest.mark.parametrize("kind", ["regression", "ranking"])
+def test_a_page_shows_the_truth_that_the_old_answer_was_near(kind, tmp_path):
+    found = dynsnap.compare(*files.pair(tmp_path, kind), resamples=20, **files.SETTINGS[kind])
+    section = flipped(found, found.pairs[0], {})
+    (table,) = section.body
+    place = [column.title for column in table.columns].index("truth")
+    shown = [row[place].text for row in table.rows]
+    assert shown == [one.truth for one in found.pairs[0].flipped]

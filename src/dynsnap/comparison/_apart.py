@@ -69,7 +69,9 @@ class _GroupBlocks:
             label = self.classes.index(self.group.name)
             sets = [each.values for each in block[:2]] + [one.truth]
             held = [(each == label).any(axis=1) for each in sets if each is not None]
-            return np.asarray(np.logical_or.reduce(held))
+            inside = np.logical_or.reduce(held)
+            # As in the whole comparison, labels are measured where the truth is known.
+            return np.asarray(inside if one.labelled is None else inside & one.labelled)
         if self.group.kind == "class":
             assert one.truth is not None
             return np.asarray(one.truth == self.classes.index(self.group.name))

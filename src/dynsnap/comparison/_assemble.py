@@ -42,7 +42,7 @@ from dynsnap.comparison.intervals import (
     changes,
 )
 from dynsnap.metrics._row_tally import RowTally
-from dynsnap.metrics._tally import without_truth
+from dynsnap.metrics._tally import Tally, without_truth
 from dynsnap.predictions.tasks import CLASSIFICATION, Task
 
 _FLOWS = 300  # kinds of change that a result names
@@ -55,9 +55,14 @@ def assemble(
     found = _Assembly(counted, bootstrap, minority_share).comparison()
     if counted.unlabelled is None:
         return found
-    every = replace(counted, tally=without_truth(counted.tally, counted.unlabelled), families={})
+    tally, others = counted.tally, counted.unlabelled
+    if isinstance(tally, RowTally) and isinstance(others, RowTally):
+        together: Tally = tally.without_truth(others)
+    else:
+        together = without_truth(tally, others)
+    every = replace(counted, tally=together, families={})
     whole = _Assembly(every, bootstrap, minority_share).comparison()
-    both = with_unlabelled(found, whole)
+    both = with_unlabelled(found, whole, weight=float(tally.generations[0].means[:, 0].sum()))
     return replace(both, notes=notes(counted, _measured(both)))
 
 

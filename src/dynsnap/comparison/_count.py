@@ -150,13 +150,13 @@ class PartCounter:
 
     def _tally(self, block: Block, counted: PartCounted, *, start: int) -> None:
         """Count rows with a true class and rows without one apart."""
-        truth = block[0].truth
-        if counted.unlabelled is None or truth is None:
+        known = block[0].labelled
+        if counted.unlabelled is None or known is None:
             counted.tally.add(block, start=start)
             return
-        for tally, chosen in ((counted.tally, truth >= 0), (counted.unlabelled, truth < 0)):
+        for tally, chosen in ((counted.tally, known), (counted.unlabelled, ~known)):
             rows = np.flatnonzero(chosen)
-            if len(rows) == len(truth):
+            if len(rows) == len(known):
                 tally.add(block, start=start)
             elif len(rows):
                 some = tuple(each.take(rows) for each in block)
@@ -185,18 +185,22 @@ class PartCounter:
         )
         # Rows that are not consecutive are for the kernel of numpy while each is its own block.
         compiled = False if self.truth_gaps and shape.exact else None
-        unlabelled = None
-        if self.truth_gaps and shape.truth:
-            unlabelled = Tally(replace(shape, truth=False), compiled=compiled)
+        unlabelled: Tally | None = None
+        if first.task is None:
+            tally = Tally(shape, compiled=compiled)
+            if self.truth_gaps and shape.truth:
+                unlabelled = Tally(replace(shape, truth=False), compiled=compiled)
+        else:
+            tally = of_task = _of_task(shape, first.task, block)
+            if self.truth_gaps and shape.truth:
+                unlabelled = RowTally(replace(of_task.layout, truth=False))
         said = (
             f"{name}: {note}"
             for name, each in zip(self.names, block, strict=True)
             for note in each.notes
         )
         return PartCounted(
-            tally=Tally(shape, compiled=compiled)
-            if first.task is None
-            else _of_task(shape, first.task, block),
+            tally=tally,
             unlabelled=unlabelled,
             gallery=ExampleInputs(self._regular),
             kinship=ClassFamilies(),

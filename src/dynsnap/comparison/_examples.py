@@ -9,7 +9,7 @@ import numpy as np
 from dynsnap._types import AnyArray, Floats
 from dynsnap.comparison._results import FlippedInput, UnstableInput
 from dynsnap.predictions import Predictions
-from dynsnap.predictions.tasks import GAINED, KINDS
+from dynsnap.predictions.tasks import CHANGED, GAINED, KINDS
 
 FLIPPED = 500  # lost inputs that a result names, of each retrain
 UNSTABLE = 200  # inputs that changed again and again
@@ -98,9 +98,11 @@ def _most_changed(old: Predictions, new: Predictions) -> Iterator[tuple[float, F
     """Of a task, the inputs lost by most; without truth, those that changed most."""
     task = new.task
     assert task is not None
-    found = task.changed(_values(old), _values(new), old.truth)
-    gained = found.kinds == KINDS.index(GAINED)
-    rows, size = found.rows[~gained], found.size[~gained]
+    found = task.flipped(_values(old), _values(new), old.truth)
+    counts = found.kinds != KINDS.index(GAINED)
+    if old.truth is not None:  # inputs without a truth are not known to be lost
+        counts &= found.kinds != KINDS.index(CHANGED)
+    rows, size = found.rows[counts], found.size[counts]
     chosen = _highest(size, FLIPPED)
     rows, size = rows[chosen], size[chosen]
     before, now = (task.texts(_values(each)[rows], old.classes) for each in (old, new))
@@ -176,7 +178,9 @@ def _confidence(said: Predictions, row: int) -> float | None:
 
 def _truth(said: Predictions, row: int) -> str | None:
     if said.task is not None:
-        return None if said.truth is None else _text(said, said.truth, row)
+        if said.truth is None:
+            return None
+        return said.task.truth_texts(said.truth[row : row + 1], said.classes)[0]
     place = -1 if said.truth is None else int(said.truth[row])
     return said.classes[place] if place >= 0 else None
 

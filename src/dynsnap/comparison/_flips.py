@@ -165,7 +165,7 @@ def _table_of_task(old: Predictions, new: Predictions, names: tuple[str, str]) -
     """The same of answers that are no classes: both as text, and by how much they differ."""
     assert new.task is not None and old.values is not None and new.values is not None
     task = new.task
-    found = task.changed(old.values, new.values, old.truth)
+    found = task.flipped(old.values, new.values, old.truth)
     rows = found.rows
     columns: dict[str, Any] = {
         "id": old.id_column.take(pa.array(rows)),
@@ -174,7 +174,7 @@ def _table_of_task(old: Predictions, new: Predictions, names: tuple[str, str]) -
         "kind": _coded(found.kinds, pa.array(KINDS)),
     }
     if old.truth is not None:
-        columns["truth"] = pa.array(task.texts(old.truth[rows], old.classes), pa.string())
+        columns["truth"] = pa.array(task.truth_texts(old.truth[rows], old.classes), pa.string())
     for side, values in (("old", old.values), ("new", new.values)):
         texts = task.texts(values[rows], old.classes)
         columns[f"{side}_label"] = pa.array(texts, pa.string())

@@ -1,6 +1,7 @@
 """Whether generations and truth speak of the same classes at all."""
 
 import re
+import shlex
 import unicodedata
 from collections.abc import Iterator, Sequence
 
@@ -47,9 +48,24 @@ def refuse_strange_labels(counted: Counted, blocks: AlignedBlocks) -> None:
             raise ComparisonError(
                 f"No label of {shown(name)} is among the {whose}: it has "
                 f"{_some(counted.classes, own)}, they are {_some(counted.classes, other)}. "
-                "Compare predictions over the same classes (is one fine and the other coarse, or "
-                "of another data set?), or rename some."
+                f"{_advice(counted.classes, own, other)}"
             )
+
+
+def _advice(classes: Sequence[str], own: Flags, other: Flags) -> str:
+    alike = [(classes[one], classes[same]) for one, same in _alike(classes, own, other)]
+    if not alike:
+        return (
+            "Compare predictions over the same classes (is one fine and the other coarse, or of "
+            "another data set?), or rename some with --rename OLD=NEW."
+        )
+    options = " ".join(rename_option(*each) for each in alike[:_FEW])
+    return f"They differ by case, spaces or the like alone: read them with {options}."
+
+
+def rename_option(label: str, other: str) -> str:
+    """The option that reads a class under another name, as a shell takes it."""
+    return f"--rename {shlex.quote(f'{label}={other}')}"
 
 
 def unknown_labels(counted: Counted, blocks: AlignedBlocks) -> tuple[UnknownLabels, ...]:

@@ -24,8 +24,14 @@ from dynsnap.metrics import metric
 _NOWHERE = "no input there has a true class"
 
 
-def with_unlabelled(labelled: Comparison, whole: Comparison) -> Comparison:
-    """One comparison from those of the labelled inputs and of all inputs without the truth."""
+def with_unlabelled(labelled: Comparison, whole: Comparison, *, weight: float) -> Comparison:
+    """One comparison from those of the labelled inputs and of all inputs without the truth.
+
+    Args:
+        labelled: That of the labelled inputs.
+        whole: That of all inputs.
+        weight: The weight of the labelled inputs.
+    """
     pairs = tuple(_pair(one, every) for one, every in zip(labelled.pairs, whole.pairs, strict=True))
     return replace(
         labelled,
@@ -37,16 +43,12 @@ def with_unlabelled(labelled: Comparison, whole: Comparison) -> Comparison:
         effective=whole.effective,
         labelled=LabelledInputs(
             inputs=labelled.inputs,
-            weight=_weight(labelled),
+            weight=weight,
+            churn=labelled.pairs[0].metrics["churn"].value,
             counting=labelled.counting,
             effective=labelled.effective,
         ),
     )
-
-
-def _weight(labelled: Comparison) -> float:
-    """The weight of the labelled inputs: each has one class."""
-    return math.fsum(group.weight for group in labelled.pairs[0].groups if group.kind == "class")
 
 
 def _pair(labelled: PairResult, whole: PairResult) -> PairResult:
@@ -57,7 +59,8 @@ def _pair(labelled: PairResult, whole: PairResult) -> PairResult:
     # Of groups that no labelled input is in, every metric of the truth is there and undefined.
     named = next((each.metrics for each in labelled.groups), {})
     nothing = {name: Estimate(math.nan, reason=_NOWHERE) for name in named if _needs_truth(name)}
-    groups += [_group(known.get(group.key), group, nothing) for group in whole.groups]
+    slices = (group for group in whole.groups if group.kind == "slice")
+    groups += [_group(known.get(group.key), group, nothing) for group in slices]
     return replace(
         labelled,
         metrics=_metrics(labelled.metrics, whole.metrics),

@@ -7,6 +7,7 @@ import numpy as np
 
 from dynsnap.comparison._count import Counted, task_in
 from dynsnap.comparison._groups import counts_inputs
+from dynsnap.comparison._label_sets import rename_option
 from dynsnap.comparison._results import Estimate
 from dynsnap.metrics import catalogue
 from dynsnap.metrics._row_tally import MOST_LABELS
@@ -35,11 +36,17 @@ def _sentences(counted: Counted, measured: Mapping[str, Mapping[str, Estimate]])
         yield from _of_task(task, counted)
     if counted.unlabelled is not None:
         rows = counted.tally.rows + counted.unlabelled.rows
-        yield (
-            f"{counted.unlabelled.rows:,} of {rows:,} inputs have no true class: they count for "
-            f"metrics of labels and scores, and not for those that need the truth: "
-            f"{_needing('truth')}."
-        )
+        said = f"{counted.unlabelled.rows:,} of {rows:,} inputs have no"
+        if task is None:
+            yield (
+                f"{said} true class: they count for metrics of labels and scores, and not for "
+                f"those that need the truth: {_needing('truth')}."
+            )
+        else:
+            yield (
+                f"{said} truth: they count for metrics that compare answers with each other, and "
+                "not for those that need the truth."
+            )
     if not layout.truth and task is not None:
         yield "The truth is not known, so everything that needs it is left out."
     elif not layout.truth:
@@ -91,8 +98,8 @@ def _sentences(counted: Counted, measured: Mapping[str, Mapping[str, Estimate]])
         for label, other in each.alike[:_PROFUSE]:
             yield (
                 f"{each.name} has the label {shown(label)} where others have the class "
-                f"{shown(other)}. If they are one class, rename it: --rename {label}={other} (in "
-                f"Python: rename={{{label!r}: {other!r}}})."
+                f"{shown(other)}. If they are one class, rename it: "
+                f"{rename_option(label, other)} (in Python: rename={{{label!r}: {other!r}}})."
             )
     if layout.exact and layout.rows < 30:
         yield f"There are few inputs ({layout.rows}): intervals are wide."

@@ -56,12 +56,14 @@ class LabelledInputs:
         weight: Their total weight.
         counting: How many have a weight above 0; None when nothing is weighted.
         effective: Kish's effective number of them; None when nothing is weighted.
+        churn: Of all of them, the share on which the first two generations differ.
     """
 
     inputs: int
     weight: float
     counting: int | None = None
     effective: float | None = None
+    churn: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

@@ -19,7 +19,7 @@ from dynsnap.predictions.tasks import Task
 
 def check(
     old: Predictions | Source,
-    new: Predictions | Source,
+    new: Predictions | Source | None,
     rules: str | Path | Rule | Iterable[Rule],
     *,
     columns: ColumnNames | Mapping[str, Any] | None = None,
@@ -42,7 +42,8 @@ def check(
 
     Args:
         old: The deployed predictions: `Predictions`, a frame, a dict of arrays, or a file.
-        new: Those of the retrained model.
+        new: Those of the retrained model; None where `old` is a table of both models, which
+            `columns` takes apart (`labels` or `model`).
         rules: A file of rules, or rules. A table `[columns]` of the file names the columns.
         columns: What the columns are called; this goes before the file of rules.
         rename: New names for some classes, in both.
@@ -75,7 +76,7 @@ def check(
         metrics=GROUPS if "ranking" in groups(asked) else None,
     )
     with lined_up(
-        [old, new],
+        [old] if new is None else [old, new],
         names=["old", "new"],
         columns=chosen,
         rename=rename,

@@ -5,8 +5,10 @@ from collections.abc import Iterable, Sequence
 from typing import Literal, TypeAlias
 
 from dynsnap.comparison import Comparison, Estimates
+from dynsnap.comparison._label_sets import plain, rename_option
 from dynsnap.errors import ComparisonError, PlanError
 from dynsnap.predictions._text import listed, shown
+from dynsnap.predictions.tasks import CLASSIFICATION
 
 _CHOSEN = 5.0  # standard errors: by chance in one of two million comparisons
 UNKNOWN_LABELS = 0.1  # a model may know classes that these inputs lack, but seldom names them
@@ -142,11 +144,9 @@ def refuse_chosen_labels(comparison: Comparison) -> None:
     differ is known of both, and decides.
     """
     found, pair = comparison.labelled, comparison.pairs[0]
-    parts = [pair.metrics.get(name) for name in ("gained", "lost", "neutral_churn", "churn")]
-    if found is None or comparison.weighted or any(each is None for each in parts):
+    if found is None or found.churn is None or comparison.weighted or "churn" not in pair.metrics:
         return
-    *labelled, whole = (each.value for each in parts if each is not None)
-    differs = sum(labelled)
+    differs, whole = found.churn, pair.metrics["churn"].value
     left = 1 - found.inputs / comparison.inputs  # of a sample that is nearly all, less is by chance
     spread = math.sqrt(max(whole * (1 - whole) * left / max(1, found.inputs), 1e-12))
     if abs(differs - whole) > _CHOSEN * spread:
@@ -168,8 +168,9 @@ def refuse_unknown_labels(comparison: Comparison, allowed: float | None) -> None
             more = f" ({len(found.alike) - 1} more like that)" if len(found.alike) > 1 else ""
             raise ComparisonError(
                 f"{name} has the label {shown(label)} where others have the class {shown(other)}"
-                f"{more}. If they are one class, read it with --rename {label}={other}; if they "
-                f"are not, give --allow-unknown-labels {_above(found.share)}."
+                f"{more}. If they are one class, read it with "
+                f"{rename_option(label, other)}; if they are not, give "
+                f"--allow-unknown-labels {_above(found.share)}."
             )
         if found.share > most:
             raise ComparisonError(
@@ -177,6 +178,25 @@ def refuse_unknown_labels(comparison: Comparison, allowed: float | None) -> None
                 f"{listed(found.labels, most=3)}. Such answers are never right, and cannot be "
                 f"lost; at most {most:g} may be so (--allow-unknown-labels). Are they of other "
                 "classes, or answers that failed?"
+            )
+
+
+def refuse_sets_alike(comparison: Comparison, allowed: float | None) -> None:
+    """Raise where sets have labels that only one generation has, written as the other has them.
+
+    No set with such a label is right, so none can be lost.
+    """
+    if allowed is not None or comparison.task == CLASSIFICATION:
+        return
+    dropped = {plain(each.name): each.name for each in comparison.dropped_classes}
+    for each in comparison.new_classes:
+        if (other := dropped.get(plain(each.name))) is not None:
+            pair = comparison.pairs[0]
+            raise ComparisonError(
+                f"{shown(pair.new)} has the label {shown(each.name)} where {shown(pair.old)} has "
+                f"{shown(other)}. If they are one label, read it with "
+                f"{rename_option(each.name, other)}; if they are not, give "
+                "--allow-unknown-labels 1."
             )
 
 

@@ -35,6 +35,7 @@ from dynsnap.gate._inputs import (
     refuse_one_source,
     refuse_other_predictions,
     refuse_own_truth,
+    refuse_sets_alike,
     refuse_strange_twin,
     refuse_unknown_labels,
     refuse_unlabelled,
@@ -223,6 +224,7 @@ def judge(
     refuse_missing_ids(first, allow_missing)
     refuse_unlabelled(first, allow_unlabelled)
     refuse_unknown_labels(first, allow_unknown_labels)
+    refuse_sets_alike(first, allow_unknown_labels)
     refuse_foreign_weights(first, weights_from)
     columns = dict.fromkeys(rule.slice[0] for rule in rules if rule.slice is not None)
     refuse_foreign_slices(first, columns, slices_from)

@@ -66,6 +66,7 @@ _SIGNED = (-1.0, 1.0)
 # still be lost of all.
 MIN_COUNT = 30
 
+_USUAL = float("0.95")  # the level of a rule that names none, told from 0.95 by its identity
 _LEAST_CONFIDENCE = 0.5  # of a bound: below, the value is as likely to be outside as inside
 
 # Sums of shares carry rounding errors far below any share of inputs; 0.85 must pass 0.85.
@@ -107,8 +108,8 @@ class Rule:
     metric: str
     at_least: float | str | None = None  # a number, once the rule is made
     at_most: float | str | None = None
-    on: On = "value"
-    confidence: float = 0.95
+    on: On | None = None  # one of the two, once the rule is made
+    confidence: float = _USUAL
     class_name: str | None = None
     slice: tuple[str, str] | None = None
     min_count: int | None = None
@@ -122,6 +123,9 @@ class Rule:
     def __post_init__(self) -> None:
         entry = metric(self.metric)
         object.__setattr__(self, "metric", entry.name)  # another word for it becomes its name
+        if self.on is None:  # as in files: who asks for what only a bound has means a bound
+            asked = self.confidence is not _USUAL or self.unresolved or self.correction
+            object.__setattr__(self, "on", "bound" if asked else "value")
         if (self.at_least is None) == (self.at_most is None):
             raise PlanError(
                 f"A rule on {self.metric} needs exactly one of `at_least` and `at_most`, "

@@ -14,13 +14,21 @@ import numpy as np
 from dynsnap._types import AnyArray, Floats
 from dynsnap.metrics._kernel import Blocks
 from dynsnap.metrics._tally import Tally
-from dynsnap.metrics._tally_layout import CASES, Chunk, Grouping, TallyLayout, padded
+from dynsnap.metrics._tally_layout import (
+    CASES,
+    CASES_WITHOUT_TRUTH,
+    Chunk,
+    Grouping,
+    TallyLayout,
+    padded,
+)
 from dynsnap.predictions import Predictions
 from dynsnap.predictions._ids import id_keys
 from dynsnap.predictions.tasks import AnswerTask
 
 MOST_LABELS = 1_000  # labels that are measured one by one
 _CHUNK = 1 << 16  # rows
+_PLAIN = len(CASES_WITHOUT_TRUTH)
 
 # The least and the largest number of a metric that was seen, (groups,).
 Reach = Mapping[str, tuple[Floats, Floats]]
@@ -97,12 +105,11 @@ class RowTally(Tally):
     def add(
         self, generations: Sequence[Predictions], *, start: int, places: AnyArray | None = None
     ) -> None:
-        """Count some consecutive rows of all generations, of which `start` came before."""
-        assert places is None  # every row has a truth, or none has
+        """Count some rows of all generations, of which `start` came before, or that are there."""
         layout, first = self.layout, generations[0]
         keys = id_keys(first.id_column)
         if layout.exact:
-            self.keys[start : start + len(first)] = keys
+            self.keys[slice(start, start + len(first)) if places is None else places] = keys
         for at in range(0, len(first), _CHUNK):
             rows = slice(at, min(at + _CHUNK, len(first)))
             chunk = Chunk(
@@ -113,6 +120,7 @@ class RowTally(Tally):
                 truth=None,
                 weights=None,
                 codes=first.labels[rows][None],
+                places=None if places is None else places[rows],
             )
             self._add(
                 Blocks.of(layout, chunk),
@@ -131,6 +139,38 @@ class RowTally(Tally):
         for (low, high), (lower, higher) in zip(mine, theirs, strict=True):
             np.minimum(low, lower, out=low)
             np.maximum(high, higher, out=high)
+
+    def without_truth(self, unlabelled: "RowTally") -> "RowTally":
+        """These rows and others as if no truth were known.
+
+        Answers that are right need not agree, nor need those that agree be right, so the number of
+        both is that of the columns `consistency` and `churn`.
+        """
+        made = RowTally(unlabelled.layout)
+        made.merge(unlabelled)
+        made.rows += self.rows
+        made.keys += self.keys
+        for mine, theirs in zip(made.generations, self.generations, strict=True):
+            mine.means[:, 0] += theirs.means[:, 0]
+        for place, pair in enumerate(made.layout.pairs):
+            columns = made.layout.pair_columns(pair)
+            assert columns[:_PLAIN] == ("consistency", "churn")
+            sums = self.pairs[place].cells[:, len(CASES) :]
+            into = made.pairs[place].cells
+            into[:, :_PLAIN] += sums[:, :_PLAIN]
+            into[:, _PLAIN : _PLAIN + len(columns)] += sums[:, : len(columns)]
+            (low, high), (lower, higher) = made.reach[place], self.reach[place]
+            np.minimum(low, lower[:, : len(columns)], out=low)
+            np.maximum(high, higher[:, : len(columns)], out=high)
+            if made.counts is not None and self.counts is not None:
+                made.counts[place][:, 0] += self.counts[place].sum(axis=1)  # only their sum is read
+        if made.heaviest is not None and self.heaviest is not None:
+            np.maximum(made.heaviest, self.heaviest, out=made.heaviest)
+        if made.counting is not None and self.counting is not None:
+            made.counting += self.counting
+        if made.squares is not None and self.squares is not None:
+            made.squares += self.squares
+        return made
 
     def case_counts(self, pair: int, grouping: Grouping) -> AnyArray:
         """How many rows of each group are in each case; parts of rows are rounded."""

@@ -357,9 +357,13 @@ def _truths(said: Predictions, truth: AnyArray) -> list[Any]:
     """Some truths, whatever places classes have; None for those that are not known."""
     if said.task is None:
         return [None if place < 0 else said.classes[place] for place in truth.tolist()]
+    known = said.task.known(truth).tolist()
     if truth.dtype.kind == "f":
-        return list(truth.tolist())
-    return [sorted(said.classes[place] for place in row if place >= 0) for row in truth.tolist()]
+        return [value if has else None for value, has in zip(truth.tolist(), known, strict=True)]
+    return [
+        sorted(said.classes[place] for place in row if place >= 0) if has else None
+        for row, has in zip(truth.tolist(), known, strict=True)
+    ]
 
 
 def _check_name(name: str) -> None:

@@ -121,10 +121,24 @@ class Common:
                 example = _Contradiction(0, one, other, id_column[row].as_py())
                 found = self.contradictions.setdefault((fact, first, number), example)
                 found.inputs += int(differs.sum())
-            if fact == "truth" and task is None and (common < 0).any():
-                common = np.where(common < 0, values, common)
+            if fact == "truth":
+                known = common >= 0 if task is None else task.known(common)
+                if not known.all():
+                    common = _completed(common, values, known)
         shared: AnyArray = common
         return shared
+
+
+def _completed(common: AnyArray, values: AnyArray, known: AnyArray) -> AnyArray:
+    """Truths, with those of another generation where they are not known."""
+    if common.ndim == 1:
+        return np.where(known, common, values)
+    width = max(common.shape[1], values.shape[1])  # sets, of which a file has fewer labels at most
+    one, other = (
+        np.pad(each, ((0, 0), (0, width - each.shape[1])), constant_values=-1)
+        for each in (common, values)
+    )
+    return np.where(known[:, None], one, other)
 
 
 EXAMPLES = 5

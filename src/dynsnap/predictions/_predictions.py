@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from dynsnap._types import AnyArray, Floats, Labels, Scores
+from dynsnap._types import AnyArray, Flags, Floats, Labels, Scores
 from dynsnap.errors import InputError
 from dynsnap.predictions._ids import as_id_column, check_ids
 from dynsnap.predictions._labels import Slice, as_positions, as_slice, refuse_missing
@@ -216,9 +216,17 @@ class Predictions:
     @property
     def unlabelled(self) -> int:
         """How many inputs have no true class."""
-        if self.task is not None:  # whose truths may be numbers below 0
-            return len(self) if self.truth is None and not self.task.graded else 0
-        return len(self) if self.truth is None else int((self.truth < 0).sum())
+        if self.task is not None and self.task.graded:
+            return 0
+        known = self.labelled
+        return len(self) if known is None else int((~known).sum())
+
+    @property
+    def labelled(self) -> Flags | None:
+        """Which inputs have a truth; None where it is not known of any."""
+        if self.truth is None:
+            return None
+        return self.truth >= 0 if self.task is None else self.task.known(self.truth)
 
     @cached_property
     def ids(self) -> AnyArray:

@@ -16,6 +16,7 @@ from dynsnap.predictions.tasks._graded import Graded, grouped
 from dynsnap.predictions.tasks._regression import Regression
 from dynsnap.predictions.tasks._sets import MultiLabel, Ranking
 from dynsnap.predictions.tasks._task import (
+    CHANGED,
     GAINED,
     KINDS,
     LOST,
@@ -118,6 +119,7 @@ def settings_of(kind: type[Task]) -> tuple[str, ...]:
 
 
 __all__ = [
+    "CHANGED",
     "CLASSIFICATION",
     "GAINED",
     "KINDS",

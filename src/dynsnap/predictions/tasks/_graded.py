@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dynsnap._types import AnyArray, Flags, Floats
-from dynsnap.errors import InputError
+from dynsnap.errors import InputError, PlanError
 from dynsnap.predictions._ids import as_id_column, id_keys
 from dynsnap.predictions._schema import ColumnLayout, ColumnNames, bare, is_list
 from dynsnap.predictions._text import shown
@@ -66,6 +66,11 @@ class Graded(AnswerTask):
     def __post_init__(self) -> None:
         if self.threshold is not None:
             check_threshold(self.threshold)
+            if self.threshold == 0:
+                raise PlanError(
+                    "With a threshold of 0 every graded answer is right, and none can be lost. "
+                    "Give the lowest grade of a right answer (--threshold)."
+                )
 
     def interpret(self, schema: pa.Schema, columns: ColumnNames) -> ColumnLayout:
         """The column of grades."""

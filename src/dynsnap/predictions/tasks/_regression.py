@@ -20,7 +20,7 @@ from dynsnap.predictions.tasks._task import (
     cases_of,
     cases_without_truth,
     change_of,
-    has_values,
+    filled,
     laid_out,
     no_labels,
     numbers,
@@ -82,26 +82,30 @@ class Regression(AnswerTask):
         """There are no names; only whether there is a truth must be known."""
         from dynsnap.predictions._vocabulary import Vocabulary
 
+        known, gaps = filled(source, layout.truth)
         return Vocabulary(
-            classes=(), scored=0, slices={}, has_truth=has_values(source, layout.truth), task=self
+            classes=(), scored=0, slices={}, has_truth=known, truth_gaps=gaps, task=self
         )
 
     def read(
         self, batch: pa.RecordBatch, layout: ColumnLayout, vocabulary: "Vocabulary", before: int
     ) -> ReadRows:
-        """Predictions as (rows, 1), true numbers as (rows,)."""
+        """Predictions as (rows, 1), true numbers as (rows,), NaN where they are not known."""
         assert layout.label is not None
         found = self._numbers(batch, layout.label, before)
         truth = None
         if vocabulary.has_truth and layout.truth is not None:
-            truth = self._numbers(batch, layout.truth, before)
+            truth = self._numbers(batch, layout.truth, before, gaps=True)
         return ReadRows(found[:, None], truth, no_labels(len(found)))
 
-    def _numbers(self, batch: pa.RecordBatch, column: str, before: int) -> Floats:
-        found = numbers(batch.column(column), name=column, task=self, before=before)
-        if len(found) and np.abs(found).max() > _MOST:
+    def _numbers(
+        self, batch: pa.RecordBatch, column: str, before: int, *, gaps: bool = False
+    ) -> Floats:
+        found = numbers(batch.column(column), name=column, task=self, before=before, gaps=gaps)
+        most = np.abs(found[~np.isnan(found)]).max(initial=0.0)
+        if most > _MOST:
             raise InputError(
-                f"The column {shown(column)} holds {np.abs(found).max():.3g}; numbers beyond "
+                f"The column {shown(column)} holds {most:.3g}; numbers beyond "
                 f"{_MOST:g} cannot be added up. Drop such rows, or use another unit."
             )
         return found

@@ -33,7 +33,8 @@ from dynsnap.predictions.tasks._task import (
     cases_of,
     cases_without_truth,
     change_of,
-    has_values,
+    filled,
+    has_value,
     laid_out,
     no_labels,
     numbers,
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 
 _MOST_LABELS = 1_000  # of one input
 _EMPTY = -1  # a place of a set that holds nothing
+_UNKNOWN = -2  # the first place of a true set that is not known
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +71,7 @@ class _Sets(AnswerTask):
         """The labels that occur, and how many an input has at most."""
         from dynsnap.predictions._vocabulary import Vocabulary
 
-        known = has_values(source, layout.truth)
+        known, gaps = filled(source, layout.truth)
         names: set[str] = set()
         widths = {"label": 1, "truth": 1}
         notes: list[str] = []
@@ -108,6 +110,7 @@ class _Sets(AnswerTask):
             scored=0,
             slices={},
             has_truth=known,
+            truth_gaps=gaps,
             notes=tuple(notes),
             task=self,
             width=max(1, widths["label"]),
@@ -117,13 +120,17 @@ class _Sets(AnswerTask):
     def read(
         self, batch: pa.RecordBatch, layout: ColumnLayout, vocabulary: "Vocabulary", before: int
     ) -> ReadRows:
-        """Sets as (rows, labels): positions among the classes, ascending, -1 where nothing is."""
+        """Sets as (rows, labels): positions among the classes, ascending, -1 where nothing is.
+
+        A truth that is not known begins with -2: it is not the empty set.
+        """
         places = positions_of(vocabulary.classes)
         values = self._values(batch, layout, vocabulary, before)
         truth = None
         if vocabulary.has_truth and layout.truth is not None:
             width = vocabulary.truth_width
             truth = self._packed(batch, layout.truth, places, width, first=False)
+            truth[~has_value(plain(batch.column(layout.truth))), 0] = _UNKNOWN
         return ReadRows(values, truth, no_labels(batch.num_rows))
 
     def _values(
@@ -229,12 +236,17 @@ class _Sets(AnswerTask):
 
     def moved(self, values: AnyArray, target: Labels) -> AnyArray:
         """Under other places, each label once."""
-        found = np.append(target, _EMPTY)[values]
-        return _each_once(found.astype(np.int32))
+        found = _each_once(np.append(target, _EMPTY)[np.maximum(values, _EMPTY)].astype(np.int32))
+        found[~self.known(values), 0] = _UNKNOWN
+        return found
+
+    def known(self, truth: AnyArray) -> Flags:
+        """All but those that are marked."""
+        return np.asarray(truth[:, 0] != _UNKNOWN)
 
     def truth_differs(self, one: AnyArray, other: AnyArray) -> Flags:
-        """Other sets."""
-        return ~_Sets.agree(self, one, other)
+        """Other sets, where both are known."""
+        return ~_Sets.agree(self, one, other) & self.known(one) & self.known(other)
 
 
 @dataclass(frozen=True, kw_only=True)

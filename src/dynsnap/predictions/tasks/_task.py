@@ -172,6 +172,19 @@ class AnswerTask(Task):
     def changed(self, old: AnyArray, new: AnyArray, truth: AnyArray | None) -> Change:
         """The inputs that were lost or gained; without truth, those that do not agree."""
 
+    def flipped(self, old: AnyArray, new: AnyArray, truth: AnyArray | None) -> Change:
+        """The same where some truths may be unknown: those inputs count if they do not agree."""
+        known = None if truth is None else self.known(truth)
+        if truth is None or known is None or known.all():
+            return self.changed(old, new, truth)
+        found = []
+        for chosen, true in ((known, truth[known]), (~known, None)):
+            part = self.changed(old[chosen], new[chosen], true)
+            found.append(part._replace(rows=np.flatnonzero(chosen)[part.rows]))
+        rows, kinds, size = (np.concatenate(each) for each in zip(*found, strict=True))
+        order = np.argsort(rows, kind="stable")
+        return Change(rows[order], kinds[order], size[order])
+
     # --- words ------------------------------------------------------------------------------
 
     @abstractmethod
@@ -182,9 +195,22 @@ class AnswerTask(Task):
         """The same answers where every class has another place."""
         return values
 
+    def truth_texts(self, truth: AnyArray, classes: Sequence[str]) -> list[str | None]:
+        """Some truths for a table, None for those that are not known."""
+        texts = self.texts(truth, classes)
+        return [
+            text if known else None
+            for text, known in zip(texts, self.known(truth).tolist(), strict=True)
+        ]
+
+    def known(self, truth: AnyArray) -> Flags:
+        """Which truths are known; in rows of numbers, those that are not are NaN."""
+        return np.asarray(~np.isnan(truth).reshape(len(truth), -1).any(axis=1))
+
     def truth_differs(self, one: AnyArray, other: AnyArray) -> Flags:
-        """For which inputs two truths are not the same."""
-        return np.asarray(~np.isclose(one, other, rtol=1e-6, atol=0).reshape(len(one), -1).all(1))
+        """For which inputs two truths are known and not the same."""
+        same = np.isclose(one, other, rtol=1e-6, atol=0).reshape(len(one), -1).all(1)
+        return np.asarray(~same & self.known(one) & self.known(other))
 
 
 def laid_out(
@@ -247,9 +273,10 @@ def laid_out(
     )
 
 
-def numbers(column: pa.Array, *, name: str, task: Task, before: int) -> Floats:
-    """A column of numbers, every one finite."""
+def numbers(column: pa.Array, *, name: str, task: Task, before: int, gaps: bool = False) -> Floats:
+    """A column of numbers, every one finite; with `gaps`, some may be missing, and are NaN."""
     column = plain(column)
+    missing = ~has_value(column) if gaps else np.zeros(len(column), bool)
     kind = column.type
     if is_text(kind):
         column = _parsed(column, name=name, task=task)
@@ -259,7 +286,7 @@ def numbers(column: pa.Array, *, name: str, task: Task, before: int) -> Floats:
             f"type {kind}. Write numbers, or choose another task (--task)."
         )
     found = np.asarray(column.cast(pa.float64()).to_numpy(zero_copy_only=False), np.float64)
-    bad = ~np.isfinite(found)
+    bad = ~np.isfinite(found) & ~missing
     if bad.any():
         row = int(np.argmax(bad))
         raise InputError(
@@ -299,17 +326,25 @@ def plain(column: pa.Array) -> pa.Array:
     return found.dictionary_decode() if pa.types.is_dictionary(found.type) else found
 
 
-def has_values(source: "Batches", column: str | None) -> bool:
-    """Whether any row has a value in a column; empty text is none."""
-    if column is None:
-        return False
-    for batch in source.batches([column]):
-        found = plain(batch.column(0)).drop_null()
-        if is_text(found.type):
-            found = found.filter(pc.not_equal(pc.binary_length(found), 0))
-        if len(found):
-            return True
-    return False
+def filled(source: "Batches", column: str | None) -> tuple[bool, bool]:
+    """Whether any row has a value in a column, and whether any has none; empty text is none."""
+    some = gaps = False
+    for batch in source.batches([column]) if column is not None else ():
+        has = has_value(plain(batch.column(0)))
+        some, gaps = some or bool(has.any()), gaps or not has.all()
+        if some and gaps:
+            break
+    return some, some and gaps
+
+
+def has_value(column: pa.Array) -> Flags:
+    """Which rows have a value: NaN and empty text are none, an empty list is one."""
+    has = np.array(column.is_valid(), bool)
+    if is_text(column.type):
+        has &= np.asarray(pc.greater(pc.binary_length(column).fill_null(0), 0))
+    if pa.types.is_floating(column.type):
+        has &= ~np.asarray(pc.is_nan(column).fill_null(False))
+    return has
 
 
 def parts(rows: int, numbers_each: int) -> Iterator[slice]:

@@ -25,10 +25,12 @@ def flipped(comparison: Comparison, pair: PairResult, excerpts: Excerpts) -> Sec
     constant = {group.column for group in pair.groups if group.whole}
     shown = [column not in constant for column in comparison.slices]
     scored = any(one.new_confidence is not None for one in pair.flipped)
+    # What was lost was right before: the old label is the truth, but where near it is right too.
+    beside = known and comparison.task in ("regression", "ranking")
     columns = [
         Column("id"),
         Column("input", "input"),
-        # What was lost was right before: the old label is the truth.
+        *([Column("truth", "words")] if beside else []),
         Column("was, rightly" if known and comparison.task != "graded" else "was", "words"),
         Column("is now", "words"),
         Column("confidence then", "number", "The old score of the old label."),
@@ -44,6 +46,7 @@ def flipped(comparison: Comparison, pair: PairResult, excerpts: Excerpts) -> Sec
         (
             Cell(one.id),
             _excerpt(excerpts, one.id),
+            *([Cell(one.truth or "")] if beside else []),
             Cell(one.old_label),
             Cell(one.new_label),
             *(_sure(each, scored) for each in (one.old_confidence, one.new_confidence)),
