@@ -97,6 +97,14 @@ def test_rounds_of_a_generation_that_waits_for_another_are_not_asked_for():
     assert {spec.generation for spec in pending.outstanding()} == {1}
 
 
+def test_what_is_complete_is_not_decided_again(in_order, monkeypatch):
+    """Each generation asks the one before: deciding anew would double the work with each of 50."""
+    grown, _ = in_order
+    assert all(one.complete for one in grown.values())
+    monkeypatch.setattr(Ensemble, "wanted", lambda *_: pytest.fail("decided again"))
+    assert all(one.complete for one in grown.values())
+
+
 class Giving:
     """An engine that takes more rounds while it works, and gives back what it pleases."""
 

@@ -53,6 +53,7 @@ class EnsembleRounds:
         self._own: list[Round] = []
         self._finetuned: list[Round] | None = None if ensemble.finetunes else []
         self._decided: dict[int, int] = {}
+        self._complete = False
 
     def missing(self, *, ahead: int = 0) -> list[RoundSpec]:
         """The rounds that it is certain to need and that are not available.
@@ -65,9 +66,11 @@ class EnsembleRounds:
     @property
     def complete(self) -> bool:
         """Whether it has all its rounds, and so has the ensemble of the generation before."""
-        if self._before is not None and not self._before.complete:
-            return False
-        return self._finetuned is not None and not self._wanted()
+        # Kept, as rounds only become more: each generation asks the one before more than once, so
+        # that asking anew would take twice as long for every further generation.
+        if not self._complete and (self._before is None or self._before.complete):
+            self._complete = self._finetuned is not None and not self._wanted()
+        return self._complete
 
     @property
     def rounds(self) -> list[Round]:
