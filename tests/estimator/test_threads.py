@@ -23,7 +23,7 @@ from torch import nn
 from xgboost import XGBClassifier
 
 from dynsnap import DynSnapClassifier
-from dynsnap.errors import PlanError
+from dynsnap.errors import InputError, PlanError
 from dynsnap.train import Predictor, Standardised
 from dynsnap.train._weights import StoredLearner
 from dynsnap.train.models import cnn, fasttext, mlp
@@ -266,7 +266,7 @@ def test_a_prediction_that_fails_in_the_middle_leaves_the_module_as_it_was(monke
     alone = estimator.predict_proba(pool.inputs).tobytes()
     with monkeypatch.context() as patch:
         patch.setattr(Failing, "now", True)
-        with pytest.raises(RuntimeError, match="in the middle"):
+        with pytest.raises(InputError, match="in the middle"):
             estimator.predict_proba(pool.inputs)
     assert estimator.predict_proba(pool.inputs).tobytes() == alone
 

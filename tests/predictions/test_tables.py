@@ -342,7 +342,7 @@ def test_classes_that_differ_by_case_or_spaces_are_named():
     new["truth"] = None  # as if the column were not there
     new["label"] = [f"{label} ".title() if label == "cat" else label for label in new["label"]]
     found = compare(old, new)
-    assert any("--rename Cat =cat" in note for note in found.notes)
+    assert any("--rename 'Cat =cat'" in note for note in found.notes)  # quoted for a shell
     with pytest.raises(ComparisonError, match="--rename"):
         gate.check(old, new, gate.Rule(metric="lost", at_most=0.9))
     assert compare(old, new, rename={"Cat ": "cat"}).classes == ("cat", "dog", "eel")
