@@ -120,7 +120,7 @@ def _in_all(found: Sequence[WeeklyStudy]) -> Iterator[str]:
         )
     ]
     if names:
-        said = " and ".join(METHODS[name] for name in names)
+        said = "; ".join(METHODS[name] for name in names)
         yield (
             f"**With every model: {said}.** Clearly fewer right answers are lost than with {METHODS[FRESH]}, and accuracy is not clearly below any "
             "reference."
@@ -207,7 +207,7 @@ def _verdict(of: WeeklyStudy, name: str) -> str:
     if name == FRESH:
         return "(reference)"
     below = of.below(name)
-    return "no: below " + " and ".join(METHODS[one] for one in below) if below else "yes"
+    return "no: below " + "; ".join(METHODS[one] for one in below) if below else "yes"
 
 
 def fair() -> str:
