@@ -35,7 +35,7 @@ test: $(STAMP)
 
 # What is too slow for every day: whole examples, every variant, other libraries, compilers.
 test-slow: $(STAMP)
-	$(PYTEST) -m slow
+	$(PYTEST) -m slow --durations=25
 
 # Every property with about seven times as many examples, before a release; about ten minutes.
 test-thorough: $(STAMP)
