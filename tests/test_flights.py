@@ -158,3 +158,11 @@ def test_the_constant_answer_is_that_of_the_labels():
     usual = names[counts.argmax()]
     right = np.mean([(of["truth"][period == week] == usual).mean() for week in set(period)])
     assert f"`{usual}` is right for {100 * right:.2f} %" in PAGE
+
+
+def test_the_readme_tells_what_was_measured():
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    (told,) = (line for line in readme.splitlines() if "docs/flights.md" in line)
+    for method in ("singlebase", "margin"):
+        _, _, lost, _ = weekly("flights", method)
+        assert f"lose {100 * lost.mean():.2f} %" in told or f"of {100 * lost.mean():.2f} %" in told
