@@ -141,12 +141,12 @@ def has_labels(study: str, results: Path | None = None) -> bool:
     return (folder / "table.csv").is_file() and (folder / "labels.parquet").is_file()
 
 
-def points(one: PairedDifference | None) -> str:
+def points(one: PairedDifference | None, places: int = 1) -> str:
     """A difference in points, with its interval."""
     if one is None:
         return ""
-    low, high = 100 * one.low, 100 * one.high
-    return f"{100 * one.value:+.1f} ({low:+.1f} to {high:+.1f})"
+    value, low, high = (f"{100 * each:+.{places}f}" for each in (one.value, one.low, one.high))
+    return f"{value} ({low} to {high})"
 
 
 def line(cells: Iterable[str]) -> str:

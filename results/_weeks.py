@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from _measured import line
 from dynsnap._types import AnyArray, Floats
 from dynsnap.comparison import PairedDifference, difference_of_means, paired_difference
 from dynsnap.predictions import read, stored
@@ -165,11 +166,6 @@ def weekly_study(folder: Path) -> WeeklyStudy:
     return WeeklyStudy(folder)
 
 
-def points(one: PairedDifference) -> str:
-    """A difference in points, with its interval."""
-    return f"{100 * one.value:+.2f} ({100 * one.low:+.2f} to {100 * one.high:+.2f})"
-
-
 def spread(values: Floats) -> str:
     """The mean over weeks in percent, with its standard deviation over replicates."""
     each = 100 * values.mean(axis=1)
@@ -180,4 +176,4 @@ def spread(values: Floats) -> str:
 def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A table."""
     lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+    return "\n".join(map(line, lines))

@@ -23,7 +23,6 @@ sys.path.insert(0, str(RESULTS))
 
 from _measured import Measured, has_labels, line, points  # noqa: E402  it lies beside this file
 from _weeks import FRESH, weekly_study  # noqa: E402
-from _weeks import points as weekly_points  # noqa: E402
 from dynsnap._types import AnyArray  # noqa: E402
 from dynsnap.comparison import PairedDifference  # noqa: E402
 from dynsnap.predictions import StudyLabels  # noqa: E402
@@ -327,7 +326,7 @@ class Evidence:
                 lost, accuracy = (of.minus(method, FRESH, metric) for metric in ("lost", "new"))
                 said = (verdict([lost], "lower"), verdict([accuracy], "no harm"))
                 costs = f"{kappa(of.cost(method))} / {kappa(of.cost(FRESH))}"
-                gaps = [weekly_points(lost), weekly_points(accuracy)]
+                gaps = [points(lost, 2), points(accuracy, 2)]
                 yield line(
                     [
                         f"{says}: `{method}`",

@@ -17,6 +17,7 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextvars import ContextVar
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
 
@@ -333,6 +334,16 @@ def digest_and_size(file: BinaryIO) -> tuple[str, int]:
         whole.update(piece)
         size += len(piece)
     return whole.hexdigest(), size
+
+
+def timestamp(at: datetime | None = None) -> str:
+    """A moment in UTC, as files of dynsnap state it; by default this one.
+
+    Example:
+        >>> timestamp(datetime(2020, 12, 6, 14, 30, tzinfo=UTC))
+        '2020-12-06T14:30:00Z'
+    """
+    return (at or datetime.now(UTC)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def flush(path: Path) -> None:

@@ -33,16 +33,15 @@ def log_predictions(
             has logged it: its tag `dynsnap.predictions` gets the address.
     """
     mlflow = needed("mlflow", "mlflow")
-    place = PurePosixPath(artifact)
     with (
         connected(failing="Cannot log the predictions to MLflow") as client,
         tempfile.TemporaryDirectory() as folder,
     ):
         named = None if version is None else _version(client, version)
-        file = Path(folder) / place.name
+        file = Path(folder) / PurePosixPath(artifact).name
         predictions.write(found, file)
         run = (mlflow.active_run() or mlflow.start_run()).info.run_id
-        client.log_artifact(run, str(file), str(place.parent) if len(place.parts) > 1 else None)
+        client.log_artifact(run, str(file), parent_of(artifact))
         address = f"runs:/{run}/{artifact}"
         client.set_tag(run, TAG, address)
         if named is not None:
@@ -66,7 +65,7 @@ def fetched(address: Path | str) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="dynsnap-") as folder:
         with connected(failing=f"MLflow has no predictions at {address}") as client:
             run, artifact = _resolved(client, str(address))
-            names = [each.path for each in client.list_artifacts(run, _parent(artifact))]
+            names = [each.path for each in client.list_artifacts(run, parent_of(artifact))]
             if artifact not in names:
                 raise PlanError(
                     f"MLflow has no predictions at {address}: the run {run} has no artifact "
@@ -76,7 +75,8 @@ def fetched(address: Path | str) -> Iterator[Path]:
         yield Path(got)
 
 
-def _parent(artifact: str) -> str | None:
+def parent_of(artifact: str) -> str | None:
+    """The folder of an artifact; None for one that lies in no folder."""
     parent = str(PurePosixPath(artifact).parent)
     return None if parent == "." else parent
 

@@ -1,7 +1,6 @@
 """The versions of one registered model: their files, their tags, and the aliases to them."""
 
 import contextlib
-import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -9,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from dynsnap.errors import FileError, PlanError
-from dynsnap.mlflow._addresses import PREDICTIONS
+from dynsnap.mlflow._addresses import PREDICTIONS, parent_of
 from dynsnap.mlflow._flavour import FILE
 from dynsnap.mlflow._server import connected
 
-FOLDER = os.path.dirname(PREDICTIONS)  # noqa: PTH120 (an artifact's path); so gates find them
+FOLDER = parent_of(PREDICTIONS)  # so gates find them
 _NAME = re.compile(r"[^/:@'\"`\x00-\x1f\x7f]{1,200}")
 _KEY = "dynsnap.key"  # of a run: what its files are for
 _MISSING = "RESOURCE_DOES_NOT_EXIST"

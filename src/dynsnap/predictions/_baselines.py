@@ -14,7 +14,6 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, Protocol
 from urllib.parse import unquote, urlsplit
@@ -213,7 +212,7 @@ class BaselineStore:
                 classes=len(said.classes),
                 data=data_hash(said),
                 model_version=model_version,
-                date=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+                date=_files.timestamp(),
             )
             facts = json.dumps(made.facts(), indent=1, ensure_ascii=False) + "\n"
             # Whoever sets the same name meanwhile waits: else each could remove the other's file.

@@ -39,7 +39,6 @@ from dynsnap.project._registry import (
     changed,
     check_files,
     digest_of,
-    now,
     read_manifest,
 )
 
@@ -95,13 +94,13 @@ class MlflowRegistry:
         self, retrain: str, files: Mapping[str, Path], *, model: str, about: Mapping[str, Any]
     ) -> Generation:
         """Keep a new generation; the one that this retrain made before, if it did."""
-        with tempfile.TemporaryDirectory(prefix="dynsnap-") as place:
-            staged = Path(place)
-            for name, source in files.items():
-                shutil.copyfile(source, staged / name)
-            describe_ensemble(staged)
-            made = self._registered(retrain, files)
-            if made is None:
+        made = self._registered(retrain, files)
+        if made is None:
+            with tempfile.TemporaryDirectory(prefix="dynsnap-") as place:
+                staged = Path(place)
+                for name, source in files.items():
+                    shutil.copyfile(source, staged / name)
+                describe_ensemble(staged)
                 made = self._new(retrain, staged, model, about)
         self._point_challenger(made.number)
         return made
@@ -122,7 +121,9 @@ class MlflowRegistry:
             _, digest = self._verified(number, Path(folder), before)
         moves = () if before is None else before.moves
         made = Deployed(
-            generation=number, manifest=digest, moves=(*moves, Move(number, way, why, now()))
+            generation=number,
+            manifest=digest,
+            moves=(*moves, Move(number, way, why, _files.timestamp())),
         )
         notes = {
             _MOVE.format(place): move.facts()
@@ -163,7 +164,12 @@ class MlflowRegistry:
             digest, size = digest_of(file)
             sums[file.name] = {"sha256": digest, "bytes": size}
         made = Generation(
-            number=0, retrain=retrain, created=now(), model=model, files=sums, about=about
+            number=0,
+            retrain=retrain,
+            created=_files.timestamp(),
+            model=model,
+            files=sums,
+            about=about,
         )
         facts = made.facts()
         del facts["number"]  # MLflow gives it
@@ -226,7 +232,7 @@ class MlflowRegistry:
         if not moves or moves[-1].to != current:
             back: Way = "rollback" if current in [move.to for move in moves] else "promote"
             date = datetime.fromtimestamp(state.updated / 1000, UTC)
-            moves.append(Move(current, back, _BY_HAND, date.strftime("%Y-%m-%dT%H:%M:%SZ")))
+            moves.append(Move(current, back, _BY_HAND, _files.timestamp(date)))
             manifest = self._tags().get(current, {}).get(_MANIFEST, "")
         return Deployed(generation=current, manifest=manifest, moves=tuple(moves))
 

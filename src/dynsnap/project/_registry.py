@@ -20,7 +20,6 @@ import shutil
 import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias
 
@@ -248,7 +247,7 @@ class FolderRegistry:
         made = Generation(
             number=max([*used, *self.numbers()], default=0) + 1,
             retrain=retrain,
-            created=now(),
+            created=_files.timestamp(),
             model=model,
             files={},
             about=about,
@@ -304,7 +303,7 @@ class FolderRegistry:
         made = Deployed(
             generation=number,
             manifest=self._read(number)[1],
-            moves=(*moves, Move(number, way, why, now())),
+            moves=(*moves, Move(number, way, why, _files.timestamp())),
         )
         facts = {
             "schema": DEPLOYED,
@@ -371,11 +370,6 @@ def digest_of(path: Path) -> tuple[str, int]:
     """The SHA-256 and the size of a file."""
     with regular(path).open("rb") as file:
         return _files.digest_and_size(file)
-
-
-def now() -> str:
-    """This moment in UTC, as all files of a project write it."""
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def as_json(values: Any) -> str:

@@ -37,7 +37,6 @@ from dynsnap.project._registry import (
     Registry,
     as_json,
     digest_of,
-    now,
     read_document,
 )
 from dynsnap.project._rows import EVALUATE, TRUTH, Cut, Rows, class_shares, cut, read_rows
@@ -342,7 +341,11 @@ class Retrain:
     def _give_up(self, folder: Path, plan: Plan, reason: str) -> None:
         self.say(f"Giving up the retrain {plan.name}. {reason}")
         result = Result(
-            plan=plan, measured=None, decision="abandoned", reason=reason, finished=now()
+            plan=plan,
+            measured=None,
+            decision="abandoned",
+            reason=reason,
+            finished=_files.timestamp(),
         )
         records.write_result(folder, result)
         shutil.rmtree(folder / "work", ignore_errors=True)
@@ -434,7 +437,11 @@ class Retrain:
             "first" if measured.verdict == "none" else "promoted" if deploys else "kept"
         )
         result = Result(
-            plan=plan, measured=measured, decision=decision, reason=reason, finished=now()
+            plan=plan,
+            measured=measured,
+            decision=decision,
+            reason=reason,
+            finished=_files.timestamp(),
         )
         records.write_result(folder, result)
         shutil.rmtree(folder / "work", ignore_errors=True)

@@ -50,7 +50,9 @@ def publish(run: Path, target: Path, *, scores: bool = True) -> tuple[Path, ...]
                 check_shareable(run / path.name)
             with _files.replacing(path) as aside:
                 shutil.copyfile(run / path.name, aside)
-        kept += predictions.write_published(run, target, scored=_is_scored if scores else _none)
+        kept += predictions.write_published(
+            run, target, scored=lambda key: scores and _is_scored(key)
+        )
         earlier = (target / "predictions").rglob("[!.]*.parquet")
         files = (*TABLES, *predictions.PUBLISHED)
         for path in (*earlier, *(target / name for name in files)):
@@ -73,7 +75,3 @@ def check_finished(folder: Path) -> None:
 
 def _is_scored(key: PredictionKey) -> bool:
     return key.combination == SCORED and key.replicate == 0
-
-
-def _none(key: PredictionKey) -> bool:
-    return False
