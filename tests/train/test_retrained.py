@@ -429,7 +429,7 @@ def slow_pair(way, asked):
     """Both networks of a co-distilled round after one epoch, step by step, in double precision."""
     round_, context = way._open(asked), way._context
     weight = asked.recipe.codistill
-    pair = [context.build(asked, purpose).double() for purpose in ("initial", "peer")]
+    pair = [context.build(round_, purpose).double() for purpose in ("initial", "peer")]
     stepped = [torch.optim.SGD(one.parameters(), 0.02) for one in pair]
     bound = context.prepare.bind(round_.prepared, context.inputs)
     for batch in round_.order():

@@ -338,6 +338,17 @@ class Stream:
         have = np.bincount(self.pool.labels[rows], minlength=len(self.pool.classes))
         return np.asarray(have > counts)
 
+    def new_classes(self, generation: int) -> Flags:
+        """Which classes a learner of this generation is the first to see in training.
+
+        Example:
+            >>> from dynsnap.data import digits_stream
+            >>> [int(digits_stream().new_classes(generation).sum()) for generation in (1, 2, 3)]
+            [9, 0, 1]
+        """
+        before = self.learned(generation - 1) if generation > 1 else False
+        return np.asarray(self.learned(generation) & ~np.asarray(before))
+
     @cached_property
     def fingerprint(self) -> str:
         """A hash of the content of the pool, the cuts and the evaluation sets."""

@@ -325,7 +325,9 @@ _BEYOND = {
 _OF_RETRAINING = frozenset(one.name for one in fields(Retraining) if one.name != "cumulative")
 _RETRAINED = _OF_RETRAINING | {"selection_holdout"}  # by which interpolation is decided
 _SINGLE = {
-    "single": MethodKind(make=_retrained(), uses=_OF_RETRAINING, best_only=True),
+    "single": MethodKind(
+        make=_retrained(new_class_weight=4.0), uses=_OF_RETRAINING, best_only=True
+    ),
     "single-warm": MethodKind(
         make=_retrained(distill_weight=0.0), uses=_OF_RETRAINING, best_only=True
     ),
@@ -333,7 +335,7 @@ _SINGLE = {
         make=_retrained(warm_start=False), uses=_OF_RETRAINING, best_only=True
     ),
     "single-interpolated": MethodKind(
-        make=_retrained(interpolate=True), uses=_RETRAINED, best_only=True
+        make=_retrained(interpolate=True, new_class_weight=4.0), uses=_RETRAINED, best_only=True
     ),
     "single-long": MethodKind(
         make=_retrained(warm_start=False, distill_weight=0.0, cumulative=True), best_only=True

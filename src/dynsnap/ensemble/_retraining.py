@@ -8,6 +8,7 @@ from dynsnap.ensemble._plan import EnsemblePlan
 from dynsnap.ensemble._rounds import GIVEN, Distillation, DistilledRows, Recipe
 from dynsnap.errors import PlanError
 
+MOST_OFTEN = 1000  # a row of a new class, for once that others are drawn
 _DIGEST = re.compile(GIVEN + "[0-9a-f]{64}")
 
 
@@ -28,6 +29,8 @@ class Retraining:
         distill_rows: The rows that scores are learned on: "all"; "right" for those that the
             deployed network labels correctly; "wrong" for those that the new one gets wrong.
         views: Augmented views of each input that the deployed network's scores are averaged over.
+        new_class_weight: How often rows of classes that the deployed network does not know are
+            drawn, for once that others are. An epoch stays as long as it is.
         interpolate: Whether the weights are moved toward the deployed ones in the end, as far as
             held-out rows allow.
         teacher: What scores are learned in place of the deployed network's: "sha256:" and the
@@ -48,6 +51,7 @@ class Retraining:
     temperature: float = 1.0
     distill_rows: DistilledRows = "all"
     views: int = 4
+    new_class_weight: float = 1.0
     interpolate: bool = False
     cumulative: bool = False
     teacher: str = ""
@@ -62,6 +66,9 @@ class Retraining:
             )
         if not (isinstance(self.restart_rate, Real) and 0 < self.restart_rate < float("inf")):
             raise PlanError(f"`restart_rate` must be positive, got {self.restart_rate!r}.")
+        often = self.new_class_weight
+        if not (isinstance(often, Real) and 1 <= often <= MOST_OFTEN):
+            raise PlanError(f"`new_class_weight` must be from 1 to {MOST_OFTEN}, got {often!r}.")
         if self.interpolate and not self.warm_start:
             raise PlanError(
                 "`interpolate` needs `warm_start`: the weights of a network that was trained from "
@@ -135,4 +142,5 @@ class Retraining:
             temperature=self.temperature,
             rows=self.distill_rows,
             views=self.views,
+            classes="known",
         )

@@ -18,6 +18,7 @@ ScheduleKind: TypeAlias = Literal["cyclic", "step", "constant", "custom"]
 Selection: TypeAlias = Literal["window", "top", "last"]
 GIVEN = "sha256:"  # how the names of scores begin that were handed in; no key of a member does
 DistilledRows: TypeAlias = Literal["all", "right", "wrong"]
+DistilledClasses: TypeAlias = Literal["known", "all"]
 
 # The multipliers that the paper's scripts ran with, for 200 epochs: (first epoch index,
 # multiplier). The recurrence printed in the paper is not what was run.
@@ -257,6 +258,9 @@ class Distillation:
             "wrong" for those that the student gets wrong at the moment (MUSCLE).
         views: Augmented views of each input that the teacher's scores are averaged over, where
             training augments its inputs.
+        classes: The classes that both are compared on: "known" for those that the teacher was
+            trained on; "all" counts it against every other class that the teacher never names it,
+            as rounds did once and boosted trees do.
 
     Example:
         >>> Distillation(teacher="0123/0").weight
@@ -268,6 +272,7 @@ class Distillation:
     temperature: float = 1.0
     rows: DistilledRows = "all"
     views: int = 4
+    classes: DistilledClasses = "all"
 
     def __post_init__(self) -> None:
         if not (isinstance(self.weight, Real) and 0 < self.weight <= 1):
@@ -276,6 +281,8 @@ class Distillation:
             raise PlanError(f"`temperature` must be positive, got {self.temperature!r}.")
         if self.rows not in ("all", "right", "wrong"):
             raise PlanError(f'`rows` must be "all", "right" or "wrong", got {self.rows!r}.')
+        if self.classes not in ("known", "all"):
+            raise PlanError(f'`classes` must be "known" or "all", got {self.classes!r}.')
         check_count("views", self.views)
 
     @property
@@ -286,7 +293,8 @@ class Distillation:
 
 # Left out of a round's name where they have no effect: rounds keep the names that they had before
 # there were such settings.
-_LEFT_OUT = {"distillation": None, "interpolate": False, "by_time": False}
+_LEFT_OUT = {"distillation": None, "new_class_weight": 1, "interpolate": False, "by_time": False}
+_LEFT_OUT_OF_DISTILLATION = {"classes": "all"}
 _LEFT_OUT_OF_RECIPE = {"average": 0, "smoothing": 0, "rate": 1, "codistill": 0}
 
 
@@ -303,6 +311,8 @@ class RoundSpec:
         twin: 1 for the learner that measures the noise floor: equal in all but its randomness.
         parent: The key of the member that it starts from, None for a fresh start.
         distillation: What it learns from beside the labels, None for the labels alone.
+        new_class_weight: How often rows of classes that are new in this generation are drawn, for
+            once that others are.
         interpolate: Whether its weights are moved toward those of its parent in the end, as far as
             held-out rows allow.
         by_time: Whether the data grows by time, so that nothing may depend on later rows.
@@ -316,6 +326,7 @@ class RoundSpec:
     twin: int = 0
     parent: str | None = None
     distillation: Distillation | None = None
+    new_class_weight: float = 1.0
     interpolate: bool = False
     by_time: bool = False
 
@@ -336,6 +347,8 @@ class RoundSpec:
     def facts(self) -> dict[str, Any]:
         """The spec as plain values, without settings that have no effect."""
         found = _without(dataclasses.asdict(self), _LEFT_OUT)
+        if self.distillation is not None:
+            found["distillation"] = _without(found["distillation"], _LEFT_OUT_OF_DISTILLATION)
         return found | {"recipe": _without(found["recipe"], _LEFT_OUT_OF_RECIPE)}
 
     def canonical(self) -> str:
@@ -343,18 +356,19 @@ class RoundSpec:
         return json.dumps(self.facts(), sort_keys=True, separators=(",", ":"))
 
     def seed_name(self) -> str:
-        """What its random numbers are drawn by: its name.
+        """What its random numbers are drawn by: its name, without what concerns new classes.
 
-        By time, without the keys of the learners that it starts or learns from: a key is a hash of
-        all data, so later rows would change the seeds of an earlier generation.
+        Where no class is new, that must not have an effect, not even by other random numbers.
+        By time, also without the keys of the learners that it starts or learns from: a key is a
+        hash of all data, so later rows would change the seeds of an earlier generation.
         """
-        if not self.by_time:
-            return self.canonical()
         how = self.distillation
+        if how is not None:
+            teacher = "" if self.by_time else how.teacher
+            how = dataclasses.replace(how, teacher=teacher, classes="all")
+        parent = "" if self.by_time and self.parent is not None else self.parent
         return dataclasses.replace(
-            self,
-            parent=None if self.parent is None else "",
-            distillation=None if how is None else dataclasses.replace(how, teacher=""),
+            self, parent=parent, distillation=how, new_class_weight=1.0
         ).canonical()
 
     def __str__(self) -> str:

@@ -70,6 +70,7 @@ _SETTINGS = Table(
                     "temperature": Number(0),
                     "distill_rows": OneOf(("all", "right", "wrong")),
                     "views": _COUNT,
+                    "new_class_weight": Number(1),
                     "interpolate": Flag(),
                 },
             ),

@@ -281,6 +281,7 @@ def train(
                 seed=seed,
                 parent=key if how.warm_start else None,
                 distillation=how.distillation(key),
+                new_class_weight=how.new_class_weight,
                 interpolate=how.interpolate,
             )
             session.watch.plan(1, spec.recipe.epochs)

@@ -94,11 +94,12 @@ def taught_labels(labels: Any, scores: Scores) -> AnyArray:
     Args:
         labels: The class of each row, as a position.
         scores: The teacher's scores for each row, (rows, classes), as `predict_proba` gives them. A
-            class without any score is one that it does not know; rows of it have no teacher.
+            class without any score is one that it does not know: it gets -1, and rows of it have
+            no teacher.
 
     Example:
         >>> taught_labels([0, 1], np.array([[0.75, 0.25, 0.0], [0.5, 0.5, 0.0]])).tolist()
-        [[0.0, 0.75, 0.25, 0.0], [1.0, 0.5, 0.5, 0.0]]
+        [[0.0, 0.75, 0.25, -1.0], [1.0, 0.5, 0.5, -1.0]]
     """
     own = np.asarray(labels)
     found = np.array(scores, np.float32)
@@ -109,6 +110,7 @@ def taught_labels(labels: Any, scores: Scores) -> AnyArray:
         )
     known = found.sum(axis=0) > 0
     found[~known[own]] = 0
+    found[:, ~known] = -1
     return np.column_stack([own.astype(np.float32), found])
 
 

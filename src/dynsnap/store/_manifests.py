@@ -144,8 +144,10 @@ ROUND: Schema = Table(
                         "temperature": Number(0),
                         "rows": OneOf(("all", "right", "wrong")),
                         "views": Whole(1, 10_000_000),
-                    }
+                    },
+                    {"classes": OneOf(("known", "all"))},
                 ),
+                "new_class_weight": Number(1),
                 "interpolate": Flag(),
                 "by_time": Flag(),
             },

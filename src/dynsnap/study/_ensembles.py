@@ -138,6 +138,7 @@ class Ensemble:
             twin=self.twin,
             parent=parent,
             distillation=how.distillation(member or "") if how is not None and taught else None,
+            new_class_weight=1.0 if how is None or self.generation == 1 else how.new_class_weight,
             interpolate=how is not None and how.interpolate and parent is not None,
             by_time=self.by_time,
         )

@@ -88,7 +88,7 @@ class AloneStepper:
             module=module,
             optimizer=first.optimizer,
             rates=first.rates,
-            bound=context.bind(round_),
+            bound=context.bind(round_.prepared, context.inputs),
             order=torch.empty(0),
             random=torch.empty(0),
             generator=torch.Generator(context.device),
@@ -106,7 +106,7 @@ class AloneStepper:
 
     def _network(self, round_: RoundState, purpose: str) -> _Peer:
         context = self._context
-        module = context.build(round_.spec, purpose).to(context.device)
+        module = context.build(round_, purpose).to(context.device)
         if context.device.type == "cpu" and context.precision == torch.bfloat16:
             # The layout that a CPU's instructions for bfloat16 want of convolutions.
             module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]

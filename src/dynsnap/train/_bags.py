@@ -127,10 +127,10 @@ class BagsStepper:
         self._work: dict[RoundState, _BagsRound] = {}
 
     def admit(self, round_: RoundState, state: State | None, /) -> None:
-        module = self._context.build(round_.spec)
+        module = self._context.build(round_)
         assert isinstance(module, FastText)
         work = _BagsRound(
-            known=self._bags.known(self._context.bind(round_)),
+            known=self._bags.known(self._context.bind(round_.prepared, self._context.inputs)),
             dropout=module.dropout.p,
             shapes={name: value.shape for name, value in module.state_dict().items()},
             targets=_targets(round_.targets),

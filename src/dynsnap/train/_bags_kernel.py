@@ -169,18 +169,21 @@ def _slope(label: int, top: float, room: Scratch, batch: float) -> float:
 def _cool(targets: AnyArray, top: float, room: Scratch, batch: float, heat: float) -> float:
     """The slope of the mean cross-entropy with a teacher's scores, at a temperature, for one text.
 
-    Softmax less the targets, times the temperature, as in `soft_slopes`; and the loss.
+    Softmax less the targets, times the temperature, as in `soft_slopes`; and the loss. Classes with
+    a target below zero, which the teacher does not know, are left out of both.
     """
     full_width()
     scores, cool, classes = room.scores, room.cool, len(room.cool)
     total, loss = np.float32(0), 0.0
     for c in range(classes):
         down = (scores[c] - top) / heat
-        loss -= float(targets[c] * down)
-        cool[c] = np.exp(down)
+        target = max(targets[c], np.float32(0))
+        loss -= float(target * down)
+        cool[c] = np.exp(down) if targets[c] >= 0 else np.float32(0)
         total += cool[c]
     for c in range(classes):
-        cool[c] = (cool[c] / total - targets[c]) * (heat / batch)
+        target = max(targets[c], np.float32(0))
+        cool[c] = (cool[c] / total - target) * (heat / batch)
     return (loss + float(np.log(float(total)))) * float(heat) * float(heat)
 
 

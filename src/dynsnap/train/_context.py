@@ -14,6 +14,7 @@ from dynsnap.errors import FileError, PlanError
 from dynsnap.train._augment import Augmentation
 from dynsnap.train._factory import Blueprint
 from dynsnap.train._lockstep import RoundState
+from dynsnap.train._new_words import carried, renewed
 from dynsnap.train._optimizers import OptimizerFactory
 from dynsnap.train._prepare import Encoded, Preparation, State
 from dynsnap.train._weights import StoredLearner
@@ -42,18 +43,43 @@ class TrainingContext:
     augment: Augmentation | None
     parents: Callable[[str], bytes] | None
 
-    def build(self, spec: RoundSpec, purpose: str = "initial") -> nn.Module:
+    def build(self, round_: RoundState, purpose: str = "initial") -> nn.Module:
         """The module that a round starts from, on the CPU: fresh, or as its parent left it.
 
         Args:
-            spec: The round.
+            round_: The round.
             purpose: What its first weights are drawn for: another one has others.
         """
+        spec = round_.spec
         seed = seeds.number(spec.seed, spec.seed_name(), purpose)
         module = self.blueprint.build(dropout=spec.recipe.dropout, seed=seed)
         if spec.parent is not None:
-            load(module, self.parent(spec).weights)
+            load(module, self.parent_weights(round_, module.state_dict()))
         return module
+
+    def prepared(self, spec: RoundSpec, train: Positions) -> State:
+        """What the preparation of a round has learned from its rows, or from its parent's."""
+        if spec.parent is None:
+            return self.prepare.fit(self.inputs, train)
+        old, module = self.parent(spec).prepared, self.blueprint.template(0.0)
+        return renewed(self.prepare, old, module, self.inputs, train)
+
+    def parent_weights(self, round_: RoundState, other: State) -> State:
+        """The weights of a round's parent, for what the round reads.
+
+        Args:
+            round_: The round.
+            other: Weights to take from what the parent did not know, such as words.
+        """
+        parent = self.parent(round_.spec)
+        return carried(
+            self.prepare,
+            self.blueprint.template(0.0),
+            weights=parent.weights,
+            old=parent.prepared,
+            other=other,
+            new=round_.prepared,
+        )
 
     def parent(self, spec: RoundSpec) -> StoredLearner:
         """The stored learner that a round starts from."""
@@ -66,9 +92,9 @@ class TrainingContext:
             raise PlanError(f"{spec} needs a stored learner: hand in `parents` to find it.")
         return StoredLearner.from_bytes(self.parents(key))
 
-    def bind(self, round_: RoundState) -> State:
-        """A round's preparation for rows of the pool, on the device."""
-        bound = self.prepare.bind(round_.prepared, self.inputs)
+    def bind(self, prepared: State, encoded: Encoded) -> State:
+        """What a preparation has fitted, for rows of a data set, on the device."""
+        bound = self.prepare.bind(prepared, encoded)
         return {name: value.to(self.device) for name, value in bound.items()}
 
     def autocast(self) -> contextlib.AbstractContextManager[None]:

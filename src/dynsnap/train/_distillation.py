@@ -10,28 +10,37 @@ from dynsnap.data import Pool
 from dynsnap.ensemble import SoftTargets
 from dynsnap.errors import PlanError
 
+UNKNOWN = -1.0  # in place of the score of a class that the teacher was never trained on
+
 
 def soft_losses(logits: Tensor, targets: Tensor, temperature: float | Tensor) -> Tensor:
     """The cross-entropy of each input with what its teacher predicts for it.
 
     Slopes of softened scores shrink with the square of the temperature, which is undone, so that
-    a weight means the same at any temperature.
+    a weight means the same at any temperature. Both are compared on the classes that the teacher
+    knows: that it never names another one says nothing.
 
     Args:
         logits: Of the student, (..., classes).
-        targets: Scores of the teacher at the temperature, of the same shape.
+        targets: Scores of the teacher at the temperature, of the same shape; below zero for a
+            class that it does not know.
         temperature: A number, or one for each input, (..., 1).
     """
-    said = torch.log_softmax(logits.float() / temperature, dim=-1)
+    known = targets >= 0
+    cool = (logits.float() / temperature).masked_fill(~known, -torch.inf)
+    said = torch.log_softmax(cool, dim=-1)
     square = temperature**2
-    return -(targets * said).sum(dim=-1) * (
+    return -torch.where(known, targets * said, 0).sum(dim=-1) * (
         square.squeeze(-1) if isinstance(square, Tensor) else square
     )
 
 
-def soft_slopes(scores: Tensor, targets: Tensor, temperature: Tensor) -> Tensor:
-    """The slope of `soft_losses` at the logits, from the student's scores at the temperature."""
-    return (scores - targets) * temperature
+def soft_slopes(
+    logits: Tensor, targets: Tensor, temperature: Tensor, softmax: Callable[[Tensor], Tensor]
+) -> Tensor:
+    """The slope of `soft_losses` at the logits."""
+    cool = (logits / temperature).masked_fill(targets < 0, -torch.inf)
+    return (softmax(cool) - targets.clamp(min=0)) * temperature
 
 
 def mixed(taught: Tensor, labelled: Tensor, weight: Tensor) -> Tensor:
@@ -67,7 +76,8 @@ class RoundTargets:
 
     Attributes:
         scores: Scores of the teacher at the temperature for every row of the pool,
-            (rows, classes); those of rows without a weight are ignored.
+            (rows, classes), `UNKNOWN` for classes that it does not know; those of rows without a
+            weight are ignored.
         weights: The weight of these scores for every row; labels have the rest.
         temperature: What the student's logits are divided by.
         wrong: Whether only rows count that the student gets wrong at the moment.

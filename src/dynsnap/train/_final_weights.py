@@ -93,7 +93,7 @@ class FinalWeights:
         self, round_: RoundState, context: TrainingContext, held_out: HeldOutRows | None = None
     ) -> None:
         self._round, self._context, self._held_out = round_, context, held_out
-        self._bound = context.bind(round_)
+        self._bound = context.bind(round_.prepared, context.inputs)
 
     def settle(self, weights: State, accuracy: float) -> tuple[State, float]:
         """The final weights of one snapshot, from those that training left and their accuracy."""
@@ -114,11 +114,12 @@ class FinalWeights:
         """The network on the way to the deployed one, as far as held-out rows allow."""
         spec, held_out = self._round.spec, self._held_out
         assert held_out is not None
-        old = self._context.parent(spec).weights
+        parent = self._context.parent(spec)
+        old = self._context.parent_weights(self._round, weights)
         aside = self._round.aside
         pool_labels = self._context.labels.cpu().numpy()
         truth = np.concatenate([held_out.labels, pool_labels[aside]])
-        deployed = self._judged(self._module(old))
+        deployed = self._judged(self._module(parent.weights), parent.prepared)
         steps = STEPS if aside.size or len(held_out.rows) else STEPS[:1]
         found = (self._judged(self._moved(weights, old, step)) for step in steps)
         step = chosen_step(found, deployed, truth, new=held_out.new, steps=steps)
@@ -134,14 +135,18 @@ class FinalWeights:
         self._take_statistics(module)
         return module
 
-    def _judged(self, module: nn.Module) -> Labels:
+    def _judged(self, module: nn.Module, prepared: State | None = None) -> Labels:
         """Labels of a network on the held-out rows, then on those set aside for new classes."""
         held_out, context = self._held_out, self._context
         assert held_out is not None
-        bound = context.prepare.bind(self._round.prepared, held_out.inputs)
-        bound = {name: value.to(context.device) for name, value in bound.items()}
-        first = self._labels(module, held_out.rows, held_out.inputs, bound)
-        second = self._labels(module, self._round.aside, context.inputs, self._bound)
+        prepared = self._round.prepared if prepared is None else prepared
+        first, second = (
+            self._labels(module, rows, inputs, context.bind(prepared, inputs))
+            for rows, inputs in (
+                (held_out.rows, held_out.inputs),
+                (self._round.aside, context.inputs),
+            )
+        )
         return np.concatenate([first.cpu().numpy(), second.cpu().numpy()])
 
     def _module(self, weights: State) -> nn.Module:

@@ -31,6 +31,8 @@ class RoundState:
         targets: What it learns from beside the labels, None for the labels alone.
         weights: How much each row of the pool counts in the loss, 1 on average over those that
             the round learns from; None where all count alike.
+        often: How often each row of `train` is drawn in an epoch, relative to the others; None
+            where all are drawn once.
         warmup: Epochs at the beginning in which the learning rate grows linearly.
         aside: Rows of new classes that it does not learn from, to see whether it forgets them.
         epoch: The epoch that comes next or is under way.
@@ -48,6 +50,7 @@ class RoundState:
     prepared: State
     targets: RoundTargets | None = None
     weights: Tensor | None = None
+    often: Floats | None = None
     warmup: int = 0
     aside: Positions = field(default_factory=lambda: np.empty(0, np.intp))
     epoch: int = 0
@@ -79,9 +82,15 @@ class RoundState:
         """The rows of this epoch's steps, (steps, batch), shuffled by the round's name alone.
 
         Every batch is full, because steps of one shape can run side by side: the last one is
-        topped up with the first rows of the same epoch.
+        topped up with the first rows of the same epoch. An epoch is as long whether or not some
+        rows are drawn more often: others then wait for a later one.
         """
-        shuffled = self.generator("order").permutation(self.train)
+        rows = self.train
+        if self.often is not None:
+            whole = np.floor(self.often)
+            more = self.generator("often").random(len(rows)) < self.often - whole
+            rows = np.repeat(rows, whole.astype(np.intp) + more)
+        shuffled = self.generator("order").permutation(rows)[: len(self.train)]
         return np.resize(shuffled, (self.steps, self.batch))
 
     @cached_property

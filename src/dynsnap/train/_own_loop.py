@@ -17,7 +17,7 @@ from dynsnap._untrusted import parse_json
 from dynsnap.data import is_dataset
 from dynsnap.ensemble import Distillation
 from dynsnap.errors import FileError, InputError, TrainingError
-from dynsnap.train._distillation import mixed, soft_losses
+from dynsnap.train._distillation import UNKNOWN, mixed, soft_losses
 from dynsnap.train._factory import Blueprint
 from dynsnap.train._prepare import State
 from dynsnap.train._threads import on_one_thread
@@ -439,7 +439,8 @@ def taught_losses(logits: Tensor, labels: Tensor, *, weight: float, temperature:
     Args:
         logits: Of the student, (rows, classes).
         labels: Positions of classes, (rows,); or with a teacher (rows, 1 + classes): the position,
-            then the teacher's scores, all zero for a row without a teacher.
+            then the teacher's scores, none above zero for a row without a teacher, and below zero
+            for a class that the teacher does not know.
         weight: The weight of the teacher.
         temperature: What the logits of both are divided by.
     """
@@ -455,5 +456,6 @@ def taught_losses(logits: Tensor, labels: Tensor, *, weight: float, temperature:
     labelled = nn.functional.cross_entropy(logits, own, reduction="none")
     softened = scores.clamp(min=0) ** (1 / temperature)
     total = softened.sum(dim=1, keepdim=True)
-    taught = soft_losses(logits, softened / total.clamp(min=1e-12), temperature)
+    targets = torch.where(scores < 0, UNKNOWN, softened / total.clamp(min=1e-12))
+    taught = soft_losses(logits, targets, temperature)
     return mixed(taught, labelled, weight * (total.squeeze(1) > 0).float())

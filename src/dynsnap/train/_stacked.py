@@ -202,9 +202,11 @@ class StackedStepper:
 
     def admit(self, round_: RoundState, state: State | None, /) -> None:
         place = len(self._rows)
-        self._rows.append(_StackedRound(round_, self._context.bind(round_)))
+        self._rows.append(
+            _StackedRound(round_, self._context.bind(round_.prepared, self._context.inputs))
+        )
         if state is None:
-            module = self._context.build(round_.spec)
+            module = self._context.build(round_)
             self._flat[place] = flatten(self._layers, module.state_dict())
             self._first[place] = 0
             self._second[place] = 0
@@ -417,8 +419,8 @@ class _Lesson:
                 weights[place] = targets.weights[which[place]].unsqueeze(-1)
         missed = logits.argmax(-1, keepdim=True) != truth
         weights = weights * (missed | ~self._wrong.view(-1, 1, 1))
-        cool = softmax(logits / self._heat)
-        return mixed(soft_slopes(cool, scores, self._heat), slope, weights)
+        taught = soft_slopes(logits, scores, self._heat, softmax)
+        return mixed(taught, slope, weights)
 
 
 def _together(rows: Sequence[_StackedRound]) -> State:

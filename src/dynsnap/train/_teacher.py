@@ -12,7 +12,7 @@ from dynsnap.ensemble import RoundSpec, TeacherScores
 from dynsnap.errors import FileError
 from dynsnap.train._context import TrainingContext, batches, load
 from dynsnap.train._devices import flushing_denormals
-from dynsnap.train._distillation import RoundTargets
+from dynsnap.train._distillation import UNKNOWN, RoundTargets
 from dynsnap.train._items import forward, plain
 from dynsnap.train._weights import StoredLearner
 
@@ -48,6 +48,8 @@ def targets_of(
     said = said * torch.from_numpy(known).to(context.device)
     soft = said ** (1 / how.temperature)
     scores[place] = soft / soft.sum(dim=1, keepdim=True)
+    if how.classes == "known":
+        scores[:, torch.from_numpy(~known).to(context.device)] = UNKNOWN
     weights[place] = how.weight
     if how.rows == "right":
         weights[place] *= said.argmax(dim=1) == context.labels[place]
@@ -86,8 +88,7 @@ def teacher_scores(
     is shown augmented inputs too.
     """
     module = stored_module(teacher, context)
-    bound = context.prepare.bind(teacher.prepared, context.inputs)
-    bound = {name: value.to(context.device) for name, value in bound.items()}
+    bound = context.bind(teacher.prepared, context.inputs)
     generator = torch.Generator(context.device).manual_seed(seed)
     parts = [torch.zeros(0, context.blueprint.classes, device=context.device)]
     with flushing_denormals():

@@ -1,5 +1,6 @@
 """From text to tokens, fast: every text is cut into words once, however many rounds read it."""
 
+import itertools
 import re
 import zlib
 from collections import defaultdict
@@ -167,17 +168,34 @@ class Words:
         bar = np.partition(counts, -self.size)[-self.size] if len(counts) > self.size else 0
         candidates = np.flatnonzero(counts >= max(bar, 1))
         ranked = sorted(candidates.tolist(), key=lambda n: (-counts[n], encoded.words[n - 1]))
-        vocabulary = "\n".join(encoded.words[number - 1] for number in ranked[: self.size - 1])
-        return {
-            "words": torch.frombuffer(bytearray(vocabulary.encode() or b"\n"), dtype=torch.uint8)
-        }
+        return _stored([encoded.words[number - 1] for number in ranked[: self.size - 1]])
+
+    def renew(self, state: State, encoded: Encoded, rows: Positions, /) -> State:
+        """The vocabulary of a network that goes on to learn from these rows.
+
+        Words keep their numbers. Those that are frequent by now take the numbers that are free,
+        then those of words that are not frequent any more, the most frequent word first.
+        """
+        words, wanted = _listed(state), _listed(self.fit(encoded, rows))
+        frequent, known = set(wanted), set(words)
+        places = [place for place, word in enumerate(words) if word not in frequent]
+        for word in wanted:
+            if word in known:
+                continue
+            if len(words) < self.size - 1:
+                words.append(word)
+            else:
+                words[places.pop(0)] = word
+        return _stored(words)
+
+    def replaced(self, old: State, new: State, /) -> Positions:
+        """The numbers that stand for another word in the one vocabulary than in the other."""
+        pairs = itertools.zip_longest(_listed(old), _listed(new))
+        return np.array([place for place, (a, b) in enumerate(pairs, 1) if a != b], np.intp)
 
     def bind(self, state: State, encoded: Encoded, /) -> State:
         assert isinstance(encoded, Texts)
-        known = {
-            word: place + 1
-            for place, word in enumerate(state["words"].numpy().tobytes().decode().split("\n"))
-        }
+        known = {word: place for place, word in enumerate(_listed(state), 1)}
         lookup = [0, *(known.get(word, 0) for word in encoded.words)]
         lookup += range(self.size, self.size + self.buckets)
         return {"lookup": torch.tensor(lookup, device=encoded.tokens.device)}
@@ -195,3 +213,13 @@ class Words:
         for length in range(2, min(self.ngrams, len(row)) + 1):
             run = run[:-1] * np.uint64(116049371) + single[length - 1 :]
             yield (run % np.uint64(self.buckets)).astype(np.int32) + np.int32(words + 1)
+
+
+def _listed(state: State) -> list[str]:
+    """The words of a vocabulary; the first has the number 1."""
+    return state["words"].numpy().tobytes().decode().split("\n")
+
+
+def _stored(words: Iterable[str]) -> State:
+    content = "\n".join(words).encode() or b"\n"
+    return {"words": torch.frombuffer(bytearray(content), dtype=torch.uint8)}

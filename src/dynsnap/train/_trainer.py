@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from dynsnap import seeds
-from dynsnap._types import AnyArray, Flags, MemberScores, Positions
+from dynsnap._types import AnyArray, Floats, MemberScores, Positions
 from dynsnap.data import (
     SELECTION_SET,
     ClassWeight,
@@ -50,6 +50,7 @@ from dynsnap.train._preparations import preparation
 from dynsnap.train._prepare import Encoded, Preparation, State
 from dynsnap.train._round_groups import RoundGroup, RoundGroups
 from dynsnap.train._teacher import targets_of
+from dynsnap.train._text import Words
 from dynsnap.train._weights import FORMAT
 
 _ASIDE = 0.1  # of the rows of a new class, where nothing else shows whether it is forgotten
@@ -209,6 +210,7 @@ class TorchTrainer:
             context.device.type,
             str(context.precision),
             *(["bags"] if self._round_groups.bags else []),
+            *(["new words"] if isinstance(context.prepare, Words) else []),
             *([f"lesson {self._targets.fingerprint}"] if self._targets else []),
             *([f"warmup {self._warmup}"] if self._warmup else []),
             *(
@@ -298,6 +300,13 @@ class TorchTrainer:
         found[train] = own / own.mean()
         return torch.from_numpy(found).to(self.device)
 
+    def _often(self, spec: RoundSpec, train: Positions) -> Floats | None:
+        """How often a round draws each of its rows, for once that those of known classes are."""
+        if spec.new_class_weight == 1:
+            return None
+        new = self._stream.new_classes(spec.generation)[self._stream.pool.labels[train]]
+        return np.where(new, spec.new_class_weight, 1.0) if new.any() else None
+
     @cached_property
     def _evaluation(self) -> dict[str, Encoded]:
         """The evaluation sets, encoded once for all rounds."""
@@ -313,13 +322,8 @@ class TorchTrainer:
             inputs=self._evaluation[SELECTION_SET],
             rows=rows,
             labels=self._stream.evaluation[SELECTION_SET].labels[rows],
-            new=self._new_classes(spec.generation),
+            new=self._stream.new_classes(spec.generation),
         )
-
-    def _new_classes(self, generation: int) -> Flags:
-        """Which classes the generation before did not know."""
-        now, before = (self._stream.learned(number) for number in (generation, generation - 1))
-        return np.asarray(now & ~before)
 
     def _set_aside(self, spec: RoundSpec, train: Positions) -> Positions:
         """A tenth of the training rows of each new class that the held-out rows lack."""
@@ -396,10 +400,6 @@ class TorchTrainer:
         aside = self._set_aside(spec, train) if spec.interpolate else np.empty(0, np.intp)
         batch = min(self._batch_size, len(train))
         train = np.setdiff1d(train, aside) if len(aside) else train
-        if spec.parent is None:
-            prepared = context.prepare.fit(context.inputs, train)
-        else:
-            prepared = context.parent(spec).prepared
         targets = self._given
         if spec.distillation is not None:
             known = self._stream.learned(spec.generation - 1)
@@ -409,9 +409,10 @@ class TorchTrainer:
             train=train,
             validation=validation,
             batch=batch,
-            prepared=prepared,
+            prepared=context.prepared(spec, train),
             targets=targets,
             weights=self._row_weights(train),
+            often=self._often(spec, train),
             warmup=self._warmup,
             aside=aside,
         )

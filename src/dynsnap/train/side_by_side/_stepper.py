@@ -192,7 +192,7 @@ class SideBySideStepper:
     def admit(self, round_: RoundState, state: State | None, /) -> None:
         net, place = self._slot[round_] = self._free.pop()
         if state is None:
-            module = self._context.build(round_.spec).state_dict()
+            module = self._context.build(round_).state_dict()
             module = self._grouping.fold(module) if self._grouping else module
             moments = {name: torch.zeros(()) for name in net.moments(place)}
         else:
@@ -208,7 +208,11 @@ class SideBySideStepper:
                 place, smoothing=recipe.smoothing, average=recipe.average, targets=round_.targets
             )
             _copy(net.moments(place), moments)
-            net.fitted[place].copy_(self._settings.feed.fitted(self._context.bind(round_)))
+            net.fitted[place].copy_(
+                self._settings.feed.fitted(
+                    self._context.bind(round_.prepared, self._context.inputs)
+                )
+            )
         self._validation[round_] = torch.from_numpy(round_.validation).to(self._context.device)
         if not round_.finished:
             self._begin(round_, *_drawn(round_))
