@@ -27,6 +27,7 @@ CANDIDATES = (
     "single",
     "single-warm",
     "single-distill",
+    "single-new-1",
     "single-0.8",
     "single-quarter",
     "single-right",

@@ -20,14 +20,16 @@ from sklearn.neural_network import MLPClassifier
 from xgboost import XGBClassifier
 
 from dynsnap import seeds
-from dynsnap.boost import BoostTrainer, score, soft_label_rows
+from dynsnap.boost import BoostTrainer, check_retraining, score, soft_label_rows
 from dynsnap.boost._learner import one_thread
 from dynsnap.boost._snapshots import features, header
 from dynsnap.data import Stream, split
 from dynsnap.ensemble import (
+    NEW_CLASS_WEIGHT,
     CheckpointsInMemory,
     Distillation,
     Recipe,
+    Retraining,
     RoundSpec,
     Schedule,
     round_key,
@@ -78,7 +80,7 @@ def deployed(model, stream, recipe=FIRST, **options):
     return done, {"a/0": done.weights[0]}
 
 
-def retrained(model, stream, learners, recipe=NEXT, distill=None, warm=True, **options):
+def retrained(model, stream, learners, recipe=NEXT, distill=None, warm=True, often=1.0, **options):
     trainer = BoostTrainer(stream, model=model, parents=learners.__getitem__, **options)
     spec = RoundSpec(
         recipe=recipe,
@@ -86,6 +88,7 @@ def retrained(model, stream, learners, recipe=NEXT, distill=None, warm=True, **o
         seed=5,
         parent="a/0" if warm else None,
         distillation=distill,
+        new_class_weight=often,
     )
     (done,) = trainer.train([spec])
     return done
@@ -419,3 +422,13 @@ def test_a_length_that_the_first_training_had_is_no_obstacle_to_a_shorter_one():
     model = LGBMClassifier(num_leaves=5, n_estimators=4)
     _, learners = deployed(model, SAME)
     assert len(retrained(model, SAME, learners).curve) == 3
+
+
+def test_a_weight_for_new_classes_is_for_those_who_draw_rows():
+    check_retraining(LGBMClassifier(), Retraining(new_class_weight=NEW_CLASS_WEIGHT))
+    with pytest.raises(PlanError, match=naming("`new_class_weight`", "`class_weight`")):
+        check_retraining(LGBMClassifier(), Retraining(new_class_weight=2.0))
+    model, stream = CONTINUING["histogram"], some_digits([0, 1, 2], [0, 1, 2, 3])
+    _, learners = deployed(model, stream)
+    plain, often = (retrained(model, stream, learners, often=weight) for weight in (1.0, 4.0))
+    assert np.array_equal(plain.scores["test"], often.scores["test"])

@@ -25,16 +25,16 @@ def pictures(rows=90, side=8, channels=1, classes=3, seed=0):
     return _pool("pictures", inputs.astype(np.uint8), labels, classes)
 
 
-def sentences(rows=60, seed=0):
+def sentences(rows=60, seed=0, classes=2):
     """Texts in which each class has its own words."""
     rng = np.random.default_rng(seed)
-    labels = np.arange(rows) % 2
-    words = np.array([["red", "warm", "fire"], ["blue", "cold", "ice"]])
+    labels = np.arange(rows) % classes
+    words = np.array([["red", "warm", "fire"], ["blue", "cold", "ice"], ["moon", "star", "night"]])
     texts = [
         " ".join([*rng.choice(words[label], 3), *rng.choice(["the", "of", "and"], 2)])
         for label in labels
     ]
-    return _pool("sentences", np.array(texts, dtype=object), labels, 2)
+    return _pool("sentences", np.array(texts, dtype=object), labels, classes)
 
 
 def stream_of(pool, generations=2):

@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from dynsnap.data import Pool, from_generations
+from dynsnap.data import from_generations
 from dynsnap.ensemble import Distillation
 from dynsnap.train import TorchTrainer, Words
 from dynsnap.train._weights import StoredLearner
 from dynsnap.train.models import fasttext
-from tests.train.made import spec
+from tests.train.made import sentences, spec
 
 WORDS = [["red", "warm", "fire"], ["blue", "cold", "ice"], ["moon", "star", "night"]]
 letters = st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=12).map(" ".join)
@@ -45,24 +45,12 @@ class NoTable(nn.Module):
         return self.output(tokens.float().mean(1, keepdim=True))
 
 
-def stream(rows=180, seed=0):
+def stream():
     """Two generations of texts; class "c" and its words arrive with the second."""
-    rng = np.random.default_rng(seed)
-    labels = np.arange(rows) % 3
-    made = [
-        " ".join([*rng.choice(WORDS[label], 3), *rng.choice(["the", "of", "and"], 2)])
-        for label in labels
-    ]
-    pool = Pool(
-        name="texts",
-        inputs=np.array(made, dtype=object),
-        labels=labels.astype(np.int64),
-        classes=("a", "b", "c"),
-        ids=np.arange(rows),
-    )
-    first = np.flatnonzero(labels[: rows // 2] != 2)
+    pool = sentences(rows=180, classes=3)
+    first = np.flatnonzero(pool.labels[:90] != 2)
     return from_generations(
-        pool, [first, np.arange(rows)], test=pool, validation=0.25, selection_holdout=0.2
+        pool, [first, np.arange(180)], test=pool, validation=0.25, selection_holdout=0.2
     )
 
 

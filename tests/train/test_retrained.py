@@ -18,7 +18,7 @@ from dynsnap.predictions import Predictions
 from dynsnap.train import ShiftsAndFlips, TorchTrainer
 from dynsnap.train._alone import AloneStepper
 from dynsnap.train._bags import BagsStepper
-from dynsnap.train._distillation import RoundTargets
+from dynsnap.train._distillation import UNKNOWN, RoundTargets, soft_losses, soft_slopes
 from dynsnap.train._final_weights import STEPS, FinalWeights, chosen_step
 from dynsnap.train._stacked import StackedStepper
 from dynsnap.train._teacher import teacher_scores
@@ -62,12 +62,28 @@ def deployed(**settings):
     return {"old/0": done.weights[0]}
 
 
-def retrain(*, warm=True, weight=0.5, rows="all", temperature=1.0, views=2, **settings):
+def retrain(
+    *,
+    warm=True,
+    weight=0.5,
+    rows="all",
+    temperature=1.0,
+    views=2,
+    classes="known",
+    often=1.0,
+    **settings,
+):
     made = spec(generation=2, snapshots=1, parent="old/0" if warm else None, **settings)
+    made = dataclasses.replace(made, new_class_weight=often)
     if not weight:
         return made
     how = Distillation(
-        teacher="old/0", weight=weight, rows=rows, temperature=temperature, views=views
+        teacher="old/0",
+        weight=weight,
+        rows=rows,
+        temperature=temperature,
+        views=views,
+        classes=classes,
     )
     return dataclasses.replace(made, distillation=how)
 
@@ -89,22 +105,28 @@ def slow_loss(logits, labels, scores, weights, heat, *, wrong, smoothing=0.0):
             weight = 0.0
         even = -log_softmax(z).mean()
         labelled = -(1 - smoothing) * log_softmax(z)[label] + smoothing * even
-        soft = said ** (1 / heat) / (said ** (1 / heat)).sum()
-        taught = -heat * heat * (soft * log_softmax(z / heat)).sum()
+        known = said >= 0
+        soft = said[known] ** (1 / heat) / (said[known] ** (1 / heat)).sum()
+        taught = -heat * heat * (soft * log_softmax(z[known] / heat)).sum()
         total += weight * taught + (1 - weight) * labelled
     return total / len(labels)
 
 
+@pytest.mark.parametrize("unknown", [0, 2])
 @pytest.mark.parametrize("smoothing", [0.0, 0.2])
 @pytest.mark.parametrize("wrong", [False, True])
 @pytest.mark.parametrize("heat", [1.0, 3.0])
-def test_the_loss_of_a_student_is_what_its_definition_says(heat, wrong, smoothing):
+def test_the_loss_of_a_student_is_what_its_definition_says(heat, wrong, smoothing, unknown):
     rng = np.random.default_rng(0)
-    logits, scores = rng.normal(size=(40, 3)), rng.dirichlet(np.ones(3), 40)
+    logits, scores = rng.normal(size=(40, 3 + unknown)), rng.dirichlet(np.ones(3), 40)
     labels, weights = rng.integers(0, 3, 40), np.where(rng.random(40) < 0.6, 0.7, 0.0)
     soft = scores ** (1 / heat)
+    soft = soft / soft.sum(1, keepdims=True)
+    soft, scores = (
+        np.column_stack([each, np.full((40, unknown), UNKNOWN)]) for each in (soft, scores)
+    )
     targets = RoundTargets(
-        scores=torch.from_numpy(soft / soft.sum(1, keepdims=True)),
+        scores=torch.from_numpy(soft),
         weights=torch.from_numpy(weights),
         temperature=heat,
         wrong=wrong,
@@ -115,6 +137,22 @@ def test_the_loss_of_a_student_is_what_its_definition_says(heat, wrong, smoothin
     )
     slow = slow_loss(logits, labels, scores, weights, heat, wrong=wrong, smoothing=smoothing)
     assert float(found) == pytest.approx(slow, rel=1e-5)
+
+
+@given(st.integers(0, 10_000), st.sampled_from([0.5, 1.0, 4.0]))
+def test_slopes_are_those_of_the_loss_and_leave_unknown_classes_alone(seed, heat):
+    rng = np.random.default_rng(seed)
+    logits = torch.from_numpy(rng.normal(size=(1, 6, 5))).requires_grad_()
+    unknown = rng.random(5) < 0.4
+    unknown[0] = False
+    scores = np.where(unknown, 0, rng.dirichlet(np.ones(5), (1, 6)))
+    scores = np.where(unknown, UNKNOWN, scores / scores.sum(-1, keepdims=True))
+    targets = torch.from_numpy(scores)
+    warm = torch.full((1, 1, 1), heat, dtype=torch.float64)
+    (slow,) = torch.autograd.grad(soft_losses(logits, targets, warm).sum(), logits)
+    found = soft_slopes(logits.detach(), targets, warm, lambda z: torch.softmax(z, -1))
+    torch.testing.assert_close(found, slow, rtol=1e-4, atol=1e-5)
+    assert (found[..., unknown] == 0).all()
 
 
 @pytest.mark.parametrize("stepper", [AloneStepper, StackedStepper])
@@ -156,7 +194,9 @@ ASKED = {
     "taught": {"temperature": 2.0},
     "where the old one is right": {"rows": "right"},
     "where the new one is wrong": {"rows": "wrong", "weight": 0.8},
-    "all of it": {"average": 0.9, "smoothing": 0.1, "rate": 0.3, "warm": False},
+    "on all classes": {"classes": "all"},
+    "new classes more often": {"often": 2.5},
+    "all of it": {"average": 0.9, "smoothing": 0.1, "rate": 0.3, "warm": False, "often": 3.0},
 }
 
 
@@ -178,7 +218,7 @@ def test_a_retrained_round_in_a_stack_is_the_round_alone(name):
 
 @pytest.mark.parametrize("rows", ["all", "right", "wrong"])
 def test_a_retrained_round_on_bags_of_words_is_the_round_alone(rows):
-    stream = stream_of(sentences())
+    stream = growing(sentences(rows=90, classes=3))
     base = {"model": fasttext, "learning_rate": 0.05, "stream": stream}
     kept, asked = deployed(**base), retrain(epochs=4, rows=rows)
     bags, alone = (
@@ -197,6 +237,39 @@ def test_classes_that_the_teacher_does_not_know_are_learned_from_labels():
     assert set(weights[round_.train][POOL.labels[round_.train] < 2]) == {0.5}
     assert set(weights[POOL.labels == 2]) == {0.0}
     assert not weights[round_.validation].any()
+
+
+def test_a_teacher_has_no_say_about_classes_that_it_does_not_know():
+    way = trainer(kept=deployed())
+    scores = way._open(retrain()).targets.scores.numpy()
+    assert (scores[:, 2] == UNKNOWN).all()
+    assert (scores[:, :2] >= 0).all()
+    assert (way._open(retrain(classes="all")).targets.scores.numpy() >= 0).all()
+
+
+@pytest.mark.parametrize("often", [1.0, 2.0, 3.5])
+def test_rows_of_new_classes_are_drawn_more_often_in_epochs_of_the_same_length(often):
+    way = trainer(kept=deployed(), batch_size=1)
+    round_ = way._open(retrain(often=often))
+    drawn = np.zeros((400, len(POOL)))
+    for epoch in range(len(drawn)):
+        round_.epoch = epoch
+        order = round_.order()
+        assert order.size == len(round_.train)
+        np.add.at(drawn[epoch], order.ravel(), 1)
+    assert not drawn[:, np.setdiff1d(np.arange(len(POOL)), round_.train)].any()
+    new = round_.train[POOL.labels[round_.train] == 2]
+    old = round_.train[POOL.labels[round_.train] < 2]
+    assert drawn[:, new].mean() / drawn[:, old].mean() == pytest.approx(often, rel=0.02)
+    assert drawn[:, old].max() == 1
+
+
+def test_where_no_class_is_new_what_concerns_new_classes_changes_no_bit():
+    base = {"stream": stream_of(POOL)}
+    kept = deployed(**base)
+    asked = [retrain(epochs=2), retrain(epochs=2, often=4.0, classes="all")]
+    made = [next(iter(trainer(kept=kept, **base).train([one]))) for one in asked]
+    assert made[0].weights == made[1].weights
 
 
 def test_only_rows_that_the_teacher_has_right_count():
@@ -299,6 +372,8 @@ def test_another_lesson_is_another_key():
         retrain(weight=0.4),
         retrain(rows="right"),
         retrain(views=3),
+        retrain(classes="all"),
+        retrain(often=2.0),
         retrain(average=0.9),
         retrain(smoothing=0.1),
         retrain(rate=0.5),

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dynsnap import seeds
-from dynsnap._types import AnyArray, Flags, Floats, Labels, MemberScores, Positions
+from dynsnap._types import AnyArray, Labels, MemberScores, Positions
 from dynsnap.boost._learner import (
     EpochRecorder,
     FitTask,
@@ -48,6 +48,7 @@ from dynsnap.data import (
     training_weights,
 )
 from dynsnap.ensemble import (
+    NEW_CLASS_WEIGHT,
     Checkpoints,
     Distillation,
     Judge,
@@ -223,22 +224,6 @@ class BoostTrainer:
             raise PlanError(f"{spec} needs a stored learner: hand in `parents` to find it.")
         if how is not None and spec.generation == 1:
             raise PlanError(f"{spec} has a teacher, but no generation comes before the first.")
-        if self._upweighted(spec).any():
-            self._learner.check_weights()
-
-    def _row_weights(self, spec: RoundSpec, train: Positions) -> Floats | None:
-        """How much each row counts, None where all count alike."""
-        own = training_weights(self._stream.pool, train, self._class_weight)
-        new = self._upweighted(spec)[self._stream.pool.labels[train]]
-        if not new.any():
-            return own
-        return np.where(new, spec.new_class_weight, 1.0) * (1.0 if own is None else own)
-
-    def _upweighted(self, spec: RoundSpec) -> Flags:
-        """The classes whose rows count more, because they are new."""
-        if spec.new_class_weight == 1 or spec.generation == 1:
-            return np.zeros(len(self._stream.pool.classes), dtype=bool)
-        return self._stream.new_classes(spec.generation)
 
     def _stored(self, key: str) -> StoredLearner:
         assert self._parents is not None
@@ -315,7 +300,7 @@ class BoostTrainer:
             labels=labels,
             classes=tuple(pool.classes[place] for place in seen.tolist()),
             validation=self._taken(pool.inputs[validation]),
-            weights=self._row_weights(spec, train),
+            weights=training_weights(pool, train, self._class_weight),
             seed=seeds.number(spec.seed, name, "model") % 2**31,
             categorical=pool.inputs.categorical if framed else None,
         )
@@ -381,6 +366,11 @@ def check_retraining(model: Any, how: Retraining) -> None:
         model: A classifier, set up but not fitted.
         how: How it is retrained.
     """
+    if how.new_class_weight not in (1, NEW_CLASS_WEIGHT):
+        raise PlanError(
+            f"{type(model).__name__} sees all rows at once: `new_class_weight` is for torch "
+            "modules, which draw them. Leave it out, or use `class_weight`."
+        )
     _check_stored(
         _adapt(model),
         model,

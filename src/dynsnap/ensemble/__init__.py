@@ -46,7 +46,7 @@ from dynsnap.ensemble._protocols import (
     round_key,
     serial,
 )
-from dynsnap.ensemble._retraining import Retraining
+from dynsnap.ensemble._retraining import NEW_CLASS_WEIGHT, Retraining
 from dynsnap.ensemble._rolling import Rolling, best, judged
 from dynsnap.ensemble._rounds import (
     GIVEN,
@@ -78,6 +78,7 @@ __all__ = [
     "GIVEN",
     "METHODS",
     "METHOD_KINDS",
+    "NEW_CLASS_WEIGHT",
     "ROLLING",
     "SELECTION_METRICS",
     "SINGLE",

@@ -9,7 +9,7 @@ from dynsnap import _check
 from dynsnap._registry import Registry
 from dynsnap.ensemble._combine import COMBINATIONS, Combination
 from dynsnap.ensemble._plan import Beta, EnsemblePlan, Size, check_count
-from dynsnap.ensemble._retraining import Retraining
+from dynsnap.ensemble._retraining import NEW_CLASS_WEIGHT, Retraining
 from dynsnap.ensemble._rolling import Rolling
 from dynsnap.ensemble._rounds import Recipe, Schedule
 from dynsnap.errors import PlanError, did_you_mean
@@ -326,7 +326,7 @@ _OF_RETRAINING = frozenset(one.name for one in fields(Retraining) if one.name !=
 _RETRAINED = _OF_RETRAINING | {"selection_holdout"}  # by which interpolation is decided
 _SINGLE = {
     "single": MethodKind(
-        make=_retrained(new_class_weight=4.0), uses=_OF_RETRAINING, best_only=True
+        make=_retrained(new_class_weight=NEW_CLASS_WEIGHT), uses=_OF_RETRAINING, best_only=True
     ),
     "single-warm": MethodKind(
         make=_retrained(distill_weight=0.0), uses=_OF_RETRAINING, best_only=True
@@ -335,7 +335,9 @@ _SINGLE = {
         make=_retrained(warm_start=False), uses=_OF_RETRAINING, best_only=True
     ),
     "single-interpolated": MethodKind(
-        make=_retrained(interpolate=True, new_class_weight=4.0), uses=_RETRAINED, best_only=True
+        make=_retrained(interpolate=True, new_class_weight=NEW_CLASS_WEIGHT),
+        uses=_RETRAINED,
+        best_only=True,
     ),
     "single-long": MethodKind(
         make=_retrained(warm_start=False, distill_weight=0.0, cumulative=True), best_only=True

@@ -8,6 +8,7 @@ from dynsnap.ensemble._plan import EnsemblePlan
 from dynsnap.ensemble._rounds import GIVEN, Distillation, DistilledRows, Recipe
 from dynsnap.errors import PlanError
 
+NEW_CLASS_WEIGHT = 4.0  # of `single`, chosen on held-out rows: results/choose_single.py
 MOST_OFTEN = 1000  # a row of a new class, for once that others are drawn
 _DIGEST = re.compile(GIVEN + "[0-9a-f]{64}")
 
@@ -30,7 +31,8 @@ class Retraining:
             deployed network labels correctly; "wrong" for those that the new one gets wrong.
         views: Augmented views of each input that the deployed network's scores are averaged over.
         new_class_weight: How often rows of classes that the deployed network does not know are
-            drawn, for once that others are. An epoch stays as long as it is.
+            drawn, for once that others are. An epoch stays as long as it is. Boosted trees, which
+            see all rows at once, do without.
         interpolate: Whether the weights are moved toward the deployed ones in the end, as far as
             held-out rows allow.
         teacher: What scores are learned in place of the deployed network's: "sha256:" and the
