@@ -255,11 +255,21 @@ class Evidence:
             if not has_labels(name, self._results):
                 return None
             found = Measured(self._results / name)
-            seeds = sorted(self._results.glob(f"{name}-20[0-9][0-9]"))
-            labels = [one for seed in seeds if (one := MethodLabels.read(seed)) is not None]
+            labels = [
+                one for seed in self._seeds(name) if (one := MethodLabels.read(seed)) is not None
+            ]
             found.labels = pooled([found.labels, *labels])
             self._known[name] = found
         return self._known[name]
+
+    def _seeds(self, name: str) -> list[Path]:
+        """Folders of the same study with further seeds."""
+        return sorted(self._results.glob(f"{name}-20[0-9][0-9]"))
+
+    def _rounds(self, name: str) -> int:
+        """Rounds that a study took, with all of its seeds."""
+        folders = (self._results / name, *self._seeds(name))
+        return sum(json.loads((one / "about.json").read_bytes())["rounds"] for one in folders)
 
     def rows(self, claims: Sequence[Claim]) -> Iterator[str]:
         """The rows of a section; a study that was not run has none."""
@@ -355,7 +365,14 @@ class Evidence:
             late = "" if of.labels.late is None else f"{len(of.labels.late.ids):,}"
             device = about["environment"].get("device", "")
             yield line(
-                [f"`{name}`", n, f"{about['test_inputs']:,}", late, f"{about['rounds']:,}", device]
+                [
+                    f"`{name}`",
+                    n,
+                    f"{about['test_inputs']:,}",
+                    late,
+                    f"{self._rounds(name):,}",
+                    device,
+                ]
             )
 
 
