@@ -89,6 +89,38 @@ def test_trees_of_another_library_teach_and_are_not_continued():
     assert old.retrain(INPUTS[120:], LABELS[120:]).score(INPUTS, LABELS) > 0.6
 
 
+@pytest.mark.parametrize("method", ["single", "single-distill"])
+def test_a_new_class_is_learned_beside_the_others_also_from_a_teacher_alone(method):
+    _, new = grown(method=method, retraining={"distill_weight": 1.0})
+    assert new.score(INPUTS, LABELS) > 0.8
+
+
+def test_what_is_new_is_new_to_the_deployed_network_whatever_a_teacher_knows():
+    teacher = LogisticRegression().fit(INPUTS, LABELS)  # which knows "b"
+
+    def scores(later, weight):
+        old = single(retraining={"new_class_weight": weight}).fit(INPUTS[FIRST], LABELS[FIRST])
+        made = old.retrain(INPUTS[120:][later], LABELS[120:][later], teacher=teacher)
+        return made.predict_proba(INPUTS)
+
+    every = np.ones(120, bool)
+    assert not np.array_equal(scores(every, 1), scores(every, 4))
+    knows = np.isin(LABELS, ["a", "c"])
+    teacher.fit(INPUTS[knows], LABELS[knows])  # but not "d", which the deployed network does
+    known = LABELS[120:] != "b"
+    np.testing.assert_array_equal(scores(known, 1), scores(known, 4))
+
+
+@pytest.mark.parametrize("weight", [np.float32(4), np.int64(4)])
+def test_numbers_of_numpy_are_numbers(weight, tmp_path):
+    _, new = grown(retraining={"new_class_weight": weight})
+    _, usual = grown(retraining={"new_class_weight": 4.0})
+    np.testing.assert_array_equal(new.predict_proba(INPUTS), usual.predict_proba(INPUTS))
+    new.save(tmp_path / "new.ensemble")
+    loaded = DynSnapClassifier.load(tmp_path / "new.ensemble", model=mlp)
+    assert loaded.get_params()["retraining"] == {"new_class_weight": 4}
+
+
 def test_it_starts_from_the_deployed_network():
     old, new = grown(retraining={"restart_rate": 1e-6, "distill_weight": 0.0})
     seen = LABELS != "b"
@@ -133,6 +165,11 @@ def _wider(inputs, classes):
     [
         ({"retraining": {"distill_weight": 1.5}}, ["`distill_weight`", "1.5"]),
         ({"retraining": {"distil_weight": 0.5}}, ["`distil_weight`", "distill_weight"]),
+        ({"retraining": {"distill_weight": True}}, ["`distill_weight`", "True"]),
+        ({"retraining": {"new_class_weight": True}}, ["`new_class_weight`", "True"]),
+        ({"retraining": {"new_class_weight": 0.5}}, ["`new_class_weight`", "0.5"]),
+        ({"retraining": {"new_class_weight": float("nan")}}, ["`new_class_weight`", "nan"]),
+        ({"retraining": {"new_class_weight": float("inf")}}, ["`new_class_weight`", "inf"]),
         ({"method": "singlebase", "retraining": {"views": 2}}, ["`views`", "singlebase"]),
         (
             {"retraining": {"interpolate": True, "warm_start": False}},

@@ -419,11 +419,11 @@ def test_the_loss_of_distillation_is_that_of_studies():
     logits = torch.tensor([[2.0, 0.0, -1.0], [0.5, 0.5, 0.0], [0.0, 1.0, 3.0]])
     own, scores = [0, 1, 2], np.array([[0.7, 0.3, 0.0], [0.2, 0.8, 0.0], [0.5, 0.5, 0.0]])
     labels = torch.as_tensor(taught_labels(own, scores))
-    assert labels[2, 1:].tolist() == [0, 0, 0]  # the teacher does not know the last class
+    assert labels[2, 1:].tolist() == [0, 0, -1]  # the teacher does not know the last class
     expected = []
-    for row, label, teacher in zip(logits.double(), own, scores, strict=True):
+    for row, label, teacher in zip(logits.double(), own, scores[:, :2], strict=True):
         soft = teacher ** (1 / 2) / (teacher ** (1 / 2)).sum()
-        taught = -4 * float((torch.as_tensor(soft) * torch.log_softmax(row / 2, 0)).sum())
+        taught = -4 * float((torch.as_tensor(soft) * torch.log_softmax(row[:2] / 2, 0)).sum())
         plain = -float(torch.log_softmax(row, 0)[label])
         expected.append(plain if label == 2 else 0.3 * taught + 0.7 * plain)
     loss = DistillationLoss(weight=0.3, temperature=2.0)
@@ -440,6 +440,32 @@ def test_the_loss_of_distillation_is_that_of_studies():
         loss({"logits": logits}, labels[:, :3])
     with pytest.raises(DynSnapError, match=naming("rows", r"\(3, 3\)")):
         taught_labels([0, 1], scores)
+    with pytest.raises(DynSnapError, match=naming("finite", "row 1")):
+        taught_labels(own, np.where(np.arange(3)[:, None] == 1, np.nan, scores))
+
+
+def test_a_teacher_that_knows_no_class_leaves_labels_alone():
+    from dynsnap.keeper.transformers import DistillationLoss, taught_labels
+
+    own = [0, 1, 2]
+    labels = torch.as_tensor(taught_labels(own, np.zeros((3, 3))))
+    logits = torch.randn(3, 3, generator=torch.Generator().manual_seed(0), requires_grad=True)
+    for weight in (0.5, 1.0):
+        loss = DistillationLoss(weight=weight)({"logits": logits}, labels)
+        plain = torch.nn.functional.cross_entropy(logits, torch.tensor(own))
+        found, slow = (torch.autograd.grad(each, logits)[0] for each in (loss, plain))
+        torch.testing.assert_close(loss, plain)
+        torch.testing.assert_close(found, slow)
+
+
+def test_without_a_say_of_labels_a_teacher_keeps_known_rows_from_new_classes():
+    from dynsnap.keeper.transformers import DistillationLoss, taught_labels
+
+    labels = torch.as_tensor(taught_labels([0, 1], np.array([[0.7, 0.3, 0.0], [0.2, 0.8, 0.0]])))
+    logits = torch.zeros(2, 3, requires_grad=True)
+    loss = DistillationLoss(weight=1.0)({"logits": logits}, labels)
+    (slope,) = torch.autograd.grad(loss, logits)
+    assert (slope[:, 2] > 0).all()
 
 
 # --- the pages ----------------------------------------------------------------------------------

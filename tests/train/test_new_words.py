@@ -9,16 +9,18 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
+from torch.nn.utils.parametrizations import weight_norm
 
 from dynsnap.data import from_generations
 from dynsnap.ensemble import Distillation
+from dynsnap.errors import FileError
 from dynsnap.train import TorchTrainer, Words
 from dynsnap.train._weights import StoredLearner
 from dynsnap.train.models import fasttext
 from tests.train.made import sentences, spec
 
 WORDS = [["red", "warm", "fire"], ["blue", "cold", "ice"], ["moon", "star", "night"]]
-letters = st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=12).map(" ".join)
+letters = st.lists(st.sampled_from("abcdefgh"), max_size=12).map(" ".join)
 texts = st.lists(letters, min_size=1, max_size=6)
 
 
@@ -43,6 +45,33 @@ class NoTable(nn.Module):
 
     def forward(self, tokens):
         return self.output(tokens.float().mean(1, keepdim=True))
+
+
+class Tied(nn.Module):
+    """A network that reads words with the vectors that another layer has for weights."""
+
+    def __init__(self, classes, words):
+        super().__init__()
+        self.scores = nn.Linear(6, words, bias=False)
+        self.vectors = nn.Embedding(words, 6)
+        self.again = self.vectors
+        self.scores.weight = self.vectors.weight
+        self.output = nn.Linear(words, classes)
+
+    def forward(self, tokens):
+        return self.output(self.scores(self.again(tokens).mean(1)))
+
+
+class Computed(nn.Module):
+    """A network whose vectors of words are computed of other parameters."""
+
+    def __init__(self, classes, words):
+        super().__init__()
+        self.vectors = weight_norm(nn.Embedding(words, 6))
+        self.output = nn.Linear(6, classes)
+
+    def forward(self, tokens):
+        return self.output(self.vectors(tokens).mean(1))
 
 
 def stream():
@@ -72,7 +101,8 @@ def deployed(model=None, **settings):
 
 
 def listed(state):
-    return state["words"].numpy().tobytes().decode().split("\n")
+    content = state["words"].numpy().tobytes().decode()
+    return [] if content == "\n" else content.split("\n")
 
 
 @given(texts, texts, st.integers(2, 8))
@@ -114,7 +144,38 @@ def test_words_that_stay_keep_their_vectors_and_new_ones_start_afresh(model):
         assert same == (word in old)
 
 
+def test_vectors_that_are_tied_start_afresh_by_all_of_their_names():
+    kept = deployed(Tied)
+    way, asked = trainer(Tied, kept), spec(generation=2, parent="old/0", snapshots=1)
+    round_, parent = way._open(asked), StoredLearner.from_bytes(kept["old/0"])
+    places = Words(size=13).replaced(parent.prepared, round_.prepared)
+    built = way._context.build(round_)
+    assert len(places)
+    same = (built.vectors.weight == parent.weights["vectors.weight"]).all(1)
+    assert np.flatnonzero(~same.numpy()).tolist() == places.tolist()
+
+
+def test_buckets_of_runs_of_words_are_kept_as_they_are():
+    prepare = Words(size=8, ngrams=2, buckets=20)
+    kept = deployed(OwnBag, prepare=prepare)
+    way = trainer(OwnBag, kept, prepare=prepare)
+    round_ = way._open(spec(generation=2, parent="old/0", snapshots=1))
+    before = StoredLearner.from_bytes(kept["old/0"]).weights["bag.weight"]
+    vectors = way._context.build(round_).bag.weight
+    assert torch.equal(vectors[8:], before[8:])
+    assert not torch.equal(vectors[:8], before[:8])
+
+
 @pytest.mark.parametrize("model", [None, OwnBag])
+def test_a_stored_network_of_another_kind_is_refused(model):
+    kept = deployed(model)
+    other = OwnBag if model is None else functools.partial(fasttext, width=6)
+    for one in (trainer(other, kept), trainer(model, kept, prepare=Words(size=9))):
+        with pytest.raises(FileError, match="does not fit the model"):
+            list(one.train([spec(generation=2, parent="old/0", snapshots=1)]))
+
+
+@pytest.mark.parametrize("model", [None, OwnBag, Tied])
 def test_a_new_class_is_read_by_its_own_words(model):
     kept = deployed(model)
     asked = spec(generation=2, parent="old/0", snapshots=1, epochs=12)
@@ -128,7 +189,10 @@ def test_a_new_class_is_read_by_its_own_words(model):
             assert (done.scores[name][0].argmax(1) == truth).mean() > 0.95
 
 
-def test_a_network_without_vectors_of_words_keeps_its_vocabulary():
-    kept = deployed(NoTable)
-    round_ = trainer(NoTable, kept)._open(spec(generation=2, parent="old/0", snapshots=1))
-    assert listed(round_.prepared) == listed(StoredLearner.from_bytes(kept["old/0"]).prepared)
+@pytest.mark.parametrize("model", [NoTable, Computed])
+def test_a_network_without_vectors_of_words_keeps_its_vocabulary(model):
+    kept = deployed(model)
+    way, asked = trainer(model, kept), spec(generation=2, parent="old/0", snapshots=1)
+    (done,) = way.train([asked])
+    found = StoredLearner.from_bytes(done.weights[0]).prepared
+    assert listed(found) == listed(StoredLearner.from_bytes(kept["old/0"]).prepared)

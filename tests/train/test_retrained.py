@@ -229,6 +229,19 @@ def test_a_retrained_round_on_bags_of_words_is_the_round_alone(rows):
     np.testing.assert_allclose(a.scores["test"], b.scores["test"], atol=1e-4)
 
 
+def test_bags_of_words_are_taught_beside_a_new_class_that_outweighs_all_known_ones():
+    stream = growing(sentences(rows=90, classes=3))
+    base = {"model": fasttext, "learning_rate": 0.5, "stream": stream}
+    kept, asked = deployed(**base), retrain(epochs=4, temperature=0.01, often=4.0)
+    bags, alone = (
+        trainer(kept=kept, **base, loss=loss) for loss in (None, functional.cross_entropy)
+    )
+    assert isinstance(stepper_of(bags, asked), BagsStepper)
+    for way in (bags, alone):
+        (done,) = way.train([asked])  # raises where a loss is not finite
+        assert done.accuracy[0] > 0.9
+
+
 def test_classes_that_the_teacher_does_not_know_are_learned_from_labels():
     kept = deployed()
     way = trainer(kept=kept)

@@ -10,6 +10,7 @@ from dynsnap.errors import PlanError
 
 NEW_CLASS_WEIGHT = 4.0  # of `single`, chosen on held-out rows: results/choose_single.py
 MOST_OFTEN = 1000  # a row of a new class, for once that others are drawn
+_NUMBERS = ("epochs_share", "restart_rate", "distill_weight", "temperature", "new_class_weight")
 _DIGEST = re.compile(GIVEN + "[0-9a-f]{64}")
 
 
@@ -59,6 +60,12 @@ class Retraining:
     teacher: str = ""
 
     def __post_init__(self) -> None:
+        for name in _NUMBERS:
+            value = getattr(self, name)
+            if isinstance(value, bool):  # a number to Python, and none to a file
+                raise PlanError(f"`{name}` must be a number, got {value!r}.")
+            if isinstance(value, Real) and not isinstance(value, int | float):
+                object.__setattr__(self, name, float(value))  # of numpy, which no file holds
         weight = self.distill_weight
         if not (isinstance(weight, Real) and 0 <= weight <= 1):
             raise PlanError(f"`distill_weight` must be between 0 and 1, got {weight!r}.")
@@ -144,5 +151,7 @@ class Retraining:
             temperature=self.temperature,
             rows=self.distill_rows,
             views=self.views,
-            classes="known",
+            # Without a say of labels, only that the teacher never names a new class keeps rows of
+            # the others from it.
+            classes="known" if self.distill_weight < 1 else "all",
         )

@@ -3,7 +3,7 @@
 import dataclasses
 import hashlib
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -248,9 +248,12 @@ def train(
         backend.check_weights(estimator.model)
     stream = _stream(pool, estimator.validation, generation, aside)
     if before is not None and how is not None:
-        places = _places(before, classes) if how.uses_deployed or given is None else ()
-        known = np.isin(positions, places if given is None else np.flatnonzero(given.known))
-        stream = _after(stream, known, held_out=held_out)
+        # What is new is new to the network that it starts from, whatever another teacher knows.
+        if how.uses_deployed or given is None:
+            places: Sequence[int] = _places(before, classes)
+        else:
+            places = np.flatnonzero(given.known).tolist()
+        stream = _after(stream, np.isin(positions, places), held_out=held_out)
     key = next(iter(deployed), "") if deployed else ""
     stored = {**(deployed or {}), **({given.key: given.to_bytes()} if given else {})}
     drawn = _seed(estimator.random_state)

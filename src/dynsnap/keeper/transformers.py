@@ -108,6 +108,12 @@ def taught_labels(labels: Any, scores: Scores) -> AnyArray:
             f"The teacher's scores must be (rows, classes) for {own.shape[:1]} rows, but have the "
             f"shape {found.shape}."
         )
+    if not np.isfinite(found).all():
+        row = int(np.flatnonzero(~np.isfinite(found).all(axis=1))[0])
+        raise InputError(
+            f"The teacher's scores must be finite, but those of row {row} are {found[row]}. Score "
+            "all rows, or give those without a teacher zeros."
+        )
     known = found.sum(axis=0) > 0
     found[~known[own]] = 0
     found[:, ~known] = -1

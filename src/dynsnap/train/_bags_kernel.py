@@ -166,7 +166,7 @@ def _slope(label: int, top: float, room: Scratch, batch: float) -> float:
 
 
 @part
-def _cool(targets: AnyArray, top: float, room: Scratch, batch: float, heat: float) -> float:
+def _cool(targets: AnyArray, room: Scratch, batch: float, heat: float) -> float:
     """The slope of the mean cross-entropy with a teacher's scores, at a temperature, for one text.
 
     Softmax less the targets, times the temperature, as in `soft_slopes`; and the loss. Classes with
@@ -174,6 +174,11 @@ def _cool(targets: AnyArray, top: float, room: Scratch, batch: float, heat: floa
     """
     full_width()
     scores, cool, classes = room.scores, room.cool, len(room.cool)
+    # Beside the score of an unknown class, those of all known ones may vanish.
+    top = np.float32(-np.inf)
+    for c in range(classes):
+        if targets[c] >= 0:
+            top = max(top, scores[c])
     total, loss = np.float32(0), 0.0
     for c in range(classes):
         down = (scores[c] - top) / heat
@@ -341,7 +346,7 @@ def train(
             labelled = _slope(labels[text], top, room, size)
             if len(taught_by.targets) and taught_by.weights[text] > 0:
                 weight = taught_by.weights[text]
-                taught = _cool(taught_by.targets[text], top, room, size, heat)
+                taught = _cool(taught_by.targets[text], room, size, heat)
                 for c in range(classes):
                     room.slope[c] = weight * room.cool[c] + (1 - weight) * room.slope[c]
                 labelled = weight * taught + (1 - weight) * labelled

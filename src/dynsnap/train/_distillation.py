@@ -26,7 +26,7 @@ def soft_losses(logits: Tensor, targets: Tensor, temperature: float | Tensor) ->
             class that it does not know.
         temperature: A number, or one for each input, (..., 1).
     """
-    known = targets >= 0
+    known = ~(targets < 0)  # also of what is not a number, which must not pass unnoticed
     cool = (logits.float() / temperature).masked_fill(~known, -torch.inf)
     said = torch.log_softmax(cool, dim=-1)
     square = temperature**2

@@ -228,4 +228,5 @@ def _norms(module: nn.Module) -> list[_BatchNorm]:
 
 
 def _state(module: nn.Module) -> State:
-    return {name: value.detach().cpu() for name, value in module.state_dict().items()}
+    # Copies: parameters that are tied share memory, which no file takes.
+    return {name: value.detach().cpu().clone() for name, value in module.state_dict().items()}

@@ -43,16 +43,26 @@ def carried(
     places = torch.from_numpy(prepare.replaced(old, new))
     found = dict(weights)
     for name in _tables(module, prepare):
+        if name not in weights or weights[name].shape != other[name].shape:
+            return weights  # of another module, which is refused where they are loaded
         found[name] = weights[name].clone()
         found[name][places] = other[name][places].to(found[name].device)
     return found
 
 
 def _tables(module: nn.Module, prepare: Words) -> list[str]:
-    """The parameters of a module that hold one vector for each word."""
-    return [
-        f"{name}.weight"
-        for name, part in module.named_modules()
+    """The parameters of a module that hold one vector for each word, by all of their names.
+
+    One that is tied to another layer has several. One that is computed of others has none.
+    """
+    tables = [
+        part.weight
+        for part in module.modules()
         if isinstance(part, nn.Embedding | nn.EmbeddingBag)
         and part.num_embeddings == prepare.size + prepare.buckets
+    ]
+    return [
+        name
+        for name, value in module.state_dict(keep_vars=True).items()
+        if any(value is table for table in tables)
     ]

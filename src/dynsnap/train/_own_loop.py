@@ -440,7 +440,8 @@ def taught_losses(logits: Tensor, labels: Tensor, *, weight: float, temperature:
         logits: Of the student, (rows, classes).
         labels: Positions of classes, (rows,); or with a teacher (rows, 1 + classes): the position,
             then the teacher's scores, none above zero for a row without a teacher, and below zero
-            for a class that the teacher does not know.
+            for a class that the teacher does not know. Where labels have no say, that is zero:
+            nothing else would keep rows of the other classes from it.
         weight: The weight of the teacher.
         temperature: What the logits of both are divided by.
     """
@@ -456,6 +457,8 @@ def taught_losses(logits: Tensor, labels: Tensor, *, weight: float, temperature:
     labelled = nn.functional.cross_entropy(logits, own, reduction="none")
     softened = scores.clamp(min=0) ** (1 / temperature)
     total = softened.sum(dim=1, keepdim=True)
-    targets = torch.where(scores < 0, UNKNOWN, softened / total.clamp(min=1e-12))
+    targets = softened / total.clamp(min=1e-12)
+    if weight < 1:
+        targets = torch.where(scores < 0, UNKNOWN, targets)
     taught = soft_losses(logits, targets, temperature)
     return mixed(taught, labelled, weight * (total.squeeze(1) > 0).float())

@@ -17,6 +17,7 @@ from dynsnap.errors import InputError, PlanError
 from dynsnap.train._prepare import Encoded, State
 
 _WORD = re.compile(r"\w+")
+_NO_WORDS = b"\n"  # a vocabulary without any: no tensor is made of no bytes
 _LARGE = 2_000_000  # characters from which on compiled code is worth loading
 # ASCII text is cut by a table: letters, digits and _ stay, the rest becomes a space.
 _TABLE = "".join(chr(c) if chr(c).isalnum() or chr(c) == "_" else " " for c in range(128))
@@ -217,9 +218,10 @@ class Words:
 
 def _listed(state: State) -> list[str]:
     """The words of a vocabulary; the first has the number 1."""
-    return state["words"].numpy().tobytes().decode().split("\n")
+    content = state["words"].numpy().tobytes()
+    return [] if content == _NO_WORDS else content.decode().split("\n")
 
 
 def _stored(words: Iterable[str]) -> State:
-    content = "\n".join(words).encode() or b"\n"
+    content = "\n".join(words).encode() or _NO_WORDS
     return {"words": torch.frombuffer(bytearray(content), dtype=torch.uint8)}
