@@ -9,7 +9,7 @@ from dynsnap.ensemble._rounds import GIVEN, Distillation, DistilledRows, Recipe
 from dynsnap.errors import PlanError
 
 NEW_CLASS_WEIGHT = 4.0  # of `single`, chosen on held-out rows: results/choose_single.py
-MOST_OFTEN = 1000  # a row of a new class, for once that others are drawn
+_MOST_OFTEN = 1000  # a row of a new class, for once that others are drawn
 _NUMBERS = ("epochs_share", "restart_rate", "distill_weight", "temperature", "new_class_weight")
 _DIGEST = re.compile(GIVEN + "[0-9a-f]{64}")
 
@@ -76,8 +76,8 @@ class Retraining:
         if not (isinstance(self.restart_rate, Real) and 0 < self.restart_rate < float("inf")):
             raise PlanError(f"`restart_rate` must be positive, got {self.restart_rate!r}.")
         often = self.new_class_weight
-        if not (isinstance(often, Real) and 1 <= often <= MOST_OFTEN):
-            raise PlanError(f"`new_class_weight` must be from 1 to {MOST_OFTEN}, got {often!r}.")
+        if not (isinstance(often, Real) and 1 <= often <= _MOST_OFTEN):
+            raise PlanError(f"`new_class_weight` must be from 1 to {_MOST_OFTEN}, got {often!r}.")
         if self.interpolate and not self.warm_start:
             raise PlanError(
                 "`interpolate` needs `warm_start`: the weights of a network that was trained from "

@@ -88,7 +88,7 @@ class AloneStepper:
             module=module,
             optimizer=first.optimizer,
             rates=first.rates,
-            bound=context.bind(round_.prepared, context.inputs),
+            bound=context.bind(round_.prepared),
             order=torch.empty(0),
             random=torch.empty(0),
             generator=torch.Generator(context.device),

@@ -130,7 +130,7 @@ class BagsStepper:
         module = self._context.build(round_)
         assert isinstance(module, FastText)
         work = _BagsRound(
-            known=self._bags.known(self._context.bind(round_.prepared, self._context.inputs)),
+            known=self._bags.known(self._context.bind(round_.prepared)),
             dropout=module.dropout.p,
             shapes={name: value.shape for name, value in module.state_dict().items()},
             targets=_targets(round_.targets),

@@ -92,9 +92,9 @@ class TrainingContext:
             raise PlanError(f"{spec} needs a stored learner: hand in `parents` to find it.")
         return StoredLearner.from_bytes(self.parents(key))
 
-    def bind(self, prepared: State, encoded: Encoded) -> State:
-        """What a preparation has fitted, for rows of a data set, on the device."""
-        bound = self.prepare.bind(prepared, encoded)
+    def bind(self, prepared: State, encoded: Encoded | None = None) -> State:
+        """What a preparation has fitted, for rows of a data set, by default the pool."""
+        bound = self.prepare.bind(prepared, self.inputs if encoded is None else encoded)
         return {name: value.to(self.device) for name, value in bound.items()}
 
     def autocast(self) -> contextlib.AbstractContextManager[None]:

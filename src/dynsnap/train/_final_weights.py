@@ -93,7 +93,7 @@ class FinalWeights:
         self, round_: RoundState, context: TrainingContext, held_out: HeldOutRows | None = None
     ) -> None:
         self._round, self._context, self._held_out = round_, context, held_out
-        self._bound = context.bind(round_.prepared, context.inputs)
+        self._bound = context.bind(round_.prepared)
 
     def settle(self, weights: State, accuracy: float) -> tuple[State, float]:
         """The final weights of one snapshot, from those that training left and their accuracy."""
@@ -119,9 +119,10 @@ class FinalWeights:
         aside = self._round.aside
         pool_labels = self._context.labels.cpu().numpy()
         truth = np.concatenate([held_out.labels, pool_labels[aside]])
-        deployed = self._judged(self._module(parent.weights), parent.prepared)
+        own, theirs = map(self._bounds, (self._round.prepared, parent.prepared))
+        deployed = self._judged(self._module(parent.weights), theirs)
         steps = STEPS if aside.size or len(held_out.rows) else STEPS[:1]
-        found = (self._judged(self._moved(weights, old, step)) for step in steps)
+        found = (self._judged(self._moved(weights, old, step), own) for step in steps)
         step = chosen_step(found, deployed, truth, new=held_out.new, steps=steps)
         log.debug("%s: weights moved %.1f of the way to the deployed ones.", spec, step)
         return self._moved(weights, old, step)
@@ -135,18 +136,17 @@ class FinalWeights:
         self._take_statistics(module)
         return module
 
-    def _judged(self, module: nn.Module, prepared: State | None = None) -> Labels:
+    def _bounds(self, prepared: State) -> tuple[State, State]:
+        """A preparation for the held-out rows, and for those set aside for new classes."""
+        assert self._held_out is not None
+        return self._context.bind(prepared, self._held_out.inputs), self._context.bind(prepared)
+
+    def _judged(self, module: nn.Module, bounds: tuple[State, State]) -> Labels:
         """Labels of a network on the held-out rows, then on those set aside for new classes."""
-        held_out, context = self._held_out, self._context
+        held_out = self._held_out
         assert held_out is not None
-        prepared = self._round.prepared if prepared is None else prepared
-        first, second = (
-            self._labels(module, rows, inputs, context.bind(prepared, inputs))
-            for rows, inputs in (
-                (held_out.rows, held_out.inputs),
-                (self._round.aside, context.inputs),
-            )
-        )
+        first = self._labels(module, held_out.rows, held_out.inputs, bounds[0])
+        second = self._labels(module, self._round.aside, self._context.inputs, bounds[1])
         return np.concatenate([first.cpu().numpy(), second.cpu().numpy()])
 
     def _module(self, weights: State) -> nn.Module:

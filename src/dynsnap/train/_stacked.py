@@ -202,9 +202,7 @@ class StackedStepper:
 
     def admit(self, round_: RoundState, state: State | None, /) -> None:
         place = len(self._rows)
-        self._rows.append(
-            _StackedRound(round_, self._context.bind(round_.prepared, self._context.inputs))
-        )
+        self._rows.append(_StackedRound(round_, self._context.bind(round_.prepared)))
         if state is None:
             module = self._context.build(round_)
             self._flat[place] = flatten(self._layers, module.state_dict())

@@ -88,7 +88,7 @@ def teacher_scores(
     is shown augmented inputs too.
     """
     module = stored_module(teacher, context)
-    bound = context.bind(teacher.prepared, context.inputs)
+    bound = context.bind(teacher.prepared)
     generator = torch.Generator(context.device).manual_seed(seed)
     parts = [torch.zeros(0, context.blueprint.classes, device=context.device)]
     with flushing_denormals():

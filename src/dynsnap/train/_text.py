@@ -179,14 +179,14 @@ class Words:
         """
         words, wanted = _listed(state), _listed(self.fit(encoded, rows))
         frequent, known = set(wanted), set(words)
-        places = [place for place, word in enumerate(words) if word not in frequent]
+        given_up = (place for place, word in enumerate(list(words)) if word not in frequent)
         for word in wanted:
             if word in known:
                 continue
             if len(words) < self.size - 1:
                 words.append(word)
             else:
-                words[places.pop(0)] = word
+                words[next(given_up)] = word
         return _stored(words)
 
     def replaced(self, old: State, new: State, /) -> Positions:

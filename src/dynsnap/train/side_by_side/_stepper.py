@@ -208,11 +208,7 @@ class SideBySideStepper:
                 place, smoothing=recipe.smoothing, average=recipe.average, targets=round_.targets
             )
             _copy(net.moments(place), moments)
-            net.fitted[place].copy_(
-                self._settings.feed.fitted(
-                    self._context.bind(round_.prepared, self._context.inputs)
-                )
-            )
+            net.fitted[place].copy_(self._settings.feed.fitted(self._context.bind(round_.prepared)))
         self._validation[round_] = torch.from_numpy(round_.validation).to(self._context.device)
         if not round_.finished:
             self._begin(round_, *_drawn(round_))
