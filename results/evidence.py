@@ -193,6 +193,12 @@ SECTIONS: dict[str, tuple[Claim, ...]] = {
             SINGLE,
         ),
         *both("`single`, then the Bayesian rule, loses fewer", "single-cost", "strongest", SINGLE),
+        *both(
+            "… and fewer than a fresh network with that rule",
+            "single-cost",
+            "singlebase-cost",
+            SINGLE,
+        ),
     ),
     "Distillation: one network that learns from the ensemble": (
         Claim(
