@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dynsnap.study import Row, StudyPlan, read_study, read_sweeps, read_table
+import _seeds
+from dynsnap.study import Row
 
 MAIN = {"accuracy": "ACC", "consistency": "CON", "correct_consistency": "ACC-CON"}
 METHODS = ("singlebase", "extbagging", "mcdropout", "snapshot", "dynsnap-cyc", "dynsnap-step")
@@ -46,8 +47,7 @@ Differences from the paper:
 
 * DynSnap-cyc's first round is the first half of Snapshot's training (`prefixes`). 10 of Snapshot's 20 snapshots are also among the 30 that
   DynSnap-cyc prunes, so the two are more alike than separate runs. SingleBase's replicates are the rounds of ExtBagging and DynSnap-step.
-* Two further seeds are in `results/cifar10-paper-2021` and `-2022`. The page [Evidence](evidence.md) counts them as replicates; the tables below do
-  not.
+* ExtBagging has 7 members, the paper's 20. The third seed has no DynSnap-step.
 """
 
 STUDIES = (
@@ -103,9 +103,8 @@ class Found:
 
 
 def ours_of(folder: Path) -> Found | None:
-    """The results of a study here; None if it was not run."""
-    table = folder / "table.csv"
-    return Found(read_table(table)) if table.is_file() else None
+    """The results of a study here, further seeds included; None if it was not run."""
+    return Found(_seeds.rows_of(folder)) if (folder / "table.csv").is_file() else None
 
 
 def papers(path: Path) -> dict[str, Found]:
@@ -133,21 +132,14 @@ def papers(path: Path) -> dict[str, Found]:
     return {data: Found(found) for data, found in rows.items()}
 
 
-def plan_of(folder: Path) -> StudyPlan | None:
-    """The study as it was run."""
-    path = folder / "study.toml"
-    return read_study(path, stored=True) if path.is_file() else None
-
-
 Points = dict[tuple[str, str], dict[str, Row]]
 """Of a sweep: (setting, point) and metric to the row."""
 
 
 def sweeps_of(folder: Path) -> dict[str, Points]:
     """The sweeps of a study, by name."""
-    path = folder / "sweeps.csv"
     found: dict[str, Points] = {}
-    for one in read_sweeps(path) if path.is_file() else ():
+    for one in _seeds.sweeps_of(folder):
         points = found.setdefault(one.sweep, {})
         points.setdefault((one.over, one.point), {})[one.row.metric] = one.row
     return found
