@@ -1,5 +1,7 @@
 """One network that is retrained from the one that is deployed."""
 
+import copy
+
 import numpy as np
 import pytest
 from lightgbm import LGBMClassifier
@@ -160,6 +162,29 @@ def _wider(inputs, classes):
     return mlp(inputs=inputs, classes=classes, hidden=[7])
 
 
+@pytest.mark.parametrize("later", [LABELS[120:] != "b", np.ones(120, bool)])
+def test_the_first_layer_that_does_not_fit_is_named_alone(later):
+    old = single().fit(INPUTS[FIRST], LABELS[FIRST]).set_params(model=_wider)
+    with pytest.raises(FileError, match="does not fit") as caught:
+        old.retrain(INPUTS[120:][later], LABELS[120:][later])
+    assert str(caught.value).count("weight") + str(caught.value).count("bias") == 1
+
+
+@pytest.mark.parametrize("model", [_wider, TREES["lightgbm"]])
+def test_a_network_of_another_architecture_or_library_learns_from_the_deployed_scores(model):
+    old = single().fit(INPUTS[FIRST], LABELS[FIRST])
+    said = old.predict_proba(INPUTS)
+    usual = {"learning_rate": 1e-3, "batch_size": 128, "device": "auto", "epochs": 8}
+    changes = {"learning_rate": 0.02} if model is _wider else usual
+    old.set_params(model=model, method="single-distill", **changes)
+    new = old.retrain(INPUTS[120:], LABELS[120:])
+    assert (new.generation_, new.cost_) == (2, 1)
+    assert new.score(INPUTS, LABELS) > 0.6
+    np.testing.assert_array_equal(old.predict_proba(INPUTS), said)
+    again = copy.deepcopy(old)  # which opens its learners anew
+    np.testing.assert_array_equal(again.predict_proba(INPUTS), said)
+
+
 @pytest.mark.parametrize(
     ("settings", "named"),
     [
@@ -175,6 +200,9 @@ def _wider(inputs, classes):
             {"retraining": {"interpolate": True, "warm_start": False}},
             ["`interpolate`", "`warm_start`"],
         ),
+        ({"retraining": [0.5]}, ["`retraining`", "list"]),
+        ({"retraining": {5: 0.5}}, ["`5`"]),
+        ({"method": "single-interpolated", "selection_holdout": 0}, ["`selection_holdout`"]),
         ({"average": 1.0}, ["`average`", "1.0"]),
         ({"average": 0.9, "epochs": 1, "batch_size": 1000}, ["`average`"]),
         ({"model": LogisticRegression()}, ["LogisticRegression", "afresh", "single-distill"]),

@@ -147,3 +147,12 @@ def test_two_weak_answers_for_a_frequent_class_can_together_speak_for_a_rare_one
     found = rule.decide(("often", "rarely"), Belief(np.array([0]), said), said)
     assert found.labels.tolist() == [int(odds > ratio)]
     assert found.posterior[0, 1] == pytest.approx(odds / (1 + odds))
+
+
+def test_a_first_answer_leaves_the_scores_as_they_are_whatever_the_exponents():
+    scores = np.array([[0.7, 0.3], [0.2, 0.8]])
+    nothing = Belief(np.array([-1, -1]), np.full((2, 2), 0.5))
+    rule = CostRule(2, shares={"a": 0.9, "b": 0.1}, old_weight=0.25, new_weight=0.5)
+    found = rule.decide(("a", "b"), nothing, scores)
+    np.testing.assert_allclose(found.posterior, scores)
+    assert found.labels.tolist() == [0, 1]

@@ -8,12 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dynsnap.errors import InputError, PlanError
-from dynsnap.predictions import Predictions
+from dynsnap.predictions import Predictions, write
 from dynsnap.stabilizing import CostRule, MarginRule, Stabilizer, update
 from tests.messages import naming
 
 CLASSES = ("a", "b", "c")
-RULES = [MarginRule(0.25), CostRule(2, {"a": 0.5, "b": 0.3, "c": 0.2}, old_weight=0.75)]
+SHARES = {"a": 0.5, "b": 0.3, "c": 0.2}
+RULES = [MarginRule(0.25), CostRule(2, SHARES, old_weight=0.75, new_weight=0.5)]
 
 
 def scored(rows, generations, *, seed=0):
@@ -220,3 +221,60 @@ def test_what_no_file_can_hold_is_refused_at_once(tmp_path, first, second):
     server.save(tmp_path / "memory.parquet")
     again = Stabilizer.load(tmp_path / "memory.parquet", MarginRule(0.2), version="mon")
     assert again.labels([first], [[0.1, 0.9]]).tolist() == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("ids", "scores", "named"),
+    [
+        ("abc", [[1, 0, 0]] * 3, ["ids", "'abc'"]),
+        (7, [[1, 0, 0]], ["ids", "7"]),
+        (["a\nb"], [[1, 0, 0]], ["id", "control"]),
+        (["a", "b"], [[1, 0, 0], [1]], ["scores"]),
+        (["a"], [["x", "y", "z"]], ["scores"]),
+        (["a"], [[np.nan, 0.5, 0.5]], ["scores", "nan"]),
+        ([], [[1, 0, 0]], ["scores", "0 ids"]),
+    ],
+)
+def test_a_request_that_makes_no_sense_is_one_line(ids, scores, named):
+    server = Stabilizer(MarginRule(), CLASSES, version="1")
+    with pytest.raises(InputError, match=naming(*named)) as caught:
+        server.labels(ids, scores)
+    assert "\n" not in str(caught.value)
+    assert len(server) == 0
+
+
+def test_a_request_without_inputs_has_no_answers():
+    server = Stabilizer(MarginRule(), CLASSES, version="1")
+    assert server.labels([], []).tolist() == []
+    assert server.labels([], np.zeros((0, 3))).tolist() == []
+
+
+@pytest.mark.parametrize("name", ["", "1\n2", None, 5])
+def test_names_that_no_file_holds_are_refused_at_once(name):
+    with pytest.raises(InputError, match="version"):
+        Stabilizer(MarginRule(), CLASSES, version=name)
+    server = Stabilizer(MarginRule(), CLASSES, version="1")
+    with pytest.raises(InputError, match="version"):
+        server.deploy(name)
+    for classes in ("abc", None, ["a", ""], []):
+        with pytest.raises(InputError, match="class"):
+            Stabilizer(MarginRule(), classes, version="1")
+    assert server.version == "1"
+
+
+def test_labels_alone_are_no_certainty_to_a_cost_rule(tmp_path):
+    rng = np.random.default_rng(0)
+    old = Predictions(ids=np.arange(40), classes=CLASSES, labels=rng.integers(0, 3, 40))
+    new = Predictions(
+        ids=np.arange(40), classes=CLASSES, scores=rng.dirichlet([0.3] * 3, 40).astype(float)
+    )
+    write(old, tmp_path / "old.parquet")
+    rule = CostRule(1.5, shares=dict.fromkeys(CLASSES, 1 / 3))
+    with pytest.raises(InputError, match=naming("labels", "scores")):
+        Stabilizer.load(tmp_path / "old.parquet", rule, version="2")
+    confusion = np.full((3, 3), 0.2) + 0.4 * np.eye(3)
+    server = Stabilizer.load(tmp_path / "old.parquet", rule, version="2", confusion=confusion)
+    made = update(old, new, rule, confusion=confusion)
+    answers = server.labels(new.ids, new.scores)
+    assert answers.tolist() == made.names_of(made.labels).tolist()
+    assert (made.labels != old.labels).any()

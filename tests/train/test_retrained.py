@@ -252,6 +252,14 @@ def test_classes_that_the_teacher_does_not_know_are_learned_from_labels():
     assert not weights[round_.validation].any()
 
 
+def test_a_low_temperature_leaves_scores_that_sum_to_one():
+    way = trainer(kept=deployed())
+    round_ = way._open(retrain(temperature=1e-3))
+    taught = round_.train[POOL.labels[round_.train] < 2]
+    scores = round_.targets.scores.numpy()[taught, :2]
+    np.testing.assert_allclose(scores.sum(axis=1), 1, rtol=1e-6)
+
+
 def test_a_teacher_has_no_say_about_classes_that_it_does_not_know():
     way = trainer(kept=deployed())
     scores = way._open(retrain()).targets.scores.numpy()
@@ -484,7 +492,7 @@ class Other(Normed):
 @pytest.mark.parametrize(
     ("pool", "model", "named"),
     [
-        (pictures(), Other, ["extra.weight"]),
+        (pictures(), Other, ["extra"]),
         (pictures(classes=4), Normed, ["4", "3"]),
         (pictures(side=10), Normed, ["(1, 10, 10)", "(1, 8, 8)"]),
     ],

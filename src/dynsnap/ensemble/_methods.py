@@ -452,8 +452,12 @@ def method(
 
 
 def _check_retraining(name: str, kind: MethodKind, asked: Mapping[str, Any]) -> None:
+    if not isinstance(asked, Mapping):
+        raise PlanError(
+            f"`retraining` must be a dict of settings by name, got {type(asked).__name__}."
+        )
     known = sorted(kind.uses & _OF_RETRAINING)
-    for setting in asked:
+    for setting in map(str, asked):
         if setting not in known:
             raise PlanError(
                 f"`{setting}` would have no effect on {name}. "

@@ -144,6 +144,7 @@ class ConfiguredEnsemble(FittedEnsemble, BaseEstimator):  # type: ignore[misc]
         self.classes_ = classes
         self._trust = trust
         self._fitted = made
+        self._learned_model = self.model  # also after `set_params`: what opens the learners
         self._data = data
         self._score_members = None
         self._open()  # now, because predicting must leave an estimator as it was

@@ -186,6 +186,7 @@ class FittedEnsemble:
     _allow_nan: bool
     _columns: FrameType | None
     _fitted: Fitted
+    _learned_model: Any
     _score_members: ScoreMembers | None
     _trust: bool = False
     _data: Any
@@ -391,7 +392,7 @@ class FittedEnsemble:
         order = [member.learner for member in made.members] if made.passes == 1 else ()
         return ExportableEnsemble(
             backend=made.backend,
-            model=self.model,
+            model=self._learned_model,
             learners=tuple(made.learners[at] for at in order),
             columns=tuple(made.learned[at] if made.learned else every for at in order),
             classes=tuple(str(name) for name in self.classes_),
@@ -414,7 +415,7 @@ class FittedEnsemble:
                 len(self.classes_),
                 lambda learners, classes: backend.scorer(
                     learners,
-                    model=self.model,
+                    model=self._learned_model,
                     classes=classes,
                     members=len(learners) * made.passes,
                     settings=self._training_settings(backend),

@@ -239,7 +239,7 @@ def train(
     if held_out:
         # What a row is held out by: its group, so that none is cut, else its own content.
         content = inputs if facts.groups is None else facts.groups
-        aside = _held_out(content, positions, estimator.selection_holdout)
+        aside = _held_out(content, positions, estimator.selection_holdout, estimator.method)
     elif plan.plan.automatic:
         aside = _aside(positions, estimator.validation, facts.groups)
     generation = 1 if before is None else before.generation_ + 1
@@ -354,9 +354,9 @@ def _teacher(
             "single-distill or single, with a `distill_weight` above 0."
         )
     if teacher is None and before is not None and how is not None and learns:
-        # An ensemble has no weights to start from, but scores to learn from.
-        several = len(before._found().members) > 1
-        teacher = before if several and not how.warm_start else None
+        # An ensemble, or a model of another kind, has no weights to start from, but scores.
+        other = len(before._found().members) > 1 or before.model is not before._learned_model
+        teacher = before if other and not how.warm_start else None
     if teacher is None:
         return None
     names = tuple(map(str, classes.tolist()))
@@ -476,14 +476,19 @@ def _aside(labels: Labels, share: float, groups: AnyArray | None) -> Positions:
     return found
 
 
-def _held_out(inputs: Any, labels: Labels, share: float) -> Positions:
+def _held_out(inputs: Any, labels: Labels, share: float, method: str) -> Positions:
     """Rows that no generation trains on, so that members of all of them can be compared."""
+    if share == 0:
+        raise PlanError(
+            f"{method} compares networks of two generations on rows that none is trained on: set "
+            "`selection_holdout` above 0, such as 0.1."
+        )
     found = np.flatnonzero(selection_rows(inputs, share))
     left = np.bincount(np.delete(labels, found), minlength=int(labels.max()) + 1)
     if not len(found) or left.min() < 2:
         raise InputError(
-            f"A rolling ensemble holds {share:.0%} of the rows out to compare members of all "
-            f"generations on, and {len(inputs)} rows are too few for that: {len(found)} would be "
+            f"{method} holds {share:.0%} of the rows out to compare networks of all generations "
+            f"on, and {len(inputs)} rows are too few for that: {len(found)} would be "
             f"held out, and {left.min()} left of one class. Bring more rows, or change "
             "`selection_holdout`."
         )

@@ -102,7 +102,8 @@ class CostRule:
         confusion: By true class (rows) and label (columns), in the order of `shares`: how often the
             model gives the label. Without one the scores are the likelihood.
         old_weight: The exponent of the posterior before.
-        new_weight: The exponent of the likelihood of the new answer.
+        new_weight: The exponent of the likelihood of the new answer; the first answer for an input
+            has none.
         new: Classes that the old model did not know. Its answer is no evidence for or against
             them, so their probability before is their share, except where one is deployed already.
         free: Classes whose labels are taken as they are.
@@ -144,7 +145,8 @@ class CostRule:
         prior = np.where(deployed[:, None], before, shares)
         # Both sides are evidence beyond the shares, which count once whatever the exponents are.
         together = np.log(shares) + np.log(prior / shares) * self.old_weight
-        together += np.log(likelihood) * self.new_weight
+        # A first answer repeats no earlier one: it counts in full, as the scores of a file do.
+        together += np.log(likelihood) * np.where(deployed, self.new_weight, 1.0)[:, None]
         posterior = np.exp(together - together.max(axis=1, keepdims=True))
         posterior /= posterior.sum(axis=1, keepdims=True)
         rows = np.arange(len(scores))

@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from dynsnap import _check
-from dynsnap._types import AnyArray
+from dynsnap._types import AnyArray, Floats
 from dynsnap.errors import InputError, PlanError
 from dynsnap.predictions import Predictions, read, write
-from dynsnap.stabilizing._rules import Belief, Rule
-from dynsnap.stabilizing._update import spread
+from dynsnap.predictions._text import check_class_names, check_name
+from dynsnap.stabilizing._rules import Belief, CostRule, Rule
+from dynsnap.stabilizing._update import posterior_of_labels, spread
 
 _ROWS = 1024  # of the first table; it doubles when it is full
 _VERSION = "version"  # the column of a saved memory
@@ -49,12 +50,12 @@ class Stabilizer:
     def __init__(
         self, rule: Rule, classes: Sequence[str], *, version: str, capacity: int | None = None
     ) -> None:
-        if capacity is not None and capacity < 1:
-            raise PlanError(f"`capacity` must be at least one id, but is {capacity}.")
+        if capacity is not None and (not isinstance(capacity, int) or capacity < 1):
+            raise PlanError(f"`capacity` must be at least one id, but is {capacity!r}.")
         self._lock = threading.Lock()
         self._rule = rule
         self._classes = _names(classes)
-        self._versions = [version]
+        self._versions = [check_name(version, kind="version")]
         self._layouts = [self._classes]  # of each version: the columns of its scores
         self._loaded = 0  # versions before a restart, whose order is not known
         self._known = dict(zip(self._classes, range(len(self._classes)), strict=True))
@@ -84,6 +85,7 @@ class Stabilizer:
             classes: The classes of its scores, if they are others; earlier ones may be missing.
         """
         names = None if classes is None else _names(classes)
+        check_name(version, kind="version")
         with self._lock:
             if version in self._versions:
                 raise PlanError(
@@ -107,10 +109,18 @@ class Stabilizer:
                 of an earlier version, which arrive late, have the columns of that version, and
                 change no answer that was given.
         """
-        keys = [_key(one) for one in ids]
+        keys = _keys(ids)
         if len({*keys}) != len(keys):
             raise InputError("`ids` must be of different inputs, but one comes twice.")
-        found = _check.probabilities(scores=np.asarray(scores, dtype=float))[0]
+        try:
+            found = np.asarray(scores, dtype=float)
+        except (ValueError, TypeError) as error:
+            raise InputError(
+                f"`scores` must be numbers, a row of the same length for each id: {error}."
+            ) from error
+        if not keys and not found.size:  # a batch without inputs has no answers
+            return np.empty(0, dtype=object)
+        found = _check.probabilities(scores=found)[0]
         with self._lock:
             number = self._number_of(version)
             columns = len(self._layouts[number])
@@ -171,6 +181,7 @@ class Stabilizer:
         version: str,
         classes: Sequence[str] | None = None,
         capacity: int | None = None,
+        confusion: Floats | None = None,
     ) -> "Stabilizer":
         """Continue from a saved memory, or from any prediction file.
 
@@ -181,8 +192,15 @@ class Stabilizer:
             classes: The classes of its scores; those of the file by default, which late scores of
                 earlier versions have.
             capacity: The most ids to remember.
+            confusion: For a cost rule and a file without scores: how often each label is given to
+                each class, in the order of the rule's `shares`, as for `update`.
         """
         held = read(path)
+        posterior = held.scores
+        if posterior is None:
+            posterior = np.eye(len(held.classes))[held.labels]
+            if isinstance(rule, CostRule):
+                posterior = posterior_of_labels(held.classes, held.labels, rule, confusion)
         made = cls(rule, held.classes, version=version, capacity=capacity)
         saved = held.slices.get(_VERSION)
         names = [""] * len(held)
@@ -195,9 +213,7 @@ class Stabilizer:
         numbers = {name: number for number, name in enumerate(made._versions)}
         rows = made._places([_key(one) for one in held.ids])
         made._labels[rows] = held.labels
-        made._posterior[rows] = (
-            np.eye(len(held.classes))[held.labels] if held.scores is None else held.scores
-        )
+        made._posterior[rows] = posterior
         made._version[rows] = [numbers[name] for name in names]
         made._forget_some()
         if classes is not None and _names(classes) != made._classes:
@@ -280,22 +296,30 @@ class Stabilizer:
         self._classes = classes
 
 
+# What no prediction file can hold is refused at once, and not when the memory is saved.
+
+
 def _names(classes: Sequence[str]) -> tuple[str, ...]:
-    found = tuple(str(name) for name in classes)
-    if not found or len({*found}) != len(found):
+    if isinstance(classes, str) or not isinstance(classes, Iterable):
+        raise InputError(f"`classes` must be a sequence of names, but is {classes!r}.")
+    found = check_class_names(str(name) for name in classes)
+    if not found:
         raise InputError("`classes` must name each class once, and at least one.")
     return found
 
 
+def _keys(ids: Any) -> list[Any]:
+    if isinstance(ids, str) or not isinstance(ids, Iterable):
+        raise InputError(
+            f"`ids` must be a sequence with the id of each input, but is {ids!r}. Put a single id "
+            "into a list."
+        )
+    return [_key(one) for one in ids]
+
+
 def _key(one: Any) -> Any:
-    # What no prediction file can hold is refused here, and not when the memory is saved.
     if isinstance(one, str):
-        try:
-            if one.encode():
-                return str(one)
-        except UnicodeEncodeError:
-            pass
-        raise InputError(f"An id must be valid text that is not empty, but one is {one!r}.")
+        return check_name(one, kind="id")
     if isinstance(one, (int, np.integer)) and not isinstance(one, bool):
         if -(2**63) <= one < 2**63:
             return int(one)

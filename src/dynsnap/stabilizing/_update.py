@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dynsnap._types import AnyArray, Floats, Scores
+from dynsnap._types import AnyArray, Floats, Labels, Scores
 from dynsnap.errors import InputError, PlanError
 from dynsnap.predictions import Predictions, deployed_in, relabelled
 from dynsnap.stabilizing._rules import Belief, CostRule, Rule
@@ -80,15 +80,22 @@ def _posterior(
     rows = np.flatnonzero(deployed >= 0)
     if old.scores is None:
         if isinstance(rule, CostRule):
-            if confusion is None:
-                raise InputError(
-                    "The old predictions hold labels alone, and a cost rule needs their "
-                    "probabilities. Give held-out predictions of the old model with the truth, or "
-                    "old predictions with scores."
-                )
-            found[rows] = rule.prior_of(classes, deployed[rows], confusion)
+            found[rows] = posterior_of_labels(classes, deployed[rows], rule, confusion)
         return found
     return spread(old.scores[places[rows]], old.classes, classes, rule, into=found, rows=rows)
+
+
+def posterior_of_labels(
+    classes: tuple[str, ...], labels: Labels, rule: CostRule, confusion: Floats | None
+) -> Scores:
+    """What a cost rule knows of inputs of which only labels are known, by their confusion."""
+    if confusion is None:
+        raise InputError(
+            "The old predictions hold labels alone, and a cost rule needs their "
+            "probabilities. Give held-out predictions of the old model with the truth, or "
+            "old predictions with scores."
+        )
+    return rule.prior_of(classes, labels, confusion)
 
 
 def spread(

@@ -17,7 +17,7 @@ from dynsnap.train._lockstep import RoundState
 from dynsnap.train._new_words import carried, renewed
 from dynsnap.train._optimizers import OptimizerFactory
 from dynsnap.train._prepare import Encoded, Preparation, State
-from dynsnap.train._weights import StoredLearner
+from dynsnap.train._weights import StoredLearner, check_weights
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -113,6 +113,11 @@ def load(module: nn.Module, weights: State) -> None:
     try:
         module.load_state_dict(weights)
     except RuntimeError as error:
+        # The first thing that differs is enough: torch lists every layer.
+        check_weights(
+            weights,
+            {name: (tuple(one.shape), one.dtype) for name, one in module.state_dict().items()},
+        )
         reason = str(error).replace("\n", " ").replace("\t", "")
         raise FileError(
             f"A stored learner does not fit the model: {reason} Hand in the factory that it was "

@@ -46,6 +46,8 @@ def targets_of(
     place = torch.from_numpy(taught).to(context.device)
     # Its scores of classes that it was never trained on mean nothing.
     said = said * torch.from_numpy(known).to(context.device)
+    if how.temperature < 1:  # or powers of all scores of a row might round to 0
+        said = said / said.amax(dim=1, keepdim=True)
     soft = said ** (1 / how.temperature)
     scores[place] = soft / soft.sum(dim=1, keepdim=True)
     if how.classes == "known":

@@ -232,7 +232,7 @@ def check_claims(
     _check_offers(blueprint.offers, prepare)
     shapes = {dropout: _shapes(blueprint, dropout) for dropout in {one.dropout for one in learners}}
     for one in learners:
-        _check_weights(one.weights, shapes[one.dropout])
+        check_weights(one.weights, shapes[one.dropout])
         _check_prepared(one.prepared, prepare, one.offers)
 
 
@@ -279,7 +279,8 @@ def _shapes(blueprint: Blueprint, dropout: float) -> _Shapes | None:
         ) from error
 
 
-def _check_weights(weights: State, shapes: _Shapes | None) -> None:
+def check_weights(weights: State, shapes: _Shapes | None) -> None:
+    """Raise FileError unless weights have these names, shapes and types; None for any."""
     if shapes is None:
         return
     found = {name: (tuple(value.shape), value.dtype) for name, value in weights.items()}
