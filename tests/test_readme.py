@@ -38,13 +38,19 @@ def results():
 
 def ours(study, method):
     """Cost, the three metrics and what is lost, in percent, as the published table has them."""
-    found = {
-        row.metric: row
-        for row in read_table(ROOT / "results" / study / "table.csv")
-        if (row.method, row.combination) == (method, "average")
-    }
-    lost = (found["lost_1_2"].value + found["lost_2_3"].value) / 2  # per consecutive retrain
-    return [found["accuracy"].cost, *(100 * found[name].value for name in METRICS), 100 * lost]
+    each: dict[str, list[float]] = {}
+    # Further seeds are further replicates.
+    for folder in ("", "-2021", "-2022") if study == "cifar10-paper" else ("",):
+        path = ROOT / "results" / f"{study}{folder}"
+        for row in read_table(
+            path / "replicates.csv" if method != "rolling" else path / "table.csv"
+        ):
+            if (row.method, row.combination) == (method, "average"):
+                each.setdefault(row.metric, []).append(row.value)
+                each.setdefault("cost", []).append(row.cost)
+    found = {name: sum(values) / len(values) for name, values in each.items()}
+    lost = (found["lost_1_2"] + found["lost_2_3"]) / 2  # per consecutive retrain
+    return [found["cost"], *(100 * found[name] for name in METRICS), 100 * lost]
 
 
 def the_paper_s(data, method):
@@ -125,7 +131,8 @@ def test_a_row_of_the_table_has_the_measured_numbers(row):
 
 def test_the_test_inputs_and_replicates_of_the_table_are_those_of_the_studies():
     (line,) = (line for line in README.splitlines() if "test images" in line)
-    for study in ("cifar10-paper", "cifar100-paper", "cifar100-rolling"):
+    seeds = [f"cifar10-paper{seed}" for seed in ("", "-2021", "-2022")]
+    for study in (*seeds, "cifar100-paper", "cifar100-rolling"):
         about = json.loads((ROOT / f"results/{study}/about.json").read_text())
         assert f"{about['test_inputs']:,}" in line
         assert about["replicates"] == 1

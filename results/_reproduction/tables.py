@@ -4,6 +4,7 @@
 
 import json
 import statistics
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,7 @@ from _reproduction.studies import (
     ours_of,
     percent,
     plan_of,
+    seeds_of,
 )
 from dynsnap.report import kappa, said_replicates
 from dynsnap.study import missing_rounds, read_replicates
@@ -141,13 +143,17 @@ def _provenance(folder: Path, found: Found | None) -> Iterator[str]:
         )
         if part
     )
-    replicates = said_replicates(about["replicates"], read_replicates(folder / "replicates.csv"))
+    seeds = [json.loads((one / "about.json").read_text("utf-8")) for one in seeds_of(folder)]
+    own: Counter[str] = Counter()
+    for one in seeds_of(folder):
+        own += Counter(read_replicates(one / "replicates.csv"))
+    replicates = said_replicates(sum(one["replicates"] for one in seeds), own)
     missing = about.get("rounds_missing")
     more = f", {missing_rounds(missing, more=True)}" if missing else ""
     yield (
         f"Ours: `results/{folder.name}`, n = {about['test_inputs']:,} test inputs, "
-        f"{replicates}, {about['rounds']} rounds of training{more}, "
-        f"{about['training_seconds']:,.0f} s in all, dynsnap {about['dynsnap']}, {machine}. "
+        f"{replicates}, {sum(one['rounds'] for one in seeds)} rounds of training{more}, "
+        f"{sum(one['training_seconds'] for one in seeds):,.0f} s in all, dynsnap {about['dynsnap']}, {machine}. "
         f"± is the standard deviation over replicates.{_sizes(folder, found)}\n"
     )
 
