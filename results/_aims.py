@@ -20,13 +20,14 @@ class Aim:
 
     Attributes:
         what: Its name in the table.
-        value: The method's, from the study and the method's name.
+        value: The method's, from the study and the method's name; None if the study lacks the
+            reference.
         plain: The bound without stabilizing, stabilized the one with it.
         least: Whether the value should be at least the bound; at most it, if not.
     """
 
     what: str
-    value: Callable[[Measured, str], float]
+    value: Callable[[Measured, str], float | None]
     plain: float
     stabilized: float
     least: bool = True
@@ -35,21 +36,27 @@ class Aim:
         """Bound and value of both methods."""
         for method, bound in ((PLAIN, self.plain), (STABILIZED, self.stabilized)):
             value = self.value(of, method)
-            reached = value >= bound if self.least else value <= bound
             yield f"{'≥' if self.least else '≤'} {bound:g}"
-            yield f"{value:.2f}" + ("" if reached else " (missed)")
+            if value is None:
+                yield "not run"
+            else:
+                reached = value >= bound if self.least else value <= bound
+                yield f"{value:.2f}" + ("" if reached else " (missed)")
 
 
-def lines(of: Measured, lost: tuple[float, float], con: tuple[float, float]) -> Iterator[str]:
+def lines(
+    of: Measured, lost: tuple[float, float], con: tuple[float, float] | None = None
+) -> Iterator[str]:
     """The table of a study, given what its data make hard: shares of lost answers, and CON."""
     last = f"accuracy_{of.labels.generations}"
-    aims = (
-        Aim("lost per retrain, of fresh", _share("lost"), *lost, least=False),
-        Aim("CON", lambda of, method: _percent(of, method, "consistency"), *con),
+    aims = [Aim("lost per retrain, of fresh", _share("lost"), *lost, least=False)]
+    if con is not None:
+        aims.append(Aim("CON", lambda of, method: _percent(of, method, "consistency"), *con))
+    aims += [
         Aim("last generation minus fresh", _minus(FRESH, last), 1.0, 1.0),
         Aim("last generation minus control", _minus(CONTROL, last), -0.3, -0.3),
         Aim("new class, of fresh", _share("late_accuracy"), 0.97, 0.97),
-    )
+    ]
     yield line(["", f"`{PLAIN}`: aim", "reached", f"`{STABILIZED}`: aim", "reached"])
     yield "|---" * 5 + "|"
     for aim in aims:
@@ -60,8 +67,13 @@ def _share(metric: str) -> Callable[[Measured, str], float]:
     return lambda of, method: _percent(of, method, metric) / _percent(of, FRESH, metric)
 
 
-def _minus(reference: str, metric: str) -> Callable[[Measured, str], float]:
-    return lambda of, method: _percent(of, method, metric) - _percent(of, reference, metric)
+def _minus(reference: str, metric: str) -> Callable[[Measured, str], float | None]:
+    def value(of: Measured, method: str) -> float | None:
+        if reference not in of.methods:
+            return None
+        return _percent(of, method, metric) - _percent(of, reference, metric)
+
+    return value
 
 
 def _percent(of: Measured, method: str, metric: str) -> float:

@@ -22,6 +22,7 @@ RESULTS = Path(__file__).parent
 sys.path.insert(0, str(RESULTS))
 
 from _measured import Measured, has_labels, line, points  # noqa: E402  it lies beside this file
+from _seeds import folders  # noqa: E402
 from _weeks import FRESH, weekly_study  # noqa: E402
 from dynsnap._types import AnyArray  # noqa: E402
 from dynsnap.comparison import PairedDifference  # noqa: E402
@@ -193,6 +194,12 @@ SECTIONS: dict[str, tuple[Claim, ...]] = {
             SINGLE,
         ),
         *both("`single`, then the Bayesian rule, loses fewer", "single-cost", "strongest", SINGLE),
+        *both(
+            "… and fewer than a fresh network with that rule",
+            "single-cost",
+            "singlebase-cost",
+            SINGLE,
+        ),
     ),
     "Distillation: one network that learns from the ensemble": (
         Claim(
@@ -256,20 +263,20 @@ class Evidence:
                 return None
             found = Measured(self._results / name)
             labels = [
-                one for seed in self._seeds(name) if (one := MethodLabels.read(seed)) is not None
+                one
+                for seed in folders(self._results / name)[1:]
+                if (one := MethodLabels.read(seed)) is not None
             ]
             found.labels = pooled([found.labels, *labels])
             self._known[name] = found
         return self._known[name]
 
-    def _seeds(self, name: str) -> list[Path]:
-        """Folders of the same study with further seeds."""
-        return sorted(self._results.glob(f"{name}-20[0-9][0-9]"))
-
     def _rounds(self, name: str) -> int:
         """Rounds that a study took, with all of its seeds."""
-        folders = (self._results / name, *self._seeds(name))
-        return sum(json.loads((one / "about.json").read_bytes())["rounds"] for one in folders)
+        return sum(
+            json.loads((one / "about.json").read_bytes())["rounds"]
+            for one in folders(self._results / name)
+        )
 
     def rows(self, claims: Sequence[Claim]) -> Iterator[str]:
         """The rows of a section; a study that was not run has none."""

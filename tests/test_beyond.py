@@ -341,6 +341,7 @@ def test_what_is_claimed_of_the_target_on_cifar_10_was_measured(beyond, standing
 
 
 ONE = (ROOT / "docs/one-network.md").read_text(encoding="utf-8")
+README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("study", ["digits-single", "digits-trees", "cifar10-single"])
@@ -407,31 +408,58 @@ def test_what_is_claimed_of_one_network_on_texts_was_measured(standings):
     assert {f"{one:.1f}" for one in lost} <= set(numbers(text))
 
 
-def test_what_one_network_reached_is_what_numpy_alone_computes():
-    (table,) = tables(generated(ONE)["aims", "cifar10-single"])
-    found = {
-        name: by_hand("cifar10-single", name)
-        for name in ("singlebase", "single-long", "single", "single-cost")
-    }
-    _, fresh, (fresh_new, fresh_lost, _, _) = found["singlebase"]
+@pytest.mark.parametrize("study", ["cifar10-single", "cifar100-single"])
+def test_what_one_network_reached_is_what_numpy_alone_computes(study):
+    (table,) = tables(generated(ONE)["aims", study])
+    names = {name.split("/")[0] for name in published(study, "test")}
+    _, fresh, (fresh_new, fresh_lost, _, _) = by_hand(study, "singlebase")
     for column, name in ((2, "single"), (4, "single-cost")):
-        _, each, (new, lost, same, _) = found[name]
-        values = [
-            lost / fresh_lost,
-            same,
-            each[-1] - fresh[-1],
-            each[-1] - found["single-long"][1][-1],
-            new / fresh_new,
-        ]
-        for row, value in zip(table[1:], values, strict=True):
-            bound = float(row[column - 1][2:])
+        _, each, (new, lost, same, _) = by_hand(study, name)
+        values = {
+            "lost per retrain, of fresh": lost / fresh_lost,
+            "CON": same,
+            "last generation minus fresh": each[-1] - fresh[-1],
+            "new class, of fresh": new / fresh_new,
+        }
+        control = "last generation minus control"
+        if "single-long" in names:
+            values[control] = each[-1] - by_hand(study, "single-long")[1][-1]
+        assert {row[0] for row in table[1:]} | {"CON"} == {*values, control}
+        for row in table[1:]:
+            if row[0] not in values:
+                assert row[column] == "not run"
+                continue
+            value, bound = values[row[0]], float(row[column - 1][2:])
             missed = value > bound if row[column - 1].startswith("≤") else value < bound
             assert row[column] == f"{value:.2f}" + (" (missed)" if missed else "")
-    text = ONE.partition("**On CIFAR-10**")[2].partition("\n\n")[0]
-    found["singlebase-cost"] = by_hand("cifar10-single", "singlebase-cost")
-    told = [(name, 1) for name in found if name != "single-long"]  # what each loses, and two CON
-    told += [("single-cost", 2), ("singlebase-cost", 2)]
-    assert {f"{found[name][2][metric]:.1f}" for name, metric in told} <= set(numbers(text))
+
+
+@pytest.mark.parametrize(
+    ("study", "heading"), [("cifar10-single", "CIFAR-10"), ("cifar100-single", "CIFAR-100")]
+)
+def test_what_is_claimed_of_one_network_on_images_was_measured(study, heading, standings):
+    text = ONE.partition(f"**On {heading}**")[2].partition("\n\n")[0]
+    told = ("singlebase", "single", "single-cost", "singlebase-cost")
+    lost = {name: f"{by_hand(study, name)[2][1]:.1f}" for name in told}
+    assert set(lost.values()) <= set(numbers(text))
+    assert standings(study)["single"].qualifies
+    if study == "cifar100-single":  # the front page tells it, too
+        (line,) = (one for one in README.splitlines() if "docs/one-network.md" in one)
+        assert {lost["single"], lost["singlebase"]} <= set(numbers(line))
+
+
+def test_on_cifar_100_single_is_clearly_more_accurate_and_the_rule_does_without_it(standings):
+    found = standings("cifar100-single")
+    text = ONE.partition("**On CIFAR-100**")[2].partition("\n\n")[0]
+    (against,) = (one for one in found["single"].held if one.role == "strongest")
+    assert against.accuracies[3].low > 0
+    assert f"{100 * against.accuracies[3].value:.1f}" in numbers(text)
+    assert f"{100 * against.late.detectable:.1f}" in numbers(text)
+    ours, theirs = (
+        by_hand("cifar100-single", name)[1] for name in ("single-cost", "singlebase-cost")
+    )
+    assert ours[-1] < theirs[-1]
+    assert {f"{ours[-1]:.1f}", f"{theirs[-1]:.1f}"} <= set(numbers(text))
 
 
 def test_margins_are_told_apart_from_whatever_else_a_study_varies(beyond, elsewhere):

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import _seeds
 from dynsnap.study import frontier, read_table
 from tests.cli.helpers import dynsnap
 from tests.documents import blocks, tables
@@ -37,20 +38,14 @@ def results():
 
 
 def ours(study, method):
-    """Cost, the three metrics and what is lost, in percent, as the published table has them."""
-    each: dict[str, list[float]] = {}
-    # Further seeds are further replicates.
-    for folder in ("", "-2021", "-2022") if study == "cifar10-paper" else ("",):
-        path = ROOT / "results" / f"{study}{folder}"
-        for row in read_table(
-            path / "replicates.csv" if method != "rolling" else path / "table.csv"
-        ):
-            if (row.method, row.combination) == (method, "average"):
-                each.setdefault(row.metric, []).append(row.value)
-                each.setdefault("cost", []).append(row.cost)
-    found = {name: sum(values) / len(values) for name, values in each.items()}
-    lost = (found["lost_1_2"] + found["lost_2_3"]) / 2  # per consecutive retrain
-    return [found["cost"], *(100 * found[name] for name in METRICS), 100 * lost]
+    """Cost, the three metrics and what is lost, in percent, over the replicates of all seeds."""
+    found = {
+        row.metric: row
+        for row in _seeds.rows_of(ROOT / "results" / study)
+        if (row.method, row.combination) == (method, "average")
+    }
+    lost = (found["lost_1_2"].value + found["lost_2_3"].value) / 2  # per consecutive retrain
+    return [found["accuracy"].cost, *(100 * found[name].value for name in METRICS), 100 * lost]
 
 
 def the_paper_s(data, method):
@@ -131,12 +126,16 @@ def test_a_row_of_the_table_has_the_measured_numbers(row):
 
 def test_the_test_inputs_and_replicates_of_the_table_are_those_of_the_studies():
     (line,) = (line for line in README.splitlines() if "test images" in line)
-    seeds = [f"cifar10-paper{seed}" for seed in ("", "-2021", "-2022")]
-    for study in (*seeds, "cifar100-paper", "cifar100-rolling"):
-        about = json.loads((ROOT / f"results/{study}/about.json").read_text())
-        assert f"{about['test_inputs']:,}" in line
-        assert about["replicates"] == 1
-        assert about["rounds_missing"] == 0
+    for study in ("cifar10-paper", "cifar100-paper", "cifar100-rolling"):
+        for folder in _seeds.folders(ROOT / "results" / study):
+            about = json.loads((folder / "about.json").read_text())
+            assert f"{about['test_inputs']:,}" in line
+            assert about["rounds_missing"] == 0
+    often = [_seeds.replicates(ROOT / f"results/{name}-paper") for name in ("cifar10", "cifar100")]
+    told = [one[name] for one in often for name in ("dynsnap-cyc", "singlebase")]
+    assert [int(one) for one in re.findall(r"n = (\d+)", line)] == told
+    assert all(one["extbagging"] == one["dynsnap-cyc"] for one in often)
+    assert _seeds.replicates(ROOT / "results/cifar100-rolling")["rolling"] == told[2]
 
 
 def test_what_the_front_page_claims_of_rolling_ensembles_was_measured():

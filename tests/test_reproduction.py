@@ -2,20 +2,24 @@
 
 import json
 import shutil
+import statistics
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+import _seeds
 import make_reproduction as script
 from dynsnap import predictions
-from dynsnap.study import read_study, read_sweeps, read_table
+from dynsnap.study import Row, read_study, read_table
 from tests.documents import numbers, tables
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results"
-SEEDS = [RESULTS / f"cifar10-paper{seed}" for seed in ("", "-2021", "-2022")]
 
 
 @pytest.fixture
@@ -108,44 +112,71 @@ def test_a_study_is_picked_up_when_its_results_are_there(results):
     assert "Tables of cifar10-paper" in section(page, FIGURE)
 
 
-def test_the_paper_s_study_of_cifar_10_was_run():
-    part = section(script.page(RESULTS), "CIFAR-10, ResNet-20")
+def by_seed(name, method):
+    """ACC, CON and ACC-CON of every replicate of all seeds, with pyarrow and numpy alone."""
+    found = []
+    for folder in [RESULTS / name, *RESULTS.glob(f"{name}-20??")]:
+        table = pq.read_table(folder / "labels.parquet")
+        of = {key: table.column(key).to_numpy() for key in table.column_names if key != "inputs"}
+        test = np.array(table.column("inputs").to_pylist()) == "test"
+        for key in [key for key in of if key.startswith(f"{method}/average/g1/")]:
+            said = [of[key.replace("/g1/", f"/g{number}/")][test] for number in (1, 2, 3)]
+            right = [one == of["truth"][test] for one in said]
+            same = [np.mean(one == other) for one, other in combinations(said, 2)]
+            both = [np.mean(one & other) for one, other in combinations(right, 2)]
+            found.append([100 * np.mean(one) for one in (right, same, both)])
+    return np.array(found)
+
+
+@pytest.mark.parametrize(
+    ("name", "title", "often"),
+    [
+        ("cifar10-paper", "CIFAR-10, ResNet-20", {"singlebase": 21, "dynsnap-cyc": 3}),
+        ("20news", "20 Newsgroups, fastText", {"extbagging": 3, "dynsnap-cyc": 10}),
+    ],
+)
+def test_further_seeds_are_further_replicates(name, title, often):
+    part = section(script.page(RESULTS), title)
     assert "not run yet" not in part
-    rounds = sum(json.loads((one / "about.json").read_text())["rounds"] for one in SEEDS)
-    assert {f"{rounds}", "500", "21"} <= set(numbers(part))  # n = 4,500; 21 of singlebase
-    for method, how in (("singlebase", "all"), ("dynsnap-cyc", "AVG")):
-        first = next(row for row in lines(part, method) if row[0] == how)
-        assert sum("±" in cell for cell in first) == 3
+    for method, number in often.items():
+        values = by_seed(name, method)
+        assert len(values) == number and str(number) in numbers(part)
+        cells = [
+            f"{mean:.2f} ± {spread:.1f}"
+            for mean, spread in zip(values.mean(axis=0), values.std(axis=0, ddof=1), strict=True)
+        ]
+        (row,) = (
+            row for row in lines(part, method) if row[0] in ("AVG", "all") and row[1] == cells[0]
+        )
+        assert row[1:4] == cells
 
 
-def test_seeds_of_cifar_10_are_replicates_as_numpy_alone_computes():
-    part = section(script.page(RESULTS), "CIFAR-10, ResNet-20")
-    for method, often in (("singlebase", 21), ("extbagging", 3), ("snapshot", 3)):
-        each = []
-        for seed in SEEDS:
-            table = pq.read_table(seed / "labels.parquet")
-            rows = np.array(table.column("inputs").to_pylist()) == "test"
-            of = {name: table.column(name).to_numpy()[rows] for name in table.column_names}
-            for replicate in range(often // 3):
-                said = [of[f"{method}/average/g{g}/r{replicate}"] for g in (1, 2, 3)]
-                right = [one == of["truth"] for one in said]
-                pairs = ((0, 1), (1, 2), (0, 2))
-                same = np.mean([said[a] == said[b] for a, b in pairs])
-                both = np.mean([right[a] & right[b] for a, b in pairs])
-                each.append([np.mean(right), same, both])
-        means, spreads = 100 * np.mean(each, axis=0), 100 * np.std(each, axis=0, ddof=1)
-        row = next(row for row in lines(part, method) if row[0] in ("AVG", "all"))
-        assert row[1:4] == [f"{m:.2f} ± {s:.1f}" for m, s in zip(means, spreads, strict=True)]
-
-
-def test_a_seed_without_its_replicates_is_not_counted(results):
-    for name in ("20news", "20news-2021"):
-        shutil.copytree(RESULTS / name, results / name)
-    page = script.page(results)
-    rows = measured(results / "20news", "dynsnap-cyc")
-    cells = [f"{100 * row.value:.2f} ± {100 * row.spread:.1f}" for row in rows]
-    found = lines(section(page, "20 Newsgroups, fastText"), "dynsnap-cyc")
-    assert ["AVG", *cells] in [row[:4] for row in found]
+@given(
+    st.lists(st.lists(st.floats(0, 1), min_size=1, max_size=4), min_size=2, max_size=4).filter(
+        lambda seeds: len({round(one, 3) for seed in seeds for one in seed}) > 1
+    )
+)
+def test_pooled_seeds_have_mean_and_deviation_of_all_replicates(seeds):
+    parts = [
+        _seeds.Part(
+            Row(
+                method="one",
+                combination="average",
+                metric="accuracy",
+                value=statistics.mean(seed),
+                cost=float(len(seed)),
+                spread=statistics.stdev(seed) if len(seed) > 1 else None,
+            ),
+            len(seed),
+        )
+        for seed in seeds
+    ]
+    whole = [one for seed in seeds for one in seed]
+    row = _seeds.pooled(parts)
+    assert row.value == pytest.approx(statistics.mean(whole))
+    assert row.spread == pytest.approx(statistics.stdev(whole))
+    assert row.cost == pytest.approx(sum(len(seed) ** 2 for seed in seeds) / len(whole))
+    assert row.low is None and row.high is None
 
 
 STUDIES = ["cifar10-paper", "20news", "20news-sensitivity", "digits"]
@@ -214,15 +245,11 @@ def test_the_distance_is_given_for_those_that_have_a_limit(results):
 def swept(study):
     """The sweeps of a study: by sweep and point, the cost and the main metrics in percent."""
     found = {}
-    for seed in SEEDS if study == "cifar10-paper" else (RESULTS / study,):
-        for one in read_sweeps(seed / "sweeps.csv"):
-            if one.row.metric in MAIN:
-                point = found.setdefault((one.sweep, one.point), (one.row.cost, {}))
-                point[1].setdefault(one.row.metric, []).append(100 * one.row.value)
-    return {
-        key: (cost, [np.mean(values[metric]) for metric in MAIN])
-        for key, (cost, values) in found.items()
-    }
+    for one in _seeds.sweeps_of(RESULTS / study):
+        if one.row.metric in MAIN:
+            point = found.setdefault((one.sweep, one.point), (one.row.cost, []))
+            point[1].append(100 * one.row.value)
+    return found
 
 
 @pytest.mark.parametrize(
@@ -246,8 +273,6 @@ def test_pruning_is_compared_at_equal_cost_by_algorithm_1_and_at_equal_size_with
         end = f"against {whole} ({price}κ)" if pruned == whole else f"against all {whole}"
         (said,) = (one for one in line.split("; ") if start in one and end in one)
         assert all(gap in said for gap in gaps)
-    if study == "cifar10-paper":  # of three seeds, in accuracy and against it in consistency
-        assert "+0.43 (higher)" in line and "-0.42 (lower)" in line
     # Five or ten of the survivors of one or two rounds are no ensemble at equal cost.
     assert "5 pruned" not in line and "10 pruned against all" not in line
 
@@ -402,7 +427,7 @@ def test_longer_windows_are_compared_with_more_of_them_at_equal_cost():
     part = section(script.page(RESULTS), FIGURE)
     rows = {
         (one.sweep, one.point): 100 * one.row.value
-        for one in read_sweeps(RESULTS / "cifar100-sensitivity/sweeps.csv")
+        for one in _seeds.sweeps_of(RESULTS / "cifar100-sensitivity")
         if one.row.metric == "correct_consistency"
     }
     for window, number, kappa in (("10", "10", "0.25"), ("20", "20", "0.5")):

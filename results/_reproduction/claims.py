@@ -17,9 +17,9 @@ from _reproduction.studies import (
     Study,
     clearly,
     ours_of,
-    plan_of,
     sweeps_of,
 )
+from _seeds import plan_of
 from dynsnap.report import kappa
 from dynsnap.study import Row, StudyPlan
 

@@ -15,9 +15,9 @@ from _reproduction.studies import (
     folded,
     ours_of,
     percent,
-    plan_of,
     sweeps_of,
 )
+from _seeds import plan_of
 from dynsnap.report import kappa, rounds_of, said_windows
 from dynsnap.study import Row, StudyPlan
 

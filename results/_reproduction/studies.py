@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dynsnap.study import Row, StudyPlan, averaged, read_study, read_sweeps, read_table
+import _seeds
+from dynsnap.study import Row
 
 MAIN = {"accuracy": "ACC", "consistency": "CON", "correct_consistency": "ACC-CON"}
 METHODS = ("singlebase", "extbagging", "mcdropout", "snapshot", "dynsnap-cyc", "dynsnap-step")
@@ -46,12 +47,7 @@ Differences from the paper:
 
 * DynSnap-cyc's first round is the first half of Snapshot's training (`prefixes`). 10 of Snapshot's 20 snapshots are also among the 30 that
   DynSnap-cyc prunes, so the two are more alike than separate runs. SingleBase's replicates are the rounds of ExtBagging and DynSnap-step.
-* Three seeds: `results/cifar10-paper`, `-2021` and `-2022`. Each is a replicate; `-2022` has no DynSnap-step.
-"""
-
-MORE = """\
-* Seven further replicates of the main methods are in `results/{folder}-2021`. The page [Evidence](evidence.md) counts them; the tables below have
-  the first three.
+* ExtBagging has 7 members, the paper's 20. The third seed has no DynSnap-step.
 """
 
 STUDIES = (
@@ -72,12 +68,8 @@ STUDIES = (
         dynsnap_cyc=(1.5, 2.5, 2.5),
     ),
     Study(folder="yahoo-paper", title="Yahoo! Answers, fastText", paper="yahoo"),
-    Study(folder="20news", title="20 Newsgroups, fastText", unlike=MORE.format(folder="20news")),
-    Study(
-        folder="digits",
-        title="Handwritten digits, a small dense network",
-        unlike=MORE.format(folder="digits"),
-    ),
+    Study(folder="20news", title="20 Newsgroups, fastText"),
+    Study(folder="digits", title="Handwritten digits, a small dense network"),
 )
 VARIED = (
     Study(folder="cifar100-sensitivity", title="CIFAR-100, ResNet-56"),
@@ -110,20 +102,9 @@ class Found:
         return {metric: row for metric in MAIN if (row := self(method, metric)) is not None}
 
 
-def seeds_of(folder: Path) -> list[Path]:
-    """A study, and the same with further seeds, where every replicate is published."""
-    further = sorted(folder.parent.glob(f"{folder.name}-20[0-9][0-9]"))
-    return [folder, *(one for one in further if (one / "replicates.csv").is_file())]
-
-
 def ours_of(folder: Path) -> Found | None:
-    """The results of a study here, its further seeds as replicates; None if it was not run."""
-    if not (folder / "table.csv").is_file():
-        return None
-    seeds = seeds_of(folder)
-    if len(seeds) == 1:
-        return Found(read_table(folder / "table.csv"))
-    return Found(averaged([read_table(seed / "replicates.csv") for seed in seeds]))
+    """The results of a study here, further seeds included; None if it was not run."""
+    return Found(_seeds.rows_of(folder)) if (folder / "table.csv").is_file() else None
 
 
 def papers(path: Path) -> dict[str, Found]:
@@ -151,27 +132,16 @@ def papers(path: Path) -> dict[str, Found]:
     return {data: Found(found) for data, found in rows.items()}
 
 
-def plan_of(folder: Path) -> StudyPlan | None:
-    """The study as it was run."""
-    path = folder / "study.toml"
-    return read_study(path, stored=True) if path.is_file() else None
-
-
 Points = dict[tuple[str, str], dict[str, Row]]
 """Of a sweep: (setting, point) and metric to the row."""
 
 
 def sweeps_of(folder: Path) -> dict[str, Points]:
-    """The sweeps of a study, by name; its further seeds are replicates."""
-    rows: dict[tuple[str, str, str], list[list[Row]]] = {}
-    seeds = [seed for seed in seeds_of(folder) if (seed / "sweeps.csv").is_file()]
-    for seed in seeds:
-        for one in read_sweeps(seed / "sweeps.csv"):
-            rows.setdefault((one.sweep, one.over, one.point), []).append([one.row])
+    """The sweeps of a study, by name."""
     found: dict[str, Points] = {}
-    for (sweep, over, point), each in rows.items():
-        together = averaged(each) if len(seeds) > 1 else [row for (row,) in each]
-        found.setdefault(sweep, {})[over, point] = {row.metric: row for row in together}
+    for one in _seeds.sweeps_of(folder):
+        points = found.setdefault(one.sweep, {})
+        points.setdefault((one.over, one.point), {})[one.row.metric] = one.row
     return found
 
 

@@ -4,7 +4,6 @@
 
 import json
 import statistics
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,11 +17,10 @@ from _reproduction.studies import (
     folded,
     ours_of,
     percent,
-    plan_of,
-    seeds_of,
 )
+from _seeds import folders, plan_of, replicates
 from dynsnap.report import kappa, said_replicates
-from dynsnap.study import missing_rounds, read_replicates
+from dynsnap.study import missing_rounds
 
 COMBINATIONS = {
     "majority": "MV",
@@ -132,7 +130,10 @@ def _provenance(folder: Path, found: Found | None) -> Iterator[str]:
     if found is None:
         yield f"Ours: {NOT_RUN}. Run `dynsnap run {folder.name}` with the data.\n"
         return
-    about = json.loads((folder / "about.json").read_text(encoding="utf-8"))
+    seeds = [
+        json.loads((one / "about.json").read_text(encoding="utf-8")) for one in folders(folder)
+    ]
+    about = seeds[0]
     hardware = about.get("hardware", {})
     machine = ", ".join(
         str(part)
@@ -143,16 +144,14 @@ def _provenance(folder: Path, found: Found | None) -> Iterator[str]:
         )
         if part
     )
-    seeds = [json.loads((one / "about.json").read_text("utf-8")) for one in seeds_of(folder)]
-    own: Counter[str] = Counter()
-    for one in seeds_of(folder):
-        own += Counter(read_replicates(one / "replicates.csv"))
-    replicates = said_replicates(sum(one["replicates"] for one in seeds), own)
-    missing = about.get("rounds_missing")
+    usual = sum(one["replicates"] for one in seeds)
+    often = {name: number for name, number in replicates(folder).items() if name in METHODS}
+    missing = sum(one.get("rounds_missing") or 0 for one in seeds)
     more = f", {missing_rounds(missing, more=True)}" if missing else ""
+    names = ", ".join(f"`results/{one.name}`" for one in folders(folder))
     yield (
-        f"Ours: `results/{folder.name}`, n = {about['test_inputs']:,} test inputs, "
-        f"{replicates}, {sum(one['rounds'] for one in seeds)} rounds of training{more}, "
+        f"Ours: {names}, n = {about['test_inputs']:,} test inputs, "
+        f"{said_replicates(usual, often)}, {sum(one['rounds'] for one in seeds)} rounds of training{more}, "
         f"{sum(one['training_seconds'] for one in seeds):,.0f} s in all, dynsnap {about['dynsnap']}, {machine}. "
         f"± is the standard deviation over replicates.{_sizes(folder, found)}\n"
     )

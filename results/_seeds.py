@@ -1,0 +1,110 @@
+"""Further seeds of a study: `NAME-2021` beside `NAME` holds more replicates of the same methods."""
+
+import functools
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from dynsnap.study import Row, StudyPlan, SweepRow, read_study, read_sweeps, read_table
+
+
+def folders(folder: Path) -> list[Path]:
+    """The folder of a study, and those of its further seeds."""
+    return [folder, *sorted(folder.parent.glob(f"{folder.name}-20[0-9][0-9]"))]
+
+
+@functools.cache
+def plan_of(folder: Path) -> StudyPlan | None:
+    """The study as it was run, with how often each of its methods was repeated."""
+    path = folder / "study.toml"
+    return read_study(path, stored=True) if path.is_file() else None
+
+
+def rows_of(folder: Path) -> list[Row]:
+    """The table of a study over the replicates of all seeds; nothing if it was not run."""
+    return [
+        row
+        for _, row in _pooled(
+            ((row.method, row.combination, row.metric), Part(row, _often(one, row.method)))
+            for one in folders(folder)
+            if (one / "table.csv").is_file()
+            for row in read_table(one / "table.csv")
+        )
+    ]
+
+
+def sweeps_of(folder: Path) -> list[SweepRow]:
+    """The sweeps of a study over the replicates of all seeds; nothing if there are none."""
+    return [
+        SweepRow(sweep=key[0], over=key[1], point=key[2], row=row)
+        for key, row in _pooled(
+            (
+                (one.sweep, one.over, one.point, one.row.metric),
+                Part(one.row, _often(path, one.row.method)),
+            )
+            for path in folders(folder)
+            if (path / "sweeps.csv").is_file()
+            for one in read_sweeps(path / "sweeps.csv")
+        )
+    ]
+
+
+def replicates(folder: Path) -> dict[str, int]:
+    """How many replicates each method of a study has, all seeds together."""
+    found: dict[str, int] = {}
+    for one in folders(folder):
+        for method in dict.fromkeys(row.method for row in read_table(one / "table.csv")):
+            found[method] = found.get(method, 0) + _often(one, method)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A row of one seed, and of how many replicates it is the mean."""
+
+    row: Row
+    often: int
+
+
+def pooled(parts: Sequence[Part]) -> Row:
+    """Rows of several seeds as one: mean and standard deviation over all replicates.
+
+    The interval over test inputs is that of one seed alone, so a row of several has none.
+    """
+    first = parts[0].row
+    if len(parts) == 1:
+        return first
+    often = sum(part.often for part in parts)
+
+    def mean(values: Iterable[float]) -> float:
+        return sum(part.often * one for part, one in zip(parts, values, strict=True)) / often
+
+    value = mean(part.row.value for part in parts)
+    squares = sum(
+        (part.often - 1) * (part.row.spread or 0.0) ** 2
+        + part.often * (part.row.value - value) ** 2
+        for part in parts
+    )
+    seconds = [part.row.seconds for part in parts if part.row.seconds is not None]
+    return replace(
+        first,
+        value=value,
+        low=None,
+        high=None,
+        cost=mean(part.row.cost for part in parts),
+        seconds=mean(seconds) if len(seconds) == len(parts) else None,
+        spread=math.sqrt(squares / (often - 1)),
+    )
+
+
+def _pooled(rows: Iterable[tuple[tuple[str, ...], Part]]) -> Iterable[tuple[tuple[str, ...], Row]]:
+    found: dict[tuple[str, ...], list[Part]] = {}
+    for key, part in rows:
+        found.setdefault(key, []).append(part)
+    return ((key, pooled(parts)) for key, parts in found.items())
+
+
+def _often(folder: Path, method: str) -> int:
+    plan = plan_of(folder)
+    return 1 if plan is None else plan.repeated.get(method, plan.replicates)
