@@ -6,7 +6,10 @@ is wrong, what was found, and what to do about it, in one line.
 
 import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+Name = TypeVar("Name")
 
 
 class DynSnapError(Exception):
@@ -63,7 +66,25 @@ def did_you_mean(wrong: str, known: Iterable[str], *, page: str = "") -> str:
         return f"Known: {', '.join(names)}."
     if page:
         return f"{page} lists all names."
-    return f"Known: {', '.join(names[:12])} and {len(names) - 12:,} more."
+    return f"Known: {some_of(names, 12)}."
+
+
+def some_of(
+    names: Iterable[Name],
+    most: int = 3,
+    *,
+    show: Callable[[Name], str] = str,
+    between: str = ", ",
+) -> str:
+    """The first of some names, and how many more there are.
+
+    Example:
+        >>> some_of(["a", "b"]), some_of(["a", "b", "c", "d", "e"])
+        ('a, b', 'a, b, c and 2 more')
+    """
+    every = list(names)
+    more = f" and {len(every) - most:,} more" if len(every) > most else ""
+    return between.join(show(name) for name in every[:most]) + more
 
 
 # What ends a line, moves a cursor, turns the direction of writing, or is no character at all.

@@ -19,7 +19,8 @@ from dynsnap.boost._learner import (
     one_thread,
 )
 from dynsnap.boost._lightgbm import LightGBMLearner
-from dynsnap.boost._scikit import GradientLearner, HistogramLearner, ScikitLearner, SteppedLearner
+from dynsnap.boost._scikit import ScikitLearner, SteppedLearner
+from dynsnap.boost._scikit_boosting import GradientLearner, HistogramLearner
 from dynsnap.boost._settings import (
     check_class_weights,
     check_objective,

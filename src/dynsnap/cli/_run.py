@@ -13,7 +13,7 @@ from dynsnap.cli._options import Number
 from dynsnap.cli._outputs import show
 from dynsnap.cli._progress import ProgressMonitor
 from dynsnap.cli._report import held_in
-from dynsnap.errors import DataError
+from dynsnap.errors import DataError, some_of
 from dynsnap.report.document import Bullets, Cell, Column, Document, Table
 from dynsnap.study import MethodWorkload, StudyPlan, StudyResult, Workload, missing_rounds
 
@@ -221,8 +221,7 @@ def _missing(plan: StudyPlan, result: StudyResult) -> Iterator[str]:
         return
     wanted = {method.name for method in plan.methods} - {row.method for row in result.rows}
     left_out = f"Left out: {', '.join(sorted(wanted))}. " if wanted else ""
-    names = [str(spec) for spec in result.missing[:_NAMED]]
-    names += [f"and {len(result.missing) - _NAMED} more"] if len(result.missing) > _NAMED else []
+    names = some_of(result.missing, _NAMED, between="; ")
     many = missing_rounds(len(result.missing))
     some = " Means are over replicates that have all of theirs." if plan.replicates > 1 else ""
-    yield f"{left_out}{many}: {'; '.join(names)}.{some}"
+    yield f"{left_out}{many}: {names}.{some}"

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from dynsnap.errors import PlanError, did_you_mean
+from dynsnap.errors import PlanError, did_you_mean, some_of
 
 if TYPE_CHECKING:
     from dynsnap.comparison._results import (
@@ -131,8 +131,7 @@ def _groups(pair: "PairResult") -> Iterator[str]:
 
 
 def _named(changes: "Sequence[ClassChange]") -> str:
-    more = f" and {len(changes) - _WORST} more" if len(changes) > _WORST else ""
-    return ", ".join(each.name for each in changes[:_WORST]) + more
+    return some_of((each.name for each in changes), _WORST)
 
 
 # --- data frames ----------------------------------------------------------------------------

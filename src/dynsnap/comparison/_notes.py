@@ -9,6 +9,7 @@ from dynsnap.comparison._count import Counted, task_in
 from dynsnap.comparison._groups import counts_inputs
 from dynsnap.comparison._label_sets import rename_option
 from dynsnap.comparison._results import Estimate
+from dynsnap.errors import some_of
 from dynsnap.metrics import catalogue
 from dynsnap.metrics._row_tally import MOST_LABELS
 from dynsnap.predictions._text import shown
@@ -208,6 +209,4 @@ def _needing(need: str) -> str:
 
 
 def _some(names: Iterable[str]) -> str:
-    every = list(names)
-    listed = ", ".join(every[:_PROFUSE])
-    return listed if len(every) <= _PROFUSE else f"{listed} and {len(every) - _PROFUSE} more"
+    return some_of(names, _PROFUSE)

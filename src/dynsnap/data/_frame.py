@@ -10,7 +10,7 @@ import numpy as np
 
 from dynsnap._types import AnyArray, Floats, Labels
 from dynsnap._untrusted import AnyOf, Flag, ListOf, Number, OneOf, Schema, Table, Text
-from dynsnap.errors import InputError, one_line
+from dynsnap.errors import InputError, one_line, some_of
 
 Kind: TypeAlias = Literal["number", "category", "text"]
 Category: TypeAlias = str | int | float | bool
@@ -395,9 +395,8 @@ def columns_in_words(names: Sequence[str], *, starts: bool = False) -> str:
         >>> columns_in_words(["age", "city"])
         "columns 'age', 'city'"
     """
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     word = "Column" if starts else "column"
-    return f"{word}{'s' * (len(names) > 1)} {', '.join(map(repr, names[:_SHOWN]))}{more}"
+    return f"{word}{'s' * (len(names) > 1)} {some_of(names, _SHOWN, show=repr)}"
 
 
 def _hold(names: Sequence[str]) -> str:

@@ -8,7 +8,7 @@ from typing import TypeAlias
 import numpy as np
 
 from dynsnap._types import AnyArray
-from dynsnap.errors import InputError
+from dynsnap.errors import InputError, some_of
 
 FEW = 50  # so many values may be classes whatever they look like: of ratings, there are 0.5 to 5
 _NEARLY_ALL = 0.9  # different values for each row: ids, or free text
@@ -117,9 +117,7 @@ def listed(names: Iterable[object], *, most: int = 5) -> str:
         >>> listed(["a", "b", "c"], most=2)
         '"a", "b" and 1 more'
     """
-    every = list(names)
-    text = ", ".join(shown(name) for name in every[:most])
-    return text if len(every) <= most else f"{text} and {len(every) - most} more"
+    return some_of(names, most, show=shown)
 
 
 def check_name(name: object, *, kind: str) -> str:

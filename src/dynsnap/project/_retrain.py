@@ -25,7 +25,7 @@ from typing import Any
 
 from dynsnap import _files, gate, predictions, report
 from dynsnap._untrusted import Plain, Table, Text
-from dynsnap.errors import DynSnapError, FileError, TrainingError, one_line
+from dynsnap.errors import DynSnapError, FileError, TrainingError, one_line, some_of
 from dynsnap.project import _records as records
 from dynsnap.project._measure import measure_first, measure_pair, with_truth
 from dynsnap.project._mlflow_registry import MlflowRegistry
@@ -43,7 +43,6 @@ from dynsnap.project._rows import EVALUATE, TRUTH, Cut, Rows, class_shares, cut,
 from dynsnap.project._rows import write_cut as write_rows
 from dynsnap.project._settings import Project
 from dynsnap.project._trainers import make_trainer
-from dynsnap.report.words import some_of
 from dynsnap.store import FolderLock
 
 Say = Callable[[str], None]

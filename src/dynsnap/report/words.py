@@ -1,7 +1,6 @@
 """How numbers and names are written, in every report alike."""
 
 import math
-from collections.abc import Sequence
 
 from dynsnap.comparison import Estimate
 from dynsnap.metrics import metric
@@ -102,17 +101,6 @@ def counted(number_of: int, thing: str) -> str:
     if number_of == 1:
         return f"1 {thing}"
     return f"{count(number_of)} {thing}{'es' if thing.endswith('s') else 's'}"
-
-
-def some_of(names: Sequence[str], most: int = 3) -> str:
-    """The first of some names, and how many more there are.
-
-    Example:
-        >>> some_of(["a", "b"]), some_of(["a", "b", "c", "d", "e"])
-        ('a, b', 'a, b, c and 2 more')
-    """
-    more = len(names) - most
-    return ", ".join(names[:most]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def kappa(cost: float) -> str:

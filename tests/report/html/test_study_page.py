@@ -267,6 +267,17 @@ def test_a_study_that_lacks_rounds_says_so_and_counts_the_replicates_that_are_th
     assert "3 replicates (1 of singlebase, 1 of extbagging, " in text
 
 
+def test_methods_of_one_network_stand_with_the_methods_and_variants_apart():
+    more = [*rows_of("single", 0.7, 1.0), *rows_of("single-halved", 0.7, 1.0)]
+    html = study_page(dataclasses.replace(findings(), rows=[*findings().rows, *more])).html
+    methods, ablations = (
+        html[html.index(f'id="{name}-table"') :].partition("</table>")[0]
+        for name in ("methods", "ablations")
+    )
+    assert ">single<" in methods and ">single-halved<" not in methods
+    assert ">single-halved<" in ablations and ">single<" not in ablations
+
+
 @pytest.mark.slow
 def test_with_many_classes_the_likeliest_few_of_variants_are_told():
     many = [

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from dynsnap.comparison import Comparison, Estimate, Flow, GroupResult, PairResult, worst_first
 from dynsnap.data import TRAINING_ROWS
+from dynsnap.errors import some_of
 from dynsnap.metrics import metric
 from dynsnap.report.build.cells import (
     count_cell,
@@ -399,5 +400,4 @@ def _name(group: GroupResult) -> str:
 
 
 def _named(groups: Sequence[GroupResult], most: int = 4) -> str:
-    shown = ", ".join(f"{group.column} = {group.name}" for group in groups[:most])
-    return f"{shown} and {len(groups) - most} more." if len(groups) > most else f"{shown}."
+    return some_of([f"{group.column} = {group.name}" for group in groups], most) + "."

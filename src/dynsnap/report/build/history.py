@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from dynsnap.errors import some_of
 from dynsnap.report.build.cells import MADE, count_cell
 from dynsnap.report.document import (
     Banner,
@@ -20,7 +21,7 @@ from dynsnap.report.document import (
 )
 from dynsnap.report.figures import Figure, Point, Series, chart
 from dynsnap.report.figures._drawing import Tone as FigureTone
-from dynsnap.report.words import counted, kappa, percent, percent_interval, some_of
+from dynsnap.report.words import counted, kappa, percent, percent_interval
 
 Values = Mapping[str, Sequence[float | None]]
 _TONES: dict[str, Tone] = {"passed": "good", "failed": "bad", "unresolved": "strong"}

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from dynsnap.ensemble import METHODS
+from dynsnap.ensemble import METHOD_KINDS
 from dynsnap.metrics import metric as metric_of
 from dynsnap.report.build.study_words import HEADLINE, MOVES, abbreviated, pairs_of, preferred
 from dynsnap.report.document import Cell, Column, Detail, Table, Tone
@@ -31,8 +31,8 @@ def is_reference(method: str) -> bool:
 
 
 def is_ablation(method: str) -> bool:
-    """Whether it is a method of the study's own, beside the paper's six."""
-    return method not in METHODS and not is_reference(method)
+    """Whether it is a variant with a name of the study's own."""
+    return method not in METHOD_KINDS and not is_reference(method)
 
 
 def method_cell(method: str) -> Cell:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from dynsnap.comparison import Comparison
+from dynsnap.errors import some_of
 from dynsnap.gate import Rule, RuleOutcome, Verdict
 from dynsnap.report.build.cells import (
     ABOUT_SAME_DATA,
@@ -128,11 +129,10 @@ def _short(outcomes: Sequence[RuleOutcome]) -> Iterator[str]:
             by_rule.setdefault(outcome.rule, []).append(outcome)
     for rule, short in by_rule.items():
         most = max(outcome.needed or 0 for outcome in short)
-        named = ", ".join(f"{each.part} ({count(each.inputs)})" for each in short[:3])
-        more = f" and {count(len(short) - 3)} more" if len(short) > 3 else ""
+        named = some_of([f"{each.part} ({count(each.inputs)})" for each in short])
         yield (
             f"{rule.title}: passes with {count(most)} inputs or more, if all are good. Fewer have "
-            f"{named}{more}."
+            f"{named}."
         )
 
 
