@@ -279,6 +279,10 @@ def test_what_is_claimed_of_rolling_was_measured(standings):
     assert late.low < 0 < late.high
     for one in found.values():
         assert not one["rolling-silence-counts"].qualifies
+    for name in ("20news", "digits"):  # warm starts: more accurate, and worse on the new class
+        (against,) = (x for x in found[name]["rolling-onward-0.5"].held if x.role == "fresh")
+        assert all(gap.clearly_above for gap in against.accuracies.values())
+        assert against.late.clearly_below
 
 
 def test_what_is_claimed_of_rolling_bagging_was_measured(standings, beyond):
@@ -379,6 +383,36 @@ def test_one_network_is_compared_with_a_control_of_as_many_epochs(study):
             value, low, high = interval(*sides)
             low, high = max(low, -100), min(high, 100)
             assert cell == f"{value:+.1f} ({low:+.1f} to {high:+.1f})"
+
+
+@pytest.mark.parametrize("study", ["cifar10-single", "cifar100-single"])
+def test_values_and_differences_of_one_network_are_what_numpy_alone_computes(study):
+    values, gaps, *_ = tables(generated(ONE)["frontier", study])
+    test, late = (published(study, kind) for kind in ("test", "late"))
+    for row in values[1:]:
+        if row[0].startswith(("never", "noise")):
+            continue
+        cells = dict(zip(values[0], row, strict=True))
+        _, each, (new, lost, same, both) = by_hand(study, row[0])
+        told = [cells[head] for head in ("ACC 1", "ACC 2", "ACC 3")]
+        told += [cells[head] for head in ("new class", "lost", "CON", "ACC-CON")]
+        assert [numbers(cell)[0] for cell in told] == [
+            f"{one:.1f}" for one in (*each, new, lost, same, both)
+        ]
+    assert len(gaps) > 2 * 5
+    for method, minus, _, *cells, _ in gaps[1:]:
+        reference = minus.split(" ")[0]
+        for (inputs, number), cell in zip(((test, 2), (test, 3), (late, 3)), cells, strict=True):
+            own = [k for k in inputs if k.startswith(f"{method}/average/g{number}/")]
+            if reference == "itself":
+                other = [k.replace(f"/g{number}/", "/g1/") for k in own]
+            else:
+                other = [k.replace(f"{method}/", f"{reference}/", 1) for k in own]
+            right = [[inputs[k] == inputs["truth"] for k in keys] for keys in (own, other)]
+            value, low, high = interval(*right)
+            # The interval holds the mean: the two further inputs may move its centre off it.
+            low, high = min(low, value), max(high, value)
+            assert cell == f"{value:+.1f} ({low:+.1f} to {high:+.1f})", (method, reference)
 
 
 def test_what_is_claimed_of_one_network_was_measured(standings):
@@ -502,6 +536,9 @@ def test_what_is_claimed_of_stabilized_predictions_was_measured(standings):
     ]
     assert qualify == ["cifar100", "digits"]
     assert not standings("cifar100-rolling")["rolling-standing"].qualifies
+    for name in ("cifar100", "cifar10", "20news", "digits"):
+        kept, plain = (by_hand(f"{name}-rolling", one)[2][1] for one in ("standing", FRESH))
+        assert 0.45 < 1 - kept / plain < 0.67  # half to two thirds of the losses
     (rows,) = (tables(text)[0] for (kind, _), text in generated(PAGE).items() if kind == "accuracy")
     unclear = 0
     for study, n, name, plain, later, _, lost in rows[1:]:

@@ -94,6 +94,41 @@ def test_every_difference_is_what_plain_numpy_computes(script):
             assert int(n) == len(both)
 
 
+def test_no_clear_harm_is_told_with_what_could_have_gone_unseen():
+    rows = {
+        (says.rpartition(": ")[0], Path(command.strip("`").split()[-1]).stem, n, unseen, said)
+        for says, command, n, _, unseen, *_, said in claims()
+    }
+    glance = next(table for table in tables(PAGE) if table[0] == ["claim", "for", "against"])
+    seen = 0
+    for says, fine, _ in glance[1:]:
+        for study, n, unseen in re.findall(r"([\w-]+) \((\d+)(?:; ([\d.]+))?\)", fine):
+            known = [row for row in rows if row[:3] == (says, study, n)]
+            assert any(
+                said.startswith("not clearly below") and detectable == unseen
+                if unseen
+                else said.startswith("shown")
+                for *_, detectable, said in known
+            )
+            seen += bool(unseen)
+    assert seen > 20
+
+
+def test_every_section_begins_with_what_was_chosen_on_which_rows(script):
+    assert set(script.CHOICES) == set(script.SECTIONS)
+    for title in script.SECTIONS:
+        first = PAGE.partition(f"## {title}\n\n")[2]
+        assert first and not first.startswith("|")
+
+
+def test_studies_of_one_replicate_are_named():
+    alone = {
+        Path(command.strip("`").split()[-1]).stem for _, command, n, *_ in claims() if n == "1"
+    }
+    (line,) = (one for one in PAGE.splitlines() if one.startswith("* **One replicate.**"))
+    assert set(re.findall(r"`([\w-]+)`", line)) == alone
+
+
 def test_studies_appear_when_they_are_run(script, tmp_path):
     (tmp_path / "digits-single").mkdir()
     assert "single-warm" not in "".join(script.Evidence(tmp_path).glance())
