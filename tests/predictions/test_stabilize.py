@@ -83,7 +83,7 @@ def test_old_labels_are_found_by_id_and_by_the_names_of_classes():
 
 
 def test_an_old_class_that_the_new_model_does_not_know_is_not_kept():
-    old = Predictions(ids=[1], classes=["eel"], labels=["eel"])
+    old = Predictions(ids=[1], classes=["cat", "eel"], labels=["eel"])
     new = Predictions(ids=[1], classes=["cat", "dog"], scores=[[0.4, 0.6]])
     assert stabilize(old, new, margin=1).labels.tolist() == [1]
 
@@ -119,3 +119,11 @@ def test_a_margin_that_makes_no_sense_is_refused(margin):
 def test_deployed_labels_that_are_no_columns_are_refused(deployed, said):
     with pytest.raises(InputError, match=said):
         stabilize_scores(np.array([[1.0, 0.0]]), np.array(deployed))
+
+
+def test_predictions_without_a_common_class_are_refused():
+    old = Predictions(ids=[1, 2], classes=["cat", "dog"], labels=["cat", "dog"])
+    new = Predictions(ids=[1, 2], classes=["Cat", "Dog"], scores=[[0.4, 0.6], [0.4, 0.6]])
+    with pytest.raises(InputError, match=naming("cat", "Dog")) as caught:
+        stabilize(old, new)
+    assert "\n" not in str(caught.value)

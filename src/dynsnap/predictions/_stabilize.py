@@ -14,6 +14,7 @@ from dynsnap.predictions._predictions import Predictions, changed
 from dynsnap.predictions._read import as_predictions
 from dynsnap.predictions._schema import ColumnNames
 from dynsnap.predictions._stream_file import Source
+from dynsnap.predictions._text import listed
 from dynsnap.predictions._validate import highest_class
 
 MARGIN = 0.2  # docs/beyond.md states why
@@ -73,6 +74,11 @@ def deployed_in(old: Predictions, new: Predictions) -> tuple[Labels, Labels]:
     if (places < 0).all():
         refuse_disjoint_ids(titles_of(("old", "new"), 2), [old.id_column, new.id_column])
     column = {name: position for position, name in enumerate(new.classes)}
+    if column.keys().isdisjoint(old.classes):
+        raise InputError(
+            f"No class of the old predictions ({listed(old.classes)}) is one of the new ones "
+            f"({listed(new.classes)}), so that no label could be kept. Give both the same names."
+        )
     columns = np.array([column.get(name, -1) for name in old.classes])
     return places, np.where(places < 0, -1, columns[old.labels[places]])
 
