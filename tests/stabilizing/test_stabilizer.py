@@ -278,3 +278,22 @@ def test_labels_alone_are_no_certainty_to_a_cost_rule(tmp_path):
     answers = server.labels(new.ids, new.scores)
     assert answers.tolist() == made.names_of(made.labels).tolist()
     assert (made.labels != old.labels).any()
+
+
+def test_labels_alone_stay_labels_alone_under_another_rule(tmp_path):
+    old = Predictions(ids=np.arange(4), classes=CLASSES, labels=np.array([0, 1, 2, 0]))
+    write(old, tmp_path / "old.parquet")
+    server = Stabilizer.load(tmp_path / "old.parquet", MarginRule(0.2), version="2")
+    rule = CostRule(1.5, shares=dict.fromkeys(CLASSES, 1 / 3))
+    with pytest.raises(PlanError, match=naming("labels", "confusion")):
+        server.deploy("3", rule=rule)
+    assert server.version == "2"
+    server.labels([0], [[0.1, 0.1, 0.8]])
+    server.save(tmp_path / "saved.parquet")
+    with pytest.raises(InputError, match=naming("labels", "scores")):
+        Stabilizer.load(tmp_path / "saved.parquet", rule, version="3")
+    again = Stabilizer.load(tmp_path / "saved.parquet", MarginRule(0.2), version="2")
+    assert (
+        again.labels([0], [[0.9, 0.05, 0.05]]).tolist()
+        == server.labels([0], [[0.9, 0.05, 0.05]]).tolist()
+    )

@@ -57,6 +57,7 @@ class Stabilizer:
         self._classes = _names(classes)
         self._versions = [check_name(version, kind="version")]
         self._layouts = [self._classes]  # of each version: the columns of its scores
+        self._labels_alone = False  # whether answers were loaded without scores, for another rule
         self._loaded = 0  # versions before a restart, whose order is not known
         self._known = dict(zip(self._classes, range(len(self._classes)), strict=True))
         self._capacity = capacity
@@ -91,6 +92,12 @@ class Stabilizer:
                 raise PlanError(
                     f"The version {version!r} is deployed already. Give each model a name of its "
                     "own; to go back to an earlier model, deploy it under a new name."
+                )
+            if self._labels_alone and isinstance(rule, CostRule):
+                raise PlanError(
+                    "A cost rule cannot go on from this memory: its answers were loaded as labels "
+                    "alone, for a rule that needs no scores. `load` the file anew with the cost "
+                    "rule and its `confusion`."
                 )
             self._rule = rule or self._rule
             if names is not None and names != self._classes:
@@ -149,6 +156,8 @@ class Stabilizer:
     def predictions(self) -> Predictions:
         """What is deployed: a label and a posterior for each id, and the version that decided.
 
+        Answers that were loaded as labels alone are given as labels alone.
+
         Ids whose answer is a class that the deployed model lacks are left out: it has no reason to
         keep that answer.
         """
@@ -163,7 +172,7 @@ class Stabilizer:
                 ids=[ids[place] for place in np.flatnonzero(labels >= 0)],
                 classes=self._classes,
                 labels=labels[labels >= 0],
-                scores=self._posterior[rows],
+                scores=None if self._labels_alone else self._posterior[rows],
                 slices={_VERSION: versions[self._version[rows]]},
                 positions=True,
             )
@@ -202,6 +211,7 @@ class Stabilizer:
             if isinstance(rule, CostRule):
                 posterior = posterior_of_labels(held.classes, held.labels, rule, confusion)
         made = cls(rule, held.classes, version=version, capacity=capacity)
+        made._labels_alone = held.scores is None and not isinstance(rule, CostRule)
         saved = held.slices.get(_VERSION)
         names = [""] * len(held)
         if saved is not None:
