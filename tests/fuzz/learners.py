@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dynsnap.boost import _scikit as _scikit_learners
-from dynsnap.boost import _skops
+from dynsnap.boost import _scikit_boosting, _skops
 from dynsnap.boost._snapshots import pack
 from dynsnap.data import Column, Frame
 
@@ -154,7 +153,7 @@ def _histogram_by_category() -> Learner:
     model = HistGradientBoostingClassifier(
         max_iter=2, min_samples_leaf=3, early_stopping=False, random_state=0
     )
-    _scikit_learners._with_categories(model, (4,))
+    _scikit_boosting._with_categories(model, (4,))
     inputs = INPUTS.copy()
     inputs[:, 4] = BY_CATEGORY  # scikit-learn splits by categories of ten rows or more
     model.fit(inputs, BY_CATEGORY)
