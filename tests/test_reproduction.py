@@ -132,7 +132,7 @@ def by_seed(name, method):
     ("name", "title", "often"),
     [
         ("cifar10-paper", "CIFAR-10, ResNet-20", {"singlebase": 21, "dynsnap-cyc": 3}),
-        ("20news", "20 Newsgroups, fastText", {"extbagging": 3, "dynsnap-cyc": 10}),
+        ("20news", "20 Newsgroups, fastText", {"extbagging": 10, "mcdropout": 3}),
     ],
 )
 def test_further_seeds_are_further_replicates(name, title, often):
