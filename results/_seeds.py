@@ -2,7 +2,7 @@
 
 import functools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -14,7 +14,6 @@ def folders(folder: Path) -> list[Path]:
     return [folder, *sorted(folder.parent.glob(f"{folder.name}-20[0-9][0-9]"))]
 
 
-@functools.cache
 def plan_of(folder: Path) -> StudyPlan | None:
     """The study as it was run, with how often each of its methods was repeated."""
     path = folder / "study.toml"
@@ -26,8 +25,8 @@ def rows_of(folder: Path) -> list[Row]:
     return [
         row
         for _, row in _pooled(
-            ((row.method, row.combination, row.metric), Part(row, _often(one, row.method)))
-            for one in folders(folder)
+            ((row.method, row.combination, row.metric), Part(row, often(row.method)))
+            for one, often in _seeds(folder)
             if (one / "table.csv").is_file()
             for row in read_table(one / "table.csv")
         )
@@ -41,9 +40,9 @@ def sweeps_of(folder: Path) -> list[SweepRow]:
         for key, row in _pooled(
             (
                 (one.sweep, one.over, one.point, one.row.metric),
-                Part(one.row, _often(path, one.row.method)),
+                Part(one.row, often(one.row.method)),
             )
-            for path in folders(folder)
+            for path, often in _seeds(folder)
             if (path / "sweeps.csv").is_file()
             for one in read_sweeps(path / "sweeps.csv")
         )
@@ -53,9 +52,9 @@ def sweeps_of(folder: Path) -> list[SweepRow]:
 def replicates(folder: Path) -> dict[str, int]:
     """How many replicates each method of a study has, all seeds together."""
     found: dict[str, int] = {}
-    for one in folders(folder):
+    for one, often in _seeds(folder):
         for method in dict.fromkeys(row.method for row in read_table(one / "table.csv")):
-            found[method] = found.get(method, 0) + _often(one, method)
+            found[method] = found.get(method, 0) + often(method)
     return found
 
 
@@ -105,6 +104,13 @@ def _pooled(rows: Iterable[tuple[tuple[str, ...], Part]]) -> Iterable[tuple[tupl
     return ((key, pooled(parts)) for key, parts in found.items())
 
 
-def _often(folder: Path, method: str) -> int:
-    plan = plan_of(folder)
-    return 1 if plan is None else plan.repeated.get(method, plan.replicates)
+def _seeds(folder: Path) -> Iterable[tuple[Path, Callable[[str], int]]]:
+    """Every seed's folder, and how often it repeats a method."""
+    for one in folders(folder):
+        plan = plan_of(one)
+        known, usual = ({}, 1) if plan is None else (plan.repeated, plan.replicates)
+        yield one, functools.partial(_often, known, usual)
+
+
+def _often(known: Mapping[str, int], usual: int, method: str) -> int:
+    return known.get(method, usual)

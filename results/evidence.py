@@ -279,6 +279,7 @@ class Evidence:
     def __init__(self, results: Path) -> None:
         self._results = results
         self._known: dict[str, Measured] = {}
+        self._rows_of: dict[tuple[Claim, str], list[str]] = {}
 
     def study(self, name: str) -> Measured | None:
         """A study with its labels; further seeds of it are further replicates."""
@@ -304,18 +305,22 @@ class Evidence:
 
     def rows(self, claims: Sequence[Claim]) -> Iterator[str]:
         """The rows of a section; a study that was not run has none."""
-        for claim in claims:
-            for name in claim.studies:
-                of = self.study(name)
-                if of is not None and claim.method in (*of.methods, *of.students):
-                    yield from self._row(claim, of)
+        return (row for claim in claims for name in claim.studies for row in self._of(claim, name))
+
+    def _of(self, claim: Claim, name: str) -> list[str]:
+        """The row of a claim about one study, if there is one: computed once, shown in places."""
+        if (claim, name) not in self._rows_of:
+            of = self.study(name)
+            known = of is not None and claim.method in (*of.methods, *of.students)
+            self._rows_of[claim, name] = list(self._row(claim, of)) if known else []
+        return self._rows_of[claim, name]
 
     def glance(self) -> Iterator[str]:
         """Every claim with the studies that speak for it and against it."""
         for claim in (one for claims in SECTIONS.values() for one in claims):
             sides: dict[bool, list[str]] = {True: [], False: []}
             for name in claim.studies:
-                for row in self.rows([replace(claim, studies=(name,))]):
+                for row in self._of(claim, name):
                     _, _, n, _, unseen, *_, said = (
                         cell.strip() for cell in row.strip("| ").split(" | ")
                     )

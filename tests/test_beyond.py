@@ -202,6 +202,19 @@ def test_the_summary_is_what_numpy_alone_computes_from_the_published_labels():
         assert [numbers(cell)[0] for cell in cells[:4]] == [f"{one:.1f}" for one in means]
 
 
+def sides(inputs, method, reference, number):
+    """Which inputs a method has right in a generation, by replicate, and which its reference has.
+
+    The reference "itself" is the method's own first generation.
+    """
+    own = [k for k in inputs if k.startswith(f"{method}/average/g{number}/")]
+    if reference == "itself":
+        other = [k.replace(f"/g{number}/", "/g1/") for k in own]
+    else:
+        other = [k.replace(f"{method}/", f"{reference}/", 1) for k in own]
+    return [[inputs[k] == inputs["truth"] for k in keys] for keys in (own, other)]
+
+
 def interval(mine, other):
     """Mean and interval of a difference over inputs and replicates, with numpy and scipy alone."""
     each = np.stack(mine).astype(float) - np.stack(other)
@@ -236,13 +249,7 @@ def test_differences_and_verdicts_are_what_numpy_alone_computes(study, standings
     for method, minus, _, *cells in gaps[1:]:
         reference = minus.split(" ")[0]
         for number, cell in zip((2, 3), cells, strict=False):
-            own = [k for k in test if k.startswith(f"{method}/average/g{number}/")]
-            if reference == "itself":
-                other = [k.replace(f"/g{number}/", "/g1/") for k in own]
-            else:
-                other = [k.replace(f"{method}/", f"{reference}/", 1) for k in own]
-            right = [[test[k] == test["truth"] for k in keys] for keys in (own, other)]
-            value, low, high = interval(*right)
+            value, low, high = interval(*sides(test, method, reference, number))
             assert cell == f"{value:+.1f} ({low:+.1f} to {high:+.1f})"
             clear |= {method} if high < 0 else set()
     found = standings(study)
@@ -403,13 +410,7 @@ def test_values_and_differences_of_one_network_are_what_numpy_alone_computes(stu
     for method, minus, _, *cells, _ in gaps[1:]:
         reference = minus.split(" ")[0]
         for (inputs, number), cell in zip(((test, 2), (test, 3), (late, 3)), cells, strict=True):
-            own = [k for k in inputs if k.startswith(f"{method}/average/g{number}/")]
-            if reference == "itself":
-                other = [k.replace(f"/g{number}/", "/g1/") for k in own]
-            else:
-                other = [k.replace(f"{method}/", f"{reference}/", 1) for k in own]
-            right = [[inputs[k] == inputs["truth"] for k in keys] for keys in (own, other)]
-            value, low, high = interval(*right)
+            value, low, high = interval(*sides(inputs, method, reference, number))
             # The interval holds the mean: the two further inputs may move its centre off it.
             low, high = min(low, value), max(high, value)
             assert cell == f"{value:+.1f} ({low:+.1f} to {high:+.1f})", (method, reference)

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
-Name = TypeVar("Name")
+_Name = TypeVar("_Name")
 
 
 class DynSnapError(Exception):
@@ -70,10 +70,10 @@ def did_you_mean(wrong: str, known: Iterable[str], *, page: str = "") -> str:
 
 
 def some_of(
-    names: Iterable[Name],
+    names: Iterable[_Name],
     most: int = 3,
     *,
-    show: Callable[[Name], str] = str,
+    show: Callable[[_Name], str] = str,
     between: str = ", ",
 ) -> str:
     """The first of some names, and how many more there are.

@@ -206,12 +206,12 @@ class Stabilizer:
         """
         held = read(path)
         posterior = held.scores
+        if posterior is None and isinstance(rule, CostRule):
+            posterior = posterior_of_labels(held.classes, held.labels, rule, confusion)
+        made = cls(rule, held.classes, version=version, capacity=capacity)
+        made._labels_alone = posterior is None
         if posterior is None:
             posterior = np.eye(len(held.classes))[held.labels]
-            if isinstance(rule, CostRule):
-                posterior = posterior_of_labels(held.classes, held.labels, rule, confusion)
-        made = cls(rule, held.classes, version=version, capacity=capacity)
-        made._labels_alone = held.scores is None and not isinstance(rule, CostRule)
         saved = held.slices.get(_VERSION)
         names = [""] * len(held)
         if saved is not None:
