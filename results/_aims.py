@@ -1,7 +1,8 @@
 """What one network was meant to reach at one training per retrain, beside what was measured.
 
-The aims were set before the studies were run. Values are means over replicates; an aim is reached
-or missed by the mean, and the intervals of the differences are in the tables beside it.
+The aims were set before the studies were run. Values are means over replicates, differences over
+those that both methods have; an aim is reached or missed by the mean, and the intervals of the
+differences are in the tables beside it.
 """
 
 from collections.abc import Callable, Iterator
@@ -69,9 +70,8 @@ def _share(metric: str) -> Callable[[Measured, str], float]:
 
 def _minus(reference: str, metric: str) -> Callable[[Measured, str], float | None]:
     def value(of: Measured, method: str) -> float | None:
-        if reference not in of.methods:
-            return None
-        return _percent(of, method, metric) - _percent(of, reference, metric)
+        found = of.labels.difference(method, reference, metric)
+        return None if found is None else 100 * found.value
 
     return value
 

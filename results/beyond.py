@@ -38,7 +38,7 @@ from dynsnap import predictions  # noqa: E402
 from dynsnap._types import AnyArray  # noqa: E402
 from dynsnap.comparison import PairedDifference, paired_difference  # noqa: E402
 from dynsnap.predictions import Predictions  # noqa: E402
-from dynsnap.report import kappa  # noqa: E402
+from dynsnap.report import kappa, said_replicates  # noqa: E402
 from dynsnap.study import (  # noqa: E402
     FRESH,
     MethodSummary,
@@ -580,20 +580,28 @@ def _cost(one: MethodSummary) -> str:
     return kappa(one.retrain.value)
 
 
+def _own_replicates(study: str) -> dict[str, int]:
+    """How many replicates each method has; a dear one may have fewer than the study."""
+    if not has_labels(study, RESULTS):
+        return {}
+    labels = _measured(study).labels
+    return {name: len(labels.replicates(name)) for name in labels.methods}
+
+
 def _about(study: str) -> str:
     about = json.loads((RESULTS / study / "about.json").read_text())
-    often = about["replicates"]
-    replicates = (
-        f"{often} replicates (± is their standard deviation)" if often > 1 else "1 replicate"
-    )
+    said = said_replicates(about["replicates"], _own_replicates(study))
+    spread = "± is their standard deviation" if about["replicates"] > 1 else ""
+    if spread:
+        said = f"{said[:-1]}; {spread})" if said.endswith(")") else f"{said} ({spread})"
     missing = about.get("rounds_missing")
     more = (
-        f" ({missing_rounds(missing, more=True)}, and so are the rows that need them)"
+        f" ({missing_rounds(missing, more=True)}, and so is what needs them)"
         if missing
         else ""
     )
     return (
-        f"{about['test_inputs']:,} test inputs, {replicates}, {about['rounds']} rounds{more}, {about['training_seconds']:.0f} s of "
+        f"{about['test_inputs']:,} test inputs, {said}, {about['rounds']} rounds{more}, {about['training_seconds']:.0f} s of "
         f"training on {about['environment'].get('device', 'cpu')}. Repeat: `dynsnap run {study}`."
     )
 

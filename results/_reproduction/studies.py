@@ -47,7 +47,7 @@ Differences from the paper:
 
 * DynSnap-cyc's first round is the first half of Snapshot's training (`prefixes`). 10 of Snapshot's 20 snapshots are also among the 30 that
   DynSnap-cyc prunes, so the two are more alike than separate runs. SingleBase's replicates are the rounds of ExtBagging and DynSnap-step.
-* ExtBagging has 7 members, the paper's 20. The third seed has no DynSnap-step.
+* ExtBagging has 7 members, the paper's 20.
 """
 
 STUDIES = (
