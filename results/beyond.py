@@ -595,11 +595,7 @@ def _about(study: str) -> str:
     if spread:
         said = f"{said[:-1]}; {spread})" if said.endswith(")") else f"{said} ({spread})"
     missing = about.get("rounds_missing")
-    more = (
-        f" ({missing_rounds(missing, more=True)}, and so is what needs them)"
-        if missing
-        else ""
-    )
+    more = f" ({missing_rounds(missing, more=True)}, and so is what needs them)" if missing else ""
     return (
         f"{about['test_inputs']:,} test inputs, {said}, {about['rounds']} rounds{more}, {about['training_seconds']:.0f} s of "
         f"training on {about['environment'].get('device', 'cpu')}. Repeat: `dynsnap run {study}`."
