@@ -214,7 +214,7 @@ class BaselineStore:
                 model_version=model_version,
                 date=_files.timestamp(),
             )
-            facts = json.dumps(made.facts(), indent=1, ensure_ascii=False) + "\n"
+            facts = _files.as_json(made.facts())
             # Whoever sets the same name meanwhile waits: else each could remove the other's file.
             with self._reachable(), self._folder.alone():
                 before = self._old_file(name)
