@@ -9,8 +9,7 @@ from dynsnap.cli import _options as options
 from dynsnap.cli._inputs import BASELINES, baselines_option, project_baselines, refuse_run_folder
 from dynsnap.cli._outputs import show
 from dynsnap.errors import FileError
-from dynsnap.predictions import ColumnNames
-from dynsnap.predictions._baselines import BaselineStore
+from dynsnap.predictions import BaselineStore, ColumnNames
 from dynsnap.report.document import Cell, Column, Document, Prose, Table
 
 
