@@ -142,6 +142,7 @@ def test_a_rule_is_not_chosen_on_the_rows_that_it_is_reported_on(tmp_path):
         (("--cost-ratio", "2"), ("--cost-ratio", "--heldout")),
         (("--heldout", OLD, NEW, "--margin", "0.2"), ("--margin", "--heldout")),
         (("--heldout", OLD, NEW, "--cost-ratio", "0.5"), ("--cost-ratio", "0.5")),
+        (("--heldout", OLD, NEW, "--cost-ratio", "inf"), ("--cost-ratio", "inf")),
     ],
 )
 def test_options_that_contradict_each_other_are_refused(tmp_path, options, named):

@@ -262,6 +262,24 @@ def test_names_that_no_file_holds_are_refused_at_once(name):
     assert server.version == "1"
 
 
+@pytest.mark.parametrize("rule", [None, 0.2, "margin", MarginRule])
+def test_what_cannot_decide_is_refused_before_the_first_request(tmp_path, rule):
+    both = Predictions(ids=[1], classes=CLASSES, scores=[[1, 0, 0]])
+    write(both, tmp_path / "memory.parquet")
+    server = Stabilizer(MarginRule(), CLASSES, version="1")
+    calls = [
+        lambda: Stabilizer(rule, CLASSES, version="1"),
+        lambda: Stabilizer.load(tmp_path / "memory.parquet", rule, version="1"),
+        lambda: update(both, both, rule),
+    ]
+    if rule is not None:  # which stands for the rule so far
+        calls.append(lambda: server.deploy("2", rule=rule))
+    for call in calls:
+        with pytest.raises(PlanError, match=naming("`rule`", "MarginRule")):
+            call()
+    assert server.version == "1"
+
+
 def test_labels_alone_are_no_certainty_to_a_cost_rule(tmp_path):
     rng = np.random.default_rng(0)
     old = Predictions(ids=np.arange(40), classes=CLASSES, labels=rng.integers(0, 3, 40))

@@ -1,6 +1,7 @@
 """`dynsnap stabilize`: keep deployed labels unless another class leads by a margin."""
 
 import csv
+import math
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -41,7 +42,7 @@ from dynsnap.predictions._same import same_files
 )
 @click.option(
     "--cost-ratio",
-    type=_options.Number(1),
+    type=_options.Number(1, math.inf, max_open=True),
     help="What a lost right answer costs, in missed gains, with --heldout; "
     f"{stabilizing.COST_RATIO:g} by default.",
 )
