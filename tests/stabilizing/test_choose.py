@@ -68,6 +68,60 @@ def test_the_margin_with_the_smallest_cost_is_chosen(ratio):
     assert ratio * own.lost - own.gained <= min(costs)
 
 
+def weighed(predictions, weights):
+    return [
+        Predictions(
+            ids=one.ids,
+            classes=one.classes,
+            scores=one.scores,
+            truth=one.truth,
+            weights=weights,
+            positions=True,
+        )
+        for one in predictions
+    ]
+
+
+def test_a_margin_is_chosen_by_what_rows_weigh():
+    old, new, _ = made(1000)
+    weights = np.random.default_rng(0).integers(0, 4, 1000)
+    rows = np.repeat(np.arange(1000), weights)
+    again = [
+        Predictions(
+            ids=np.arange(len(rows)),
+            classes=CLASSES,
+            scores=one.scores[rows],
+            truth=one.truth[rows],
+            positions=True,
+        )
+        for one in (old, new)
+    ]
+    found = choose_margin(*weighed((old, new), weights), per_class=False)
+    assert found.rule.margin == choose_margin(*again, per_class=False).rule.margin
+    # Heavy rows that lose by changing, and light ones that gain: only weights tell them apart.
+    lost = (old.labels == new.truth) & (new.labels != new.truth)
+    heavy = choose_margin(*weighed((old, new), np.where(lost, 1000.0, 1.0)), per_class=False)
+    light = choose_margin(*weighed((old, new), np.where(lost, 0.001, 1.0)), per_class=False)
+    assert light.rule.margin == 0 < heavy.rule.margin
+
+
+@pytest.mark.parametrize("evidence", ["scores", "labels"])
+def test_rows_without_weight_choose_no_rule(evidence):
+    old, new, _ = made(1000)
+    kept = np.arange(1000) % 3 > 0
+    some = choose_cost_rule(old.take(kept), new.take(kept), evidence=evidence)
+    zero = choose_cost_rule(*weighed((old, new), 2.0 * kept), evidence=evidence)
+    assert zero.rule.shares == some.rule.shares
+    assert (zero.rule.old_weight, zero.rule.new_weight) == (
+        some.rule.old_weight,
+        some.rule.new_weight,
+    )
+    np.testing.assert_array_equal(zero.old_confusion, some.old_confusion)
+    if evidence == "labels":
+        np.testing.assert_array_equal(zero.rule.confusion, some.rule.confusion)
+    assert (zero.rows, zero.lost, zero.gained) == (some.rows, some.lost, some.gained)
+
+
 @pytest.mark.parametrize("evidence", ["scores", "labels"])
 def test_a_posterior_loses_less_and_is_right_more_often_on_other_rows(evidence):
     held, rest = halves(made())

@@ -159,9 +159,14 @@ def _said(generations: Sequence[Predictions]) -> list[str]:
     flips, left = np.sum(before != asked), np.sum(before != after)
     found = [f"Changed labels, of {len(before):,}: {flips:,} → {left:,}."]
     if (truth := generations[0].truth) is not None:
-        known = truth >= 0
+        weights = generations[0].weights
+        counts = np.ones(len(truth)) if weights is None else weights
+        known = (truth >= 0) & (counts > 0)
         lost = [np.sum((before == truth) & (said != truth)) for said in (asked, after)]
-        right = [np.mean((said == truth)[known]) for said in (asked, after)]
         found.append(f"Lost (negative flips, NFR): {lost[0]:,} → {lost[1]:,}.")
-        found.append(f"Accuracy: {100 * right[0]:.2f} % → {100 * right[1]:.2f} %.")
+        if known.any():
+            right = [
+                np.average((said == truth)[known], weights=counts[known]) for said in (asked, after)
+            ]
+            found.append(f"Accuracy: {100 * right[0]:.2f} % → {100 * right[1]:.2f} %.")
     return found

@@ -29,6 +29,8 @@ GUARD = 0.97  # the share of a new class's recall that a rule has to leave
 class Choice:
     """A rule, and what it did on the held-out rows that it was chosen on.
 
+    Rows are chosen by as they weigh, where the held-out predictions have weights, and counted here.
+
     Attributes:
         rule: The rule.
         rows: Held-out rows.
@@ -118,11 +120,11 @@ def choose_cost_rule(
         raise InputError(f'`evidence` must be "scores" or "labels", but is {evidence!r}.')
     held = _HeldOut.of(old, new, known)
     size = len(held.new.classes)
-    counts = np.bincount(held.truth, minlength=size) + 0.5
+    counts = np.bincount(held.truth, weights=held.weights, minlength=size) + 0.5
     rule = CostRule(
         ratio,
         shares=dict(zip(held.new.classes, (counts / counts.sum()).tolist(), strict=True)),
-        confusion=confusion_of(held.truth, held.new.labels, size) if evidence == "labels" else None,
+        confusion=held.new_confusion if evidence == "labels" else None,
         new=frozenset(held.new_classes),
     )
     if not independent:
@@ -145,6 +147,7 @@ class _HeldOut:
     old: Predictions
     new: Predictions
     truth: Labels
+    weights: Floats  # of rows, 1 on average
     new_classes: tuple[str, ...]
     old_confusion: Floats
 
@@ -161,19 +164,28 @@ class _HeldOut:
             )
         # Of a class that neither model has heard of, no answer can be right: no rule is better.
         given = np.union1d(aligned_old.labels, aligned_new.labels)
-        if not (known := np.isin(truth, given)).any():
+        weights = np.ones(len(truth)) if aligned_new.weights is None else aligned_new.weights
+        if not (known := np.isin(truth, given) & (weights > 0)).any():
             raise InputError("No held-out row is of a class that either model predicts.")
         aligned_old, aligned_new = aligned_old.take(known), aligned_new.take(known)
         truth = truth[known]
         # Models may have columns for classes that come later; a label shows what is known.
         deployed = {*aligned_old.names_of(np.unique(aligned_old.labels)), *(learned or ())}
+        weights = weights[known] / weights[known].mean()
+        size = len(aligned_new.classes)
         return cls(
             old=aligned_old,
             new=aligned_new,
             truth=np.asarray(truth),
+            weights=weights,
             new_classes=tuple(name for name in aligned_new.classes if name not in deployed),
-            old_confusion=confusion_of(truth, aligned_old.labels, len(aligned_new.classes)),
+            old_confusion=confusion_of(truth, aligned_old.labels, size, weights=weights),
         )
+
+    @property
+    def new_confusion(self) -> Floats:
+        size = len(self.new.classes)
+        return confusion_of(self.truth, self.new.labels, size, weights=self.weights)
 
     @property
     def would_change(self) -> AnyArray:
@@ -189,7 +201,7 @@ class _HeldOut:
 
     def costs(self, rule: Rule, ratio: float) -> Floats:
         lost, gained = self.flips(self.after(rule).labels)
-        cost: Floats = ratio * lost - gained.astype(float)
+        cost: Floats = self.weights * (ratio * lost - gained.astype(float))
         return cost
 
     def flips(self, labels: Labels) -> tuple[AnyArray, AnyArray]:
@@ -200,7 +212,7 @@ class _HeldOut:
         scores = self.after(rule).scores
         assert scores is not None
         likely = scores[np.arange(len(self.truth)), self.truth].astype(float)
-        return float(-np.log(np.maximum(likely, 1e-12)).mean())
+        return float(-(self.weights * np.log(np.maximum(likely, 1e-12))).mean())
 
     def choice(self, rule: MarginRule | CostRule) -> Choice:
         guarded = replace(rule, free=self._suppressed(rule))

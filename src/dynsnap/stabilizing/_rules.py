@@ -209,7 +209,9 @@ class CostRule:
         return found
 
 
-def confusion_of(truth: Labels, labels: Labels, classes: int) -> Floats:
+def confusion_of(
+    truth: Labels, labels: Labels, classes: int, *, weights: Floats | float = 1.0
+) -> Floats:
     """By true class and label, how often the label is given; half a count is added to each.
 
     Example:
@@ -218,7 +220,7 @@ def confusion_of(truth: Labels, labels: Labels, classes: int) -> Floats:
                [0.25, 0.75]])
     """
     counts = np.full((classes, classes), 0.5)
-    np.add.at(counts, (truth, labels), 1)
+    np.add.at(counts, (truth, labels), weights)
     shares: Floats = counts / counts.sum(axis=1, keepdims=True)
     return shares
 
