@@ -315,3 +315,19 @@ def test_labels_alone_stay_labels_alone_under_another_rule(tmp_path):
         again.labels([0], [[0.9, 0.05, 0.05]]).tolist()
         == server.labels([0], [[0.9, 0.05, 0.05]]).tolist()
     )
+
+
+@pytest.mark.parametrize("ids", [["7", "8"], [7, 8], ["007", "8"], ["7", "x"]])
+@pytest.mark.parametrize("ending", ["parquet", "csv", "tsv.gz", "jsonl", "npz"])
+def test_after_a_restart_the_same_ids_are_answered_or_nothing_was_saved(tmp_path, ids, ending):
+    server = Stabilizer(MarginRule(0.2), ["a", "b"], version="mon")
+    server.labels(ids, [[0.9, 0.1], [0.2, 0.8]])
+    file = tmp_path / f"memory.{ending}"
+    try:
+        server.save(file)
+    except InputError as error:
+        assert ids == ["7", "8"] and ending in ("csv", "tsv.gz") and ".parquet" in str(error)
+        assert not file.exists()
+        return
+    again = Stabilizer.load(file, MarginRule(0.2), version="mon")
+    assert again.labels(ids, [[0.1, 0.9], [0.9, 0.1]]).tolist() == ["a", "b"]

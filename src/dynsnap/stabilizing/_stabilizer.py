@@ -13,7 +13,9 @@ from dynsnap import _check
 from dynsnap._types import AnyArray, Floats
 from dynsnap.errors import InputError, PlanError
 from dynsnap.predictions import Predictions, read, write
-from dynsnap.predictions._text import check_class_names, check_name
+from dynsnap.predictions._sources import format_of
+from dynsnap.predictions._text import check_class_names, check_name, on_one_line
+from dynsnap.predictions._text_files import ids_become_numbers
 from dynsnap.stabilizing._rules import Belief, CostRule, Rule, check_rule
 from dynsnap.stabilizing._update import posterior_of_labels, spread
 
@@ -181,8 +183,19 @@ class Stabilizer:
             )
 
     def save(self, path: str | Path) -> None:
-        """Write what is deployed to a prediction file, which `load` continues from."""
-        write(self.predictions(), path)
+        """Write what is deployed to a prediction file, which `load` continues from.
+
+        Raises:
+            InputError: The ids are texts such as "7", which CSV and TSV give back as numbers: the
+                memory would refuse every request after a restart.
+        """
+        held = self.predictions()
+        if ids_become_numbers(format_of(Path(path)), held.id_column):
+            raise InputError(
+                f"Ids are text, such as {held.ids[0]!r}, and {on_one_line(Path(path))} would give "
+                "them back as numbers, which are other inputs. Save to .parquet, or use int() ids."
+            )
+        write(held, path)
 
     @classmethod
     def load(
