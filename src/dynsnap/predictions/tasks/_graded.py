@@ -10,8 +10,9 @@ import pyarrow.compute as pc
 
 from dynsnap._types import AnyArray, Flags, Floats
 from dynsnap.errors import InputError, PlanError
+from dynsnap.predictions._arrow import bare, is_list
 from dynsnap.predictions._ids import as_id_column, id_keys
-from dynsnap.predictions._schema import ColumnLayout, ColumnNames, bare, is_list
+from dynsnap.predictions._schema import ColumnLayout, ColumnNames
 from dynsnap.predictions._sources import TableBatches
 from dynsnap.predictions._text import shown
 from dynsnap.predictions._vocabulary import Batches, Vocabulary

@@ -12,8 +12,9 @@ import pyarrow.compute as pc
 
 from dynsnap._types import AnyArray, Flags, Floats, Labels
 from dynsnap.errors import InputError, PlanError
+from dynsnap.predictions._arrow import is_list, is_text
 from dynsnap.predictions._labels import encoded, positions_in
-from dynsnap.predictions._schema import ColumnLayout, ColumnNames, is_list, is_text
+from dynsnap.predictions._schema import ColumnLayout, ColumnNames
 from dynsnap.predictions._text import (
     check_class_names,
     doubts,

@@ -16,16 +16,9 @@ import pyarrow.compute as pc
 
 from dynsnap._types import AnyArray, Flags, Floats, Labels, Scores
 from dynsnap.errors import InputError
+from dynsnap.predictions._arrow import is_number, is_text, unpacked
 from dynsnap.predictions._declared import check_columns
-from dynsnap.predictions._schema import (
-    ColumnLayout,
-    ColumnNames,
-    check_presence,
-    is_number,
-    is_text,
-    slice_columns,
-    unpacked,
-)
+from dynsnap.predictions._schema import ColumnLayout, ColumnNames, check_presence, slice_columns
 from dynsnap.predictions._text import listed, shown
 from dynsnap.predictions._vocabulary import Batches, Vocabulary
 
