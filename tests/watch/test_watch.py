@@ -100,7 +100,7 @@ def test_reports_show_days_and_alarms(tmp_path):
         ((), 2, ("--at-most",)),
         (("--at-most", "0"), 2, ("0",)),
         (("--at-most", "nan"), 2, ("nan",)),
-        (("--at-most", "0.05", "--time", "when"), 3, ("when",)),
+        (("--at-most", "0.05", "--time", "when"), 3, ("'when'", "--time")),
         (("--at-most", "0.05", "--slice", "nowhere"), 3, ("nowhere",)),
         (("--at-most", "0.05", "--false-alarms", "1"), 2, ("1",)),
     ],
