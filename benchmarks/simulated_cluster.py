@@ -34,8 +34,7 @@ from dynsnap.ensemble import (
     Trainer,
 )
 from dynsnap.errors import PlanError
-from dynsnap.study import RoundManager, StudyPlan, trained_as
-from dynsnap.study._ensembles import ensembles_of
+from dynsnap.study import RoundManager, StudyPlan, ensembles_of, trained_as
 
 _TOLD = 10  # epochs between two signs of life; real workers tell every one
 

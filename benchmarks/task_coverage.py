@@ -20,7 +20,8 @@ import pyarrow as pa
 
 import dynsnap
 from dynsnap._types import AnyArray, Floats
-from dynsnap.predictions._predictions import Predictions, trusted
+from dynsnap.predictions import Predictions
+from dynsnap.predictions._predictions import trusted
 from dynsnap.predictions.tasks import Graded, MultiLabel, Ranking, Regression, Task
 
 POPULATION = 50_000

@@ -17,6 +17,7 @@ from dynsnap.study import (
     MethodLabels,
     MethodSummary,
     Role,
+    Row,
     StudyPlan,
     frontier,
     held_against,
@@ -147,6 +148,14 @@ def points(one: PairedDifference | None, places: int = 1) -> str:
         return ""
     value, low, high = (f"{100 * each:+.{places}f}" for each in (one.value, one.low, one.high))
     return f"{value} ({low} to {high})"
+
+
+def percent(row: Row | None, *, spread: bool = True) -> str:
+    """A row of a table in percent, with its standard deviation over replicates."""
+    if row is None:
+        return ""
+    around = f" ± {100 * row.spread:.1f}" if spread and row.spread is not None else ""
+    return f"{100 * row.value:.1f}{around}"
 
 
 def line(cells: Iterable[str]) -> str:

@@ -16,7 +16,6 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -24,12 +23,14 @@ RESULTS = Path(__file__).parent
 sys.path.insert(0, str(RESULTS))
 
 import _aims  # noqa: E402  it lies beside this file
+import _distilled  # noqa: E402
 from _measured import (  # noqa: E402
     Measured,
     control_table,
     differences_table,
     has_labels,
     line,
+    percent,
     points,
     values_table,
     verdict,
@@ -248,8 +249,8 @@ def stream_lines(study: str) -> Iterator[str]:
     yield "|---" * (generations + 3) + "|"
     for one in summaries:
         if one.accuracies:
-            accuracies = [_percent(row) for row in one.accuracies]
-            late, cost = _percent(one.late, spread=False), _cost(one)
+            accuracies = [percent(row) for row in one.accuracies]
+            late, cost = percent(one.late, spread=False), _cost(one)
             yield "| " + " | ".join([one.method, *accuracies, late, cost]) + " |"
     yield ""
     yield from _after_the_change(summaries)
@@ -318,7 +319,7 @@ def swept_lines(varied: str, studies: str, *, costs: bool = False) -> Iterator[s
                 swept.setdefault(one.point, {})[one.row.metric] = one.row
         new = new_class_of_carries(study, swept) if costs else new_class_of_margins(study, swept)
         for point, rows in swept.items():
-            cells = [_percent(rows[metric]) for metric in metrics]
+            cells = [percent(rows[metric]) for metric in metrics]
             cells += [kappa(rows["accuracy"].cost)] if costs else []
             yield f"| {study} | {point} | {' | '.join([*cells, *new[point]])} |"
         yield from _never(study, costs=costs)
@@ -330,10 +331,10 @@ def _never(study: str, *, costs: bool) -> Iterator[str]:
         return
     one = summaries(study)[f"never-retrain-{FRESH}"]
     cells = [
-        _percent(row) for row in (one.accuracy, one.consistency, one.correct_consistency, one.lost)
+        percent(row) for row in (one.accuracy, one.consistency, one.correct_consistency, one.lost)
     ]
     cells += [kappa(one.accuracy.cost)] if costs else []
-    cells += [_percent(one.late)] if costs else [_percent(one.late, spread=False), ""]
+    cells += [percent(one.late)] if costs else [percent(one.late, spread=False), ""]
     yield f"| {study} | never retrain | {' | '.join(cells)} |"
 
 
@@ -471,84 +472,25 @@ def _missed(one: MethodSummary) -> list[str]:
     return missed + ([f"{kappa(one.cost)} κ"] if one.cost > TARGET_COST else [])
 
 
-def _distill_files(study: str) -> list[Path]:
-    return sorted((RESULTS / study).glob("distill*.json"))
-
-
-def _learners(study: str) -> Iterator[dict[str, Any]]:
-    """What `dynsnap distill --json` measured, each learner once: every file has the teacher too."""
-    shown: set[str] = set()
-    for path in _distill_files(study):
-        for one in json.loads(path.read_text(encoding="utf-8"))["learners"]:
-            if one["name"] not in shown:
-                shown.add(one["name"])
-                yield one
-
-
 def distilled_lines(study: str) -> Iterator[str]:
     """An ensemble and the network distilled from it, as `dynsnap distill --json` wrote them."""
-    if not _distill_files(study):
-        yield f"*`dynsnap distill {study}` has not been run yet.*"
-        return
-    metrics = {
-        "accuracy": "ACC",
-        "consistency": "CON",
-        "correct_consistency": "ACC-CON",
-        "lost": "lost",
-        "late_accuracy": "new class",
-    }
-    yield f"| `{study}` | networks | κ | {' | '.join(metrics.values())} |"
-    yield "|---" * (len(metrics) + 3) + "|"
-    for one in _learners(study):
-        cells = [_measured_cell(one["metrics"].get(name)) for name in metrics]
-        head = f"| {one['name']} | {one['networks']} | {kappa(one['cost'])}"
-        yield f"{head} | {' | '.join(cells)} |"
-    if was_run(study) and f"never-retrain-{FRESH}" in summaries(study):
-        one = summaries(study)[f"never-retrain-{FRESH}"]
-        rows = (one.accuracy, one.consistency, one.correct_consistency, one.lost, one.late)
-        cells = [f"{100 * row.value:.1f}" if row else "" for row in rows]
-        yield f"| {one.method} | {_measured(study).networks(one.method)} | {kappa(one.accuracy.cost)} | {' | '.join(cells)} |"
+    return _distilled.compared(RESULTS / study, _references(study, f"never-retrain-{FRESH}"))
 
 
 def student_lines(study: str) -> Iterator[str]:
     """Students of `dynsnap distill --json`, with their teacher and what is never retrained."""
-    if not _distill_files(study):
-        yield f"*The results of `{study}` are not stored.*"
-        return
-    metrics = {
-        "consistency": "CON",
-        "correct_consistency": "ACC-CON",
-        "lost": "lost",
-        "late_accuracy": "new class",
-        "fidelity": "as teacher",
-    }
-    yield f"| | networks | κ | ACC (each generation) | {' | '.join(metrics.values())} |"
-    yield "|---" * (len(metrics) + 4) + "|"
-    for one in _learners(study):
-        found = one["metrics"]
-        each = [
-            f"{100 * row['value']:.1f}"
-            for name, row in found.items()
-            if name.startswith("accuracy_")
-        ]
-        accuracy = f"{_measured_cell(found['accuracy'])} ({', '.join(each)})"
-        cells = [_measured_cell(found.get(name)) for name in metrics]
-        yield line([one["name"], str(one["networks"]), kappa(one["cost"]), accuracy, *cells])
-    rest = summaries(study) if was_run(study) else {}
-    for one in (rest[name] for name in (f"never-retrain-{FRESH}", "noise-floor") if name in rest):
-        each = [f"{100 * row.value:.1f}" for row in one.accuracies]
-        accuracy = _percent(one.accuracy) + (f" ({', '.join(each)})" if each else "")
-        rows = (one.consistency, one.correct_consistency, one.lost, one.late)
-        networks = _measured(study).networks(one.method) or "1"
-        cells = ["" if row is None else _percent(row) for row in rows]
-        yield line([one.method, networks, kappa(one.accuracy.cost), accuracy, *cells, ""])
+    references = _references(study, f"never-retrain-{FRESH}", "noise-floor")
+    return _distilled.students(RESULTS / study, references)
 
 
-def _measured_cell(found: dict[str, float | None] | None) -> str:
-    if found is None or found["value"] is None:
-        return ""
-    around = "" if found["spread"] is None else f" ± {100 * found['spread']:.1f}"
-    return f"{100 * found['value']:.1f}{around}"
+def _references(study: str, *names: str) -> list[_distilled.Reference]:
+    """Rows of a study's own table, where it was run."""
+    found = summaries(study) if was_run(study) else {}
+    return [
+        _distilled.Reference(found[name], _measured(study).networks(name))
+        for name in names
+        if name in found
+    ]
 
 
 def aim_lines(study: str) -> Iterator[str]:
@@ -565,13 +507,6 @@ def waiting_lines(studies: str) -> Iterator[str]:
 def was_run(study: str) -> bool:
     """Whether there are results of a study."""
     return (RESULTS / study / "table.csv").is_file()
-
-
-def _percent(row: Row | None, *, spread: bool = True) -> str:
-    if row is None:
-        return ""
-    around = f" ± {100 * row.spread:.1f}" if spread and row.spread is not None else ""
-    return f"{100 * row.value:.1f}{around}"
 
 
 def _cost(one: MethodSummary) -> str:
@@ -595,11 +530,7 @@ def _about(study: str) -> str:
     if spread:
         said = f"{said[:-1]}; {spread})" if said.endswith(")") else f"{said} ({spread})"
     missing = about.get("rounds_missing")
-    more = (
-        f" ({missing_rounds(missing, more=True)}, and so is what needs them)"
-        if missing
-        else ""
-    )
+    more = f" ({missing_rounds(missing, more=True)}, and so is what needs them)" if missing else ""
     return (
         f"{about['test_inputs']:,} test inputs, {said}, {about['rounds']} rounds{more}, {about['training_seconds']:.0f} s of "
         f"training on {about['environment'].get('device', 'cpu')}. Repeat: `dynsnap run {study}`."

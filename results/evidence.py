@@ -12,16 +12,25 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 
 RESULTS = Path(__file__).parent
 sys.path.insert(0, str(RESULTS))
 
-from _measured import Measured, has_labels, line, points  # noqa: E402  it lies beside this file
+from _claims import (  # noqa: E402  it lies beside this file
+    CHOICES,
+    ELSEWHERE,
+    NAMES,
+    SECTIONS,
+    WEEKLY,
+    WEEKLY_CLAIMS,
+    Claim,
+    Wanted,
+)
+from _measured import Measured, has_labels, line, points  # noqa: E402
 from _seeds import folders  # noqa: E402
 from _weeks import FRESH, weekly_study  # noqa: E402
 from dynsnap._types import AnyArray  # noqa: E402
@@ -31,242 +40,6 @@ from dynsnap.report import kappa  # noqa: E402
 from dynsnap.study import MethodLabels  # noqa: E402
 
 PAGE = RESULTS.parent / "docs" / "evidence.md"
-Wanted = Literal["higher", "lower", "no harm"]
-NAMES = {
-    "consistency": "CON",
-    "correct_consistency": "ACC-CON",
-    "lost": "lost per retrain",
-    "late_accuracy": "new class",
-    "later": "ACC",
-}
-ROLLING = (
-    "cifar100-rolling",
-    "cifar10-rolling",
-    "cifar10-distill",
-    "20news-rolling",
-    "digits-rolling",
-)
-PAPER = ("cifar100-paper", "cifar10-paper", "20news", "digits")
-DISTILLED = ("cifar10-distill", "distill-digits", "distill-20news")
-SINGLE = ("cifar100-single", "cifar10-single", "20news-single", "digits-single", "digits-trees")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
-    """A claim about a method and a reference.
-
-    Attributes:
-        says: The claim, in a few words.
-        method: The method.
-        reference: What it is held against; "strongest" for the strongest fresh method that costs
-            no more in all, "first" for the method's own first generation.
-        metric: The metric; "later" for the accuracy of every later generation.
-        wanted: Whether the difference must be higher or lower, or must only do no harm.
-        studies: The studies that could show it.
-    """
-
-    says: str
-    method: str
-    reference: str
-    metric: str
-    wanted: Wanted
-    studies: tuple[str, ...]
-
-
-def both(says: str, method: str, reference: str, studies: tuple[str, ...]) -> tuple[Claim, ...]:
-    """Fewer losses, and at what price in accuracy and on the new class."""
-    one = Claim(
-        says=says,
-        method=method,
-        reference=reference,
-        metric="lost",
-        wanted="lower",
-        studies=studies,
-    )
-    harm = replace(one, says="… at no clear cost in accuracy", metric="later", wanted="no harm")
-    return one, harm, replace(harm, says="… nor on the new class", metric="late_accuracy")
-
-
-SECTIONS: dict[str, tuple[Claim, ...]] = {
-    "The paper's method, reproduced": (
-        Claim(
-            says="DynSnap-cyc is more consistent than one network",
-            method="dynsnap-cyc",
-            reference="singlebase",
-            metric="consistency",
-            wanted="higher",
-            studies=PAPER,
-        ),
-        Claim(
-            says="… and more often right twice",
-            method="dynsnap-cyc",
-            reference="singlebase",
-            metric="correct_consistency",
-            wanted="higher",
-            studies=PAPER,
-        ),
-        Claim(
-            says="… and more consistent than Snapshot",
-            method="dynsnap-cyc",
-            reference="snapshot",
-            metric="consistency",
-            wanted="higher",
-            studies=PAPER,
-        ),
-        Claim(
-            says="… at no clear cost against bagging",
-            method="dynsnap-cyc",
-            reference="extbagging",
-            metric="later",
-            wanted="no harm",
-            studies=PAPER,
-        ),
-    ),
-    "Rolling ensembles": (
-        *both(
-            "Rolling loses fewer right answers than a fresh ensemble",
-            "rolling",
-            "dynsnap-cyc",
-            ROLLING,
-        ),
-        Claim(
-            says="Rolling learns: it beats its own first generation",
-            method="rolling",
-            reference="first",
-            metric="later",
-            wanted="higher",
-            studies=ROLLING,
-        ),
-        *both(
-            "Rolling bagging with fine-tuning loses fewer",
-            "rolling-bagging-refresh",
-            "dynsnap-cyc",
-            ("cifar10-rolling", "20news-rolling"),
-        ),
-        Claim(
-            says="… and is no worse than seven fresh networks",
-            method="rolling-bagging-refresh",
-            reference="extbagging",
-            metric="later",
-            wanted="no harm",
-            studies=("cifar10-rolling", "20news-rolling"),
-        ),
-        Claim(
-            says="… and learns: it beats its own first generation",
-            method="rolling-bagging-refresh",
-            reference="first",
-            metric="later",
-            wanted="higher",
-            studies=("cifar10-rolling", "20news-rolling"),
-        ),
-    ),
-    "Stabilized predictions (stored answers, no training)": (
-        *both("A fresh ensemble with margin 0.2 loses fewer", "standing", "dynsnap-cyc", ROLLING),
-        *both(
-            "One network with the Bayesian rule (cost ratio 2) loses fewer",
-            "cost-2",
-            "singlebase",
-            ("cifar10-stabilized",),
-        ),
-        *both(
-            "One network with margin 0.3 loses fewer",
-            "margin-0.3",
-            "singlebase",
-            ("cifar10-stabilized",),
-        ),
-    ),
-    "One network, retrained from the deployed one": (
-        *both(
-            "`single` loses fewer than the strongest fresh network", "single", "strongest", SINGLE
-        ),
-        Claim(
-            says="… and is no worse than a control with as many epochs",
-            method="single",
-            reference="single-long",
-            metric="later",
-            wanted="no harm",
-            studies=SINGLE,
-        ),
-        *both(
-            "`single-warm` loses fewer than the strongest fresh network",
-            "single-warm",
-            "strongest",
-            SINGLE,
-        ),
-        *both("`single`, then the Bayesian rule, loses fewer", "single-cost", "strongest", SINGLE),
-        *both(
-            "… and fewer than a fresh network with that rule",
-            "single-cost",
-            "singlebase-cost",
-            SINGLE,
-        ),
-    ),
-    "Distillation: one network that learns from the ensemble": (
-        Claim(
-            says="A student is more consistent than one network",
-            method="distilled-dynsnap-cyc",
-            reference="singlebase",
-            metric="consistency",
-            wanted="higher",
-            studies=DISTILLED,
-        ),
-        *both("A student loses fewer", "distilled-dynsnap-cyc", "singlebase", DISTILLED),
-        Claim(
-            says="… and is no worse than the ensemble",
-            method="distilled-dynsnap-cyc",
-            reference="dynsnap-cyc",
-            metric="later",
-            wanted="no harm",
-            studies=DISTILLED,
-        ),
-        *both(
-            "A student of the deployed network too loses fewer",
-            "distilled-dynsnap-cyc-student=0.7",
-            "singlebase",
-            DISTILLED,
-        ),
-    ),
-}
-# What was chosen on test rows, and what was not: the first line of each section.
-CHOICES = {
-    "The paper's method, reproduced": """\
-The paper's methods, two of them with fewer trainings: ExtBagging has 7 members on CIFAR-10 and 20 Newsgroups and 3 on CIFAR-100 (the paper 20), and DynSnap-cyc
-has 3κ on CIFAR-100 (the paper 4κ).
-""",
-    "Rolling ensembles": """\
-The share that rolling keeps, its accuracy gap and the epochs of fine-tuning were chosen on test rows of digits, 20 Newsgroups and CIFAR-10. Only CIFAR-100 was not
-looked at.
-""",
-    "Stabilized predictions (stored answers, no training)": """\
-The margin of 0.2 was chosen on test rows of digits, 20 Newsgroups and CIFAR-10. The Bayesian rule is fitted on held-out rows. The margin of 0.3 and the cost ratio of
-2 are given, not chosen; [a margin of 0.5 and ratios of 1 and 4](stabilize.md#what-it-does-on-one-network) were measured, too.
-""",
-    "One network, retrained from the deployed one": """\
-Settings were chosen on held-out rows of digits, 20 Newsgroups and CIFAR-10, not on test rows; on CIFAR-100 nothing was chosen. On CIFAR-100
-the control with as many epochs has two replicates, the rest three. Its ResNet-56 has batches of 128, the reproduction above 32: compare accuracies within a
-study.
-""",
-    "Distillation: one network that learns from the ensemble": """\
-Temperature and weight were chosen on test rows of digits and 20 Newsgroups. A student costs at least 4κ per generation, the single network
-beside it 1κ.
-""",
-}
-# Where a reference was measured on the same inputs, if not in the study itself.
-ELSEWHERE = {"cifar10-rolling": "cifar10-paper", "20news-rolling": "20news"}
-WEEKLY = ("flights", "flights-xgboost", "flights-mlp")
-WEEKLY_CLAIMS = {
-    "chosen-margin": "A margin chosen on held-out rows loses fewer",
-    "margin": "The default margin loses fewer",
-    "bayesian": "The Bayesian rule loses fewer",
-    "warm": "A warm start loses fewer",
-    "single": "`single` loses fewer",
-    "single-distill": "Distillation from the deployed model loses fewer",
-    "rolling": "A rolling ensemble loses fewer",
-    "gated": "Deploying only what passes the gate loses fewer",
-    "every-4": "Retraining every 4 weeks loses fewer",
-    "every-13": "Retraining every 13 weeks loses fewer",
-    "never-retrain": "Never retraining loses fewer",
-}
 
 
 class Evidence:

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from scipy import stats
 
-from dynsnap.study import FRESH, read_study
+from dynsnap.study import FRESH, MethodLabels, read_study
 from tests.cli.helpers import dynsnap
 from tests.documents import blocks, numbers, tables
 
@@ -512,6 +512,58 @@ def test_on_cifar_100_longer_training_alone_loses_nearly_as_much_as_a_fresh_netw
     assert ours[-1] > long[-1]
     assert {f"{long[-1]:.1f}", f"{lost:.1f}", f"{ours[-1] - long[-1]:.1f}"} <= set(numbers(text))
     assert {1: "one", 2: "two", 3: "three"}[many] in text
+
+
+# What docs/one-network.md and docs/estimator.md call clear, and what they call not clear, in
+# sentences: a method minus another, the metrics, and where the intervals lie.
+CLEAR = [
+    ("cifar100-single", "single-long", "singlebase", ("accuracy_2", "accuracy_3"), "open"),
+    ("cifar100-single", "single", "single-long", ("lost",), "below"),
+    ("cifar100-single", "single-cost", "singlebase-cost", ("accuracy_3",), "below"),
+    ("cifar100-single", "single-cost", "singlebase-cost", ("lost",), "open"),
+    ("cifar10-single", "single-cost", "singlebase-cost", ("lost",), "open"),
+    ("20news-single", "single-cost", "singlebase-cost", ("lost", "accuracy_3"), "below"),
+    ("digits-single", "single-cost", "singlebase-cost", ("lost",), "below"),
+    ("cifar10-single", "single", "single-long", ("accuracy_2",), "below"),
+    ("cifar10-single", "single-long", "singlebase", ("accuracy_3",), "above"),
+    ("digits-single", "single-long", "singlebase", ("accuracy_3",), "above"),
+    ("20news-single", "single-long", "singlebase", ("accuracy_2", "accuracy_3"), "open"),
+    ("digits-single", "single-warm", "single", ("accuracy_2", "accuracy_3"), "above"),
+    ("20news-single", "single-warm", "single", ("accuracy_2", "accuracy_3", "lost"), "above"),
+    ("cifar10-single", "single-warm", "single", ("accuracy_2", "accuracy_3", "lost"), "open"),
+    ("digits-single", "single-warm", "single", ("lost",), "open"),
+    ("digits-single", "single-interpolated", "single", ("lost",), "open"),
+    ("20news-single", "single-interpolated", "single", ("lost",), "open"),
+    ("digits-single", "single", "single-new-1", ("lost",), "above"),
+    ("digits-single", "single", "single-new-1", ("accuracy_3",), "below"),
+    ("cifar10-single", "single", "single-new-1", ("lost", "accuracy_3"), "open"),
+    ("20news-single", "single", "single-new-1", ("lost", "accuracy_3"), "open"),
+    ("digits-trees", "single", "singlebase", ("accuracy_2", "accuracy_3"), "open"),
+    ("digits-trees", "single-long", "singlebase", ("accuracy_2", "accuracy_3"), "open"),
+    ("digits-trees", "single", "single-long", ("accuracy_2", "accuracy_3"), "open"),
+    ("digits-trees", "single-warm", "single", ("lost", "accuracy_2", "late_accuracy"), "above"),
+    ("digits-trees", "single-0.8", "single", ("accuracy_2", "accuracy_3"), "below"),
+    ("digits-trees", "single-0.8", "single", ("lost",), "open"),
+]
+
+
+def test_what_is_called_clear_of_one_network_is_clear_and_nothing_else():
+    read = functools.cache(lambda study: MethodLabels.read(ROOT / "results" / study))
+    for study, method, reference, metrics, where in CLEAR:
+        for metric in metrics:
+            one = read(study).difference(method, reference, metric)
+            found = "below" if one.clearly_below else "above" if one.clearly_above else "open"
+            assert found == where, (study, method, reference, metric)
+
+
+def test_on_cifar_100_what_the_control_adds_is_told_with_its_interval():
+    text = ONE.partition("**On CIFAR-100**")[2].partition("\n\n")[0]
+    labels = MethodLabels.read(ROOT / "results/cifar100-single")
+    added = labels.difference("single-long", "singlebase", "accuracy_3")
+    kept = labels.difference("single", "single-long", "lost")
+    assert added.replicates == kept.replicates == 2
+    told = {f"{100 * one:.1f}" for one in (added.value, abs(added.low), added.high, -kept.value)}
+    assert told <= {one.lstrip("+-") for one in numbers(text)}
 
 
 def test_margins_are_told_apart_from_whatever_else_a_study_varies(beyond, elsewhere):

@@ -131,8 +131,8 @@ def by_seed(name, method):
 @pytest.mark.parametrize(
     ("name", "title", "often"),
     [
-        ("cifar10-paper", "CIFAR-10, ResNet-20", {"singlebase": 21, "dynsnap-cyc": 3}),
-        ("20news", "20 Newsgroups, fastText", {"extbagging": 10, "mcdropout": 3}),
+        ("cifar10-paper", "CIFAR-10, ResNet-20", {"singlebase": 21, "dynsnap-step": 3}),
+        ("20news", "20 Newsgroups, fastText", {"extbagging": 10, "mcdropout": 10}),
     ],
 )
 def test_further_seeds_are_further_replicates(name, title, often):

@@ -9,6 +9,7 @@ its own.
 import atexit
 import contextlib
 import hashlib
+import json
 import os
 import re
 import secrets
@@ -19,7 +20,7 @@ from collections.abc import Iterator
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from dynsnap.errors import FileError
 
@@ -319,6 +320,18 @@ def write_bytes(path: Path, content: bytes) -> None:
 def write_text(path: Path, content: str) -> None:
     """Write a whole text file at once, or leave things as they were."""
     write_bytes(path, content.encode())
+
+
+def as_json(values: Any) -> str:
+    """Plain values as JSON for people and machines; one value per line.
+
+    Example:
+        >>> print(as_json({"classes": 2}), end="")
+        {
+          "classes": 2
+        }
+    """
+    return json.dumps(values, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def digest_and_size(file: BinaryIO) -> tuple[str, int]:

@@ -210,6 +210,7 @@ def test_without_a_single_learner_the_gain_is_not_told(tmp_path, monkeypatch):
         (["--weight", "0"], 2, "0"),
         (["--weight", "nan"], 2, "not a number"),
         (["--temperature", "-1"], 2, "-1"),
+        (["--temperature", "inf"], 2, naming("--temperature", "inf")),
         (["--share", "0.5"], 2, "--second-teacher"),
         (["--second-teacher", "old"], 2, naming("--second-teacher", "'old'", "previous")),
         (["--second-teacher", "previous", "--share", "2"], 2, naming("--share", r"2\.0")),

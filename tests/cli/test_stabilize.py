@@ -108,6 +108,33 @@ def test_a_rule_is_chosen_on_held_out_rows(tmp_path, rule):
     assert (old.labels != made.labels).sum() < (old.labels != new.labels).sum()
 
 
+@pytest.mark.parametrize("rule", ["margin", "cost"])
+def test_a_class_that_old_answers_with_is_not_new_where_few_held_out_rows_lack_it(tmp_path, rule):
+    held, rest = held_out(tmp_path)
+    whole = predictions.read(held[0])
+    rare = whole.names_of(whole.labels[:1])[0]
+    for file in held:  # no held-out answer of OLD is the class
+        some = predictions.read(file).take(whole.names_of(whole.labels) != rare)
+        predictions.write(some, file)
+    result = dynsnap(
+        "stabilize", *rest, "-o", tmp_path / "out.csv", "--heldout", *held, "--rule", rule
+    )
+    assert result.exit_code == 0, result.stderr
+    assert rare in predictions.read(rest[0]).names_of(predictions.read(rest[0]).labels)
+    assert "New classes" not in result.stdout
+
+
+def test_a_rule_is_not_chosen_on_the_rows_that_it_is_reported_on(tmp_path):
+    held, rest = held_out(tmp_path)
+    link = tmp_path / "link.parquet"
+    link.hardlink_to(rest[1])
+    for pair in ((rest[0], held[1]), (held[0], rest[1]), (held[0], link)):
+        out = tmp_path / "out.csv"
+        told = refused("stabilize", *rest, "-o", out, "--heldout", *pair, code=2)
+        assert "--heldout" in told and "same file" in told
+        assert not out.exists()
+
+
 @pytest.mark.parametrize(
     ("options", "named"),
     [
@@ -115,6 +142,7 @@ def test_a_rule_is_chosen_on_held_out_rows(tmp_path, rule):
         (("--cost-ratio", "2"), ("--cost-ratio", "--heldout")),
         (("--heldout", OLD, NEW, "--margin", "0.2"), ("--margin", "--heldout")),
         (("--heldout", OLD, NEW, "--cost-ratio", "0.5"), ("--cost-ratio", "0.5")),
+        (("--heldout", OLD, NEW, "--cost-ratio", "inf"), ("--cost-ratio", "inf")),
     ],
 )
 def test_options_that_contradict_each_other_are_refused(tmp_path, options, named):

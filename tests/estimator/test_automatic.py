@@ -8,7 +8,7 @@ from xgboost import XGBClassifier
 
 from dynsnap import DynSnapClassifier
 from dynsnap.errors import PlanError
-from dynsnap.estimator._training import _aside
+from dynsnap.estimator._streams import rows_aside
 from dynsnap.train.models import mlp
 from tests.estimator.data import digits
 from tests.messages import naming
@@ -57,16 +57,16 @@ def test_a_method_of_one_member_a_round_decides_too():
 
 def test_rows_that_decide_are_not_trained_on_and_stay_when_data_grows():
     labels = np.arange(500) % 5
-    aside = _aside(labels, 0.1, None)
+    aside = rows_aside(labels, 0.1, None)
     assert len(aside) == 50
     assert np.bincount(labels[aside]).tolist() == [10] * 5
-    grown = _aside(np.concatenate([labels, labels[:200]]), 0.1, None)
+    grown = rows_aside(np.concatenate([labels, labels[:200]]), 0.1, None)
     assert grown[grown < 500].tolist() == aside.tolist()
 
 
 def test_no_more_rows_than_a_thousand_or_a_third_are_set_aside():
-    assert len(_aside(np.zeros(50_000, int), 0.1, None)) == 1000
-    assert len(_aside(np.zeros(9, int), 0.9, None)) == 3
+    assert len(rows_aside(np.zeros(50_000, int), 0.1, None)) == 1000
+    assert len(rows_aside(np.zeros(9, int), 0.9, None)) == 3
 
 
 @pytest.mark.parametrize(

@@ -258,8 +258,9 @@ def test_missing_values_pass_where_the_model_has_a_way_with_them():
     inputs[::7, 3] = np.nan
     assert small(XGBClassifier(max_depth=2)).fit(inputs, labels).score(inputs, labels) > 0.8
     for model in (mlp, GaussianNB()):
-        with pytest.raises(ValueError, match="contains NaN"):
+        with pytest.raises(ValueError, match="contains NaN") as caught:
             small(model, method="singlebase").fit(inputs, labels)
+        assert "\n" not in str(caught.value)
 
 
 # --- scikit-learn ---------------------------------------------------------------------------
@@ -363,6 +364,27 @@ def test_missing_labels_are_refused(label):
     inputs, labels = digits()[0]
     with pytest.raises(InputError, match="y contains NaN"):
         small().fit(inputs, np.array([label, *labels[1:]], dtype=object))
+
+
+def test_a_wrong_shape_is_one_line_that_shows_no_values():
+    inputs, labels = digits()[0]
+    with pytest.raises(InputError, match=naming("2D", "reshape")) as caught:
+        small(GaussianNB()).fit(inputs[:, 0], labels)
+    assert len(str(caught.value).splitlines()) == 1
+    assert "[" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("first", "later"), [(int, bool), (bool, int), (float, bool)])
+def test_booleans_and_numbers_are_not_merged(first, later):
+    inputs = np.random.default_rng(0).normal(size=(40, 2))
+    labels = inputs[:, 0] > 0
+    model = small(GaussianNB(), method="extbagging", snapshots=1, epochs=200)
+    old = model.fit(inputs, labels.astype(first))
+    with pytest.raises(InputError, match=naming("`y`", "booleans", "numbers")):
+        old.retrain(inputs, labels.astype(later))
+    with pytest.raises(InputError, match=naming("`y`", "booleans", "numbers")):
+        old.retrain(inputs, labels.astype(first), earlier=(inputs, labels.astype(later)))
+    assert old.retrain(inputs, labels.astype(first)).classes_.tolist() == [0, 1]
 
 
 def test_an_estimator_that_is_not_fitted_says_so():

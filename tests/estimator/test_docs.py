@@ -2,10 +2,11 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
-from dynsnap.study import frontier, read_table
+from dynsnap.study import MethodLabels, frontier, read_table
 from tests.documents import IN_SMALL, blocks, smaller, tables
 
 ROOT = Path(__file__).parents[2]
@@ -38,11 +39,20 @@ def test_its_table_of_retrained_trees_is_that_of_the_results():
     found = {
         one.method: one for one in frontier(read_table(ROOT / "results/digits-trees/table.csv"))
     }
+    # Of a retrain, so of consecutive generations alone: the study's table averages all pairs.
+    labels = MethodLabels.read(ROOT / "results/digits-trees")
+    lost = {
+        name: 100 * np.mean([one.mean() for one in labels.values(name, "lost").values()])
+        for name in labels.methods
+    }
     (table,) = (table for table in tables(PAGE) if "ACC-CON" in table[0])
     for name, *cells in table[1:]:
         one = found[name]
-        rows = (*one.accuracies, one.consistency, one.correct_consistency, one.lost, one.late)
-        assert cells[:7] == [f"{100 * row.value:.1f}" for row in rows]
+        rows = (*one.accuracies, one.consistency, one.correct_consistency)
+        assert cells[:5] == [f"{100 * row.value:.1f}" for row in rows]
+        assert cells[5] == f"{lost[name]:.1f}"
+        assert cells[6] == f"{100 * one.late.value:.1f}"
         assert float(cells[7]) == one.retrain.value
     assert {name for name, *_ in table[1:]} == {*found} - {"noise-floor", "never-retrain"}
-    assert found["single"].lost.value < found["singlebase"].lost.value / 5
+    assert 0.15 < lost["single"] / lost["singlebase"] < 0.19
+    assert lost["single"] / lost["single-long"] < 0.25

@@ -8,7 +8,7 @@ import numpy as np
 MODULE = """
 from typing import NamedTuple
 import numpy as np
-from dynsnap.metrics._kernel_rows import compiled
+from dynsnap._compiled import compiled
 
 class {name}(NamedTuple):
     values: np.ndarray

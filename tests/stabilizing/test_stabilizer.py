@@ -262,6 +262,24 @@ def test_names_that_no_file_holds_are_refused_at_once(name):
     assert server.version == "1"
 
 
+@pytest.mark.parametrize("rule", [None, 0.2, "margin", MarginRule])
+def test_what_cannot_decide_is_refused_before_the_first_request(tmp_path, rule):
+    both = Predictions(ids=[1], classes=CLASSES, scores=[[1, 0, 0]])
+    write(both, tmp_path / "memory.parquet")
+    server = Stabilizer(MarginRule(), CLASSES, version="1")
+    calls = [
+        lambda: Stabilizer(rule, CLASSES, version="1"),
+        lambda: Stabilizer.load(tmp_path / "memory.parquet", rule, version="1"),
+        lambda: update(both, both, rule),
+    ]
+    if rule is not None:  # which stands for the rule so far
+        calls.append(lambda: server.deploy("2", rule=rule))
+    for call in calls:
+        with pytest.raises(PlanError, match=naming("`rule`", "MarginRule")):
+            call()
+    assert server.version == "1"
+
+
 def test_labels_alone_are_no_certainty_to_a_cost_rule(tmp_path):
     rng = np.random.default_rng(0)
     old = Predictions(ids=np.arange(40), classes=CLASSES, labels=rng.integers(0, 3, 40))
@@ -297,3 +315,19 @@ def test_labels_alone_stay_labels_alone_under_another_rule(tmp_path):
         again.labels([0], [[0.9, 0.05, 0.05]]).tolist()
         == server.labels([0], [[0.9, 0.05, 0.05]]).tolist()
     )
+
+
+@pytest.mark.parametrize("ids", [["7", "8"], [7, 8], ["007", "8"], ["7", "x"]])
+@pytest.mark.parametrize("ending", ["parquet", "csv", "tsv.gz", "jsonl", "npz"])
+def test_after_a_restart_the_same_ids_are_answered_or_nothing_was_saved(tmp_path, ids, ending):
+    server = Stabilizer(MarginRule(0.2), ["a", "b"], version="mon")
+    server.labels(ids, [[0.9, 0.1], [0.2, 0.8]])
+    file = tmp_path / f"memory.{ending}"
+    try:
+        server.save(file)
+    except InputError as error:
+        assert ids == ["7", "8"] and ending in ("csv", "tsv.gz") and ".parquet" in str(error)
+        assert not file.exists()
+        return
+    again = Stabilizer.load(file, MarginRule(0.2), version="mon")
+    assert again.labels(ids, [[0.1, 0.9], [0.9, 0.1]]).tolist() == ["a", "b"]

@@ -6,10 +6,10 @@ from typing import Any
 
 import click
 
-from dynsnap import report, theory
+from dynsnap import _files, report, theory
 from dynsnap.cli import _options as options
 from dynsnap.cli._inputs import generation_names
-from dynsnap.cli._outputs import STDOUT, as_json, claim_outputs, show, writing_outputs
+from dynsnap.cli._outputs import STDOUT, claim_outputs, show, writing_outputs
 
 
 @click.command()
@@ -62,7 +62,7 @@ def audit(
         return report.audit_document(found, **about)
 
     with writing_outputs() as out:
-        out.text(json_to, lambda: as_json(report.audit_json(found, **about)))
+        out.text(json_to, lambda: _files.as_json(report.audit_json(found, **about)))
         out.text(markdown_to, lambda: report.to_markdown(document()))
         out.text(html_to, lambda: report.to_html(document()))
     if not quiet and STDOUT not in outputs.values():

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import click
 
+from dynsnap import _files
 from dynsnap.cli import _options as options
 from dynsnap.cli._inputs import BASELINES, baselines_option, project_baselines, refuse_run_folder
-from dynsnap.cli._outputs import as_json, show
+from dynsnap.cli._outputs import show
 from dynsnap.errors import FileError
-from dynsnap.predictions import ColumnNames
-from dynsnap.predictions._baselines import BaselineStore
+from dynsnap.predictions import BaselineStore, ColumnNames
 from dynsnap.report.document import Cell, Column, Document, Prose, Table
 
 
@@ -94,7 +94,7 @@ def show_command(name: str, baselines: str | None) -> None:
     """Print all that is known of the baseline NAME, as JSON, after its file was checked."""
     store = _store(baselines)
     with store.checked(name) as (found, _):
-        click.echo(as_json(found.facts()), nl=False)
+        click.echo(_files.as_json(found.facts()), nl=False)
 
 
 @baseline.command("remove")

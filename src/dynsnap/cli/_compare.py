@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from dynsnap import comparison, predictions, report
+from dynsnap import _files, comparison, predictions, report
 from dynsnap.cli import _options as options
 from dynsnap.cli._execute import EngineChoice, counting_option
 from dynsnap.cli._inputs import (
@@ -18,7 +18,6 @@ from dynsnap.cli._inputs import (
 )
 from dynsnap.cli._outputs import (
     STDOUT,
-    as_json,
     claim_figures,
     claim_outputs,
     show,
@@ -186,7 +185,7 @@ def compare(
                 learned_from=learned_from,
             )
 
-        out.text(json_to, lambda: as_json(comparison.to_json(noted)))
+        out.text(json_to, lambda: _files.as_json(comparison.to_json(noted)))
         out.text(markdown_to, lambda: report.to_markdown(document()))
         out.text(html_to, lambda: report.to_html(document()))
         out.figures(document, svg_to=svg_to, png_to=png_to)

@@ -1,14 +1,15 @@
 """`dynsnap distill`: one network that reproduces an ensemble."""
 
 import functools
+import math
 from pathlib import Path
 
 import click
 
-from dynsnap import data, report, study
+from dynsnap import _files, data, report, study
 from dynsnap.cli import _execute, _options
 from dynsnap.cli._models import make_trainer
-from dynsnap.cli._outputs import STDOUT, as_json, claim_outputs, kept_in, show, writing_outputs
+from dynsnap.cli._outputs import STDOUT, claim_outputs, kept_in, show, writing_outputs
 from dynsnap.cli._progress import ProgressMonitor
 from dynsnap.ensemble import COMBINATIONS, Combination
 from dynsnap.errors import FileError, PlanError
@@ -47,7 +48,7 @@ from dynsnap.study import SECOND_TEACHERS, DistillPlan
 )
 @click.option(
     "--temperature",
-    type=_options.Number(0, min_open=True),
+    type=_options.Number(0, math.inf, min_open=True, max_open=True),
     default=4.0,
     show_default=True,
     help="Temperature that softens the scores.",
@@ -186,7 +187,7 @@ def distill(
         return report.distill_document(found, title=plan.name, notes=notes)
 
     with writing_outputs() as written:
-        written.text(json_to, lambda: as_json(report.distill_json(found, study=plan.name)))
+        written.text(json_to, lambda: _files.as_json(report.distill_json(found, study=plan.name)))
         written.text(markdown_to, lambda: report.to_markdown(document()))
         written.text(html_to, lambda: report.to_html(document()))
     if STDOUT not in outputs.values():

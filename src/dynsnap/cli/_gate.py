@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from dynsnap import comparison, predictions, report
+from dynsnap import _files, comparison, predictions, report
 from dynsnap import gate as gates
 from dynsnap.cli import _options as options
 from dynsnap.cli._inputs import (
@@ -21,7 +21,6 @@ from dynsnap.cli._inputs import (
 )
 from dynsnap.cli._outputs import (
     STDOUT,
-    as_json,
     claim_figures,
     claim_outputs,
     show,
@@ -268,7 +267,7 @@ def gate(
         )
 
     with writing_outputs() as out:
-        out.text(json_to, lambda: as_json(gates.to_json(verdict)))
+        out.text(json_to, lambda: _files.as_json(gates.to_json(verdict)))
         out.text(junit_to, lambda: report.to_junit(document()))
         out.text(markdown_to, lambda: report.to_markdown(document()))
         out.text(html_to, lambda: report.to_html(document()))

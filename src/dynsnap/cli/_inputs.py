@@ -22,6 +22,8 @@ from dynsnap.comparison import Comparison
 from dynsnap.errors import DynSnapError, FileError, PlanError
 from dynsnap.predictions import (
     AlignedStream,
+    Baseline,
+    BaselineStore,
     ColumnNames,
     OneModel,
     Source,
@@ -30,7 +32,7 @@ from dynsnap.predictions import (
     stored,
     stream,
 )
-from dynsnap.predictions._baselines import Baseline, BaselineStore, baseline_name
+from dynsnap.predictions._baselines import baseline_name
 from dynsnap.predictions._locate import files_of, locate
 from dynsnap.predictions._same import same_files
 from dynsnap.report import Excerpts

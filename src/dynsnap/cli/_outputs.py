@@ -1,14 +1,12 @@
 """Where the output of commands goes: claimed before any work is done, then written or shown."""
 
 import contextlib
-import json
 import os
 import shutil
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -141,11 +139,6 @@ def claim_figures(svg_to: Path | None, png_to: Path | None) -> None:
                 f"Cannot write {option} {folder}: {there} is not a folder that can be written to. "
                 "Name another place."
             )
-
-
-def as_json(values: Any) -> str:
-    """Plain values as JSON for people and machines; one value per line."""
-    return json.dumps(values, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def show(document: report.Document) -> None:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import click
 
+from dynsnap import _files, report
 from dynsnap import project as projects
-from dynsnap import report
 from dynsnap.cli import _options as options
-from dynsnap.cli._outputs import STDOUT, as_json, claim_outputs, show, writing_outputs
+from dynsnap.cli._outputs import STDOUT, claim_outputs, show, writing_outputs
 from dynsnap.cli._signals import write_line
 from dynsnap.errors import FileError, PlanError
 from dynsnap.report.document import Cell, Column, Document, Node, Prose, Table
@@ -85,7 +85,7 @@ def retrain(
     pointer = projects.open_registry(made.project).deployed()
     deployed = None if pointer is None else pointer.generation
     with writing_outputs() as out:
-        out.text(json_to, lambda: as_json(_facts(result, deployed)))
+        out.text(json_to, lambda: _files.as_json(_facts(result, deployed)))
     if result is None:
         return
     if not quiet and json_to != STDOUT:
@@ -190,7 +190,7 @@ def status(ctx: click.Context, folder: Path, as_text: bool) -> None:
     whole = {number for number, _, _, problem in rows if not problem}
     code = 0 if deployed is None or deployed in whole else _DAMAGED
     if as_text:
-        click.echo(as_json({"deployed": deployed, "generations": lines}), nl=False)
+        click.echo(_files.as_json({"deployed": deployed, "generations": lines}), nl=False)
         ctx.exit(code)
     said = "Nothing is deployed." if deployed is None else f"Deployed: generation {deployed}."
     nodes: list[Node] = [Prose(said)]

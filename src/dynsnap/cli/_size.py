@@ -6,9 +6,9 @@ from pathlib import Path
 
 import click
 
-from dynsnap import report, study
+from dynsnap import _files, report, study
 from dynsnap.cli import _options as options
-from dynsnap.cli._outputs import STDOUT, as_json, claim_outputs, kept_in, show, writing_outputs
+from dynsnap.cli._outputs import STDOUT, claim_outputs, kept_in, show, writing_outputs
 from dynsnap.cli._stored import StoredRounds, read_about, truth_of
 from dynsnap.ensemble import COMBINATIONS, Combination, Method
 from dynsnap.errors import FileError, PlanError
@@ -145,7 +145,7 @@ def size(
 
     plain = {"study": name, "method": method.name, **found.to_json(), "notes": notes}
     with writing_outputs() as out:
-        out.text(json_to, lambda: as_json(plain))
+        out.text(json_to, lambda: _files.as_json(plain))
         out.text(markdown_to, lambda: report.to_markdown(document()))
         out.text(html_to, lambda: report.to_html(document()))
     if not quiet and STDOUT not in outputs.values():

@@ -1,6 +1,7 @@
 """`dynsnap stabilize`: keep deployed labels unless another class leads by a margin."""
 
 import csv
+import math
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from dynsnap.cli._inputs import refuse_run_folder
 from dynsnap.cli._outputs import claim_outputs
 from dynsnap.errors import PlanError
 from dynsnap.predictions import MARGIN, ColumnNames, Predictions
+from dynsnap.predictions._same import same_files
 
 
 @click.command()
@@ -40,7 +42,7 @@ from dynsnap.predictions import MARGIN, ColumnNames, Predictions
 )
 @click.option(
     "--cost-ratio",
-    type=_options.Number(1),
+    type=_options.Number(1, math.inf, max_open=True),
     help="What a lost right answer costs, in missed gains, with --heldout; "
     f"{stabilizing.COST_RATIO:g} by default.",
 )
@@ -79,10 +81,14 @@ def stabilize(
     claim_outputs(given, {"--output": output, "--rescore": rescore[1] if rescore else None})
     for file in given:
         refuse_run_folder(Path(file))
+    _refuse_reported(given)
     old, new, *held = (predictions.read(file, columns=columns) for file in given)
     told = []
     if held:
-        choice = _chosen(*held, rule=rule or "margin", ratio=cost_ratio or stabilizing.COST_RATIO)
+        choose = stabilizing.choose_cost_rule if rule == "cost" else stabilizing.choose_margin
+        # Few held-out rows may lack a class that OLD answers with: it is not new for that.
+        known = {*old.names_of(np.unique(old.labels))}
+        choice = choose(*held, ratio=cost_ratio or stabilizing.COST_RATIO, known=known)
         made = stabilizing.update(old, new, choice.rule, confusion=choice.old_confusion)
         told = _told(choice)
     else:
@@ -111,9 +117,15 @@ def _refuse_mixture(
         raise PlanError("--margin and --heldout cannot both be given: --heldout chooses the rule.")
 
 
-def _chosen(old: Predictions, new: Predictions, *, rule: str, ratio: float) -> stabilizing.Choice:
-    choose = stabilizing.choose_margin if rule == "margin" else stabilizing.choose_cost_rule
-    return choose(old, new, ratio=ratio)
+def _refuse_reported(given: Sequence[Path | str]) -> None:
+    """Raise where a rule would be chosen on the rows that it is applied to and reported on."""
+    names = ("OLD", "NEW", "--heldout OLD_HELDOUT", "--heldout NEW_HELDOUT")
+    for same in same_files(names[: len(given)], given):
+        if same.first in names[:2] and same.second in names[2:]:
+            raise PlanError(
+                f"{same.second} and {same.first} are {same.what}. A rule looks better than it is "
+                "on the rows that it was chosen on. Name predictions of other rows."
+            )
 
 
 def _told(choice: stabilizing.Choice) -> list[str]:

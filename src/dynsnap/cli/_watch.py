@@ -5,10 +5,10 @@ from pathlib import Path
 
 import click
 
-from dynsnap import predictions, report
+from dynsnap import _files, predictions, report
 from dynsnap import watch as watching
 from dynsnap.cli import _options as options
-from dynsnap.cli._outputs import STDOUT, as_json, claim_outputs, show, writing_outputs
+from dynsnap.cli._outputs import STDOUT, claim_outputs, show, writing_outputs
 
 _ALARM = 1
 
@@ -93,7 +93,7 @@ def watch(
         return report.watch_document(found)
 
     with writing_outputs() as out:
-        out.text(json_to, lambda: as_json(watching.to_json(found)))
+        out.text(json_to, lambda: _files.as_json(watching.to_json(found)))
         out.text(junit_to, lambda: report.to_junit(document()))
         out.text(markdown_to, lambda: report.to_markdown(document()))
         out.text(html_to, lambda: report.to_html(document()))

@@ -45,7 +45,7 @@ def from_arrays(
         >>> from_arrays([[0.0], [1.0], [2.0]], ["dog", "cat", "dog"]).labels
         array([1, 0, 1])
     """
-    rows = _inputs(inputs, name)
+    rows = checked_inputs(inputs, name)
     given = np.asarray(labels)
     sound = given.dtype.kind in "iuU" or all(isinstance(label, str | int) for label in given.flat)
     if given.ndim != 1 or not sound:
@@ -130,7 +130,8 @@ def _npz(path: Path, name: str) -> Pool:
     )
 
 
-def _inputs(inputs: AnyArray | Sequence[Any], name: str) -> AnyArray:
+def checked_inputs(inputs: AnyArray | Sequence[Any], name: str) -> AnyArray:
+    """Inputs as a pool holds them: numbers of one shape per row, or texts as objects."""
     try:
         rows = np.asarray(inputs)
     except ValueError as error:

@@ -10,9 +10,10 @@ import numpy as np
 
 from dynsnap import _files
 from dynsnap._types import AnyArray
-from dynsnap.data import _images, _tables
+from dynsnap.data._images import IMAGE_SUFFIXES, ImageReader
 from dynsnap.data._new_inputs import read_inputs
 from dynsnap.data._sources import SOURCES, load
+from dynsnap.data._tables import TABLE_SUFFIXES, TableFile
 from dynsnap.errors import DataError
 
 Excerpt: TypeAlias = AnyArray | str  # a picture (height, width, 1 or 3) in uint8, or a text
@@ -67,7 +68,7 @@ def read_excerpts(
     elif not path.is_file():
         raise DataError(f"There is no file, folder or source {str(place)!r} to read inputs from.")
     else:
-        read = _read_table if path.name.endswith(_tables._SUFFIXES) else _read_file
+        read = _read_table if path.name.endswith(TABLE_SUFFIXES) else _read_file
         known = _chosen(*read(path, id_column), wanted)
     if wanted and not known:
         raise DataError(
@@ -125,7 +126,7 @@ def _read_file(path: Path, id_column: str) -> tuple[AnyArray, AnyArray]:
 
 
 def _read_table(path: Path, id_column: str) -> tuple[AnyArray, AnyArray]:
-    columns = _tables._Table(path, [id_column]).columns
+    columns = TableFile(path, [id_column]).columns
     others = [name for name in columns if name != id_column]
     text = "text" if "text" in others else others[0] if len(others) == 1 else None
     if text is None:
@@ -133,12 +134,12 @@ def _read_table(path: Path, id_column: str) -> tuple[AnyArray, AnyArray]:
             f"{path} has no column 'text' to show inputs by, and {len(others)} others beside "
             f"{id_column!r}. Call the column of texts so."
         )
-    table = _tables._Table(path, [id_column, text])
+    table = TableFile(path, [id_column, text])
     return table.texts(text), table.texts(id_column)
 
 
 def _of_images(folder: Path, wanted: Collection[str]) -> Iterable[tuple[str, Excerpt]]:
-    pixels = _images._ImageReader(None, grey=False)
+    pixels = ImageReader(None, grey=False)
     inside = folder.resolve()
     for name in wanted:
         # Ids of a data set start with the name of the split, which may be the folder itself.
@@ -147,7 +148,7 @@ def _of_images(folder: Path, wanted: Collection[str]) -> Iterable[tuple[str, Exc
                 file = place.resolve()
             except (OSError, ValueError, RuntimeError):  # no name of a file, or a link to itself
                 continue
-            within = file.is_relative_to(inside) and file.suffix.lower() in _images._SUFFIXES
+            within = file.is_relative_to(inside) and file.suffix.lower() in IMAGE_SUFFIXES
             if within and file.is_file():
-                yield name, _shrunk(pixels._one(file))
+                yield name, _shrunk(pixels.one(file))
                 break

@@ -11,7 +11,7 @@ from dynsnap.data._dataset import DataSet, class_order, needs, positions
 from dynsnap.data._pool import Pool
 from dynsnap.errors import DataError, PlanError, one_line
 
-_SUFFIXES = frozenset(
+IMAGE_SUFFIXES = frozenset(
     {".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm"}
 )
 
@@ -39,11 +39,11 @@ def read_images(
         folders = {split: Path(path) / split for split in ("train", "test")}
     files, notes = {}, []
     for split, folder in folders.items():
-        files[split], others = _files(folder)
+        files[split], others = image_files(folder)
         if others:
             notes.append(f"{folder}: {others} files that are no images were passed over.")
     classes = class_order(file.parent.name for found in files.values() for file in found)
-    pixels = _ImageReader(size, grey)
+    pixels = ImageReader(size, grey)
     pools = {
         split: Pool(
             name=split,
@@ -64,7 +64,7 @@ def _check_size(size: Any) -> None:
         raise PlanError(f"`size` must be (height, width) in pixels, got {size!r}.")
 
 
-def _files(folder: Path) -> tuple[list[Path], int]:
+def image_files(folder: Path) -> tuple[list[Path], int]:
     """The images of a folder's classes in a fixed order, and how many other files there are."""
     if not folder.is_dir():
         raise DataError(f"There is no folder {folder}.")
@@ -75,16 +75,16 @@ def _files(folder: Path) -> tuple[list[Path], int]:
         for file in sorted(kind.iterdir())
         if file.is_file() and not file.name.startswith(".")
     ]
-    images = [file for file in found if file.suffix.lower() in _SUFFIXES]
+    images = [file for file in found if file.suffix.lower() in IMAGE_SUFFIXES]
     if not images:
         raise DataError(
             f"{folder} holds no images. It must have one subfolder for each class, with images "
-            f"({' '.join(sorted(_SUFFIXES))}) in it."
+            f"({' '.join(sorted(IMAGE_SUFFIXES))}) in it."
         )
     return images, len(found) - len(images)
 
 
-class _ImageReader:
+class ImageReader:
     """Reads images into one array; all of one size, over several folders too."""
 
     def __init__(self, size: tuple[int, int] | None, grey: bool) -> None:
@@ -96,7 +96,7 @@ class _ImageReader:
         """Images as (rows, height, width, channels) uint8."""
         images = []
         for file in files:
-            image = self._one(file)
+            image = self.one(file)
             if self.size is None:
                 self.size = image.shape[:2]
             if image.shape[:2] != self.size:
@@ -107,7 +107,8 @@ class _ImageReader:
             images.append(image)
         return np.stack(images)
 
-    def _one(self, file: Path) -> AnyArray:
+    def one(self, file: Path) -> AnyArray:
+        """One image as (height, width, channels) uint8."""
         try:
             with self.library.open(regular(file)) as image:
                 plain = image.convert("L" if self.grey else "RGB")

@@ -9,11 +9,13 @@ import numpy as np
 
 from dynsnap._types import AnyArray
 from dynsnap._untrusted import ArrayArchive
-from dynsnap.data import _images, _tables, _texts
-from dynsnap.data._arrays import _inputs, check_meaning, positions_said
+from dynsnap.data._arrays import check_meaning, checked_inputs, positions_said
 from dynsnap.data._dataset import opened
 from dynsnap.data._frame import Frame, FrameType, frame_type_from_json, frame_type_to_json
+from dynsnap.data._images import IMAGE_SUFFIXES, ImageReader, image_files
 from dynsnap.data._sources import SOURCES
+from dynsnap.data._tables import TABLE_SUFFIXES, TableFile
+from dynsnap.data._texts import json_fields, json_object, text_array
 from dynsnap.errors import DataError
 
 _ARRAYS = ("inputs", "labels", "classes", "ids")
@@ -80,11 +82,11 @@ def read_inputs(
         found = _of_arrays(path)
     elif path.name.endswith(_LINES):
         found = _of_lines(path, label, text or "text", id)
-    elif path.name.endswith(_tables._SUFFIXES):
+    elif path.name.endswith(TABLE_SUFFIXES):
         columns = None if frame is None else frame_type_from_json(frame)
         found = _of_table(path, label, text, features, id, columns, allow_missing)
     else:
-        known = ", ".join((".npz", *_tables._SUFFIXES, *_LINES))
+        known = ", ".join((".npz", *TABLE_SUFFIXES, *_LINES))
         raise DataError(f"{path} must be a folder of images, or end in one of {known}.")
     _check_rows(found, path)
     return found
@@ -125,7 +127,7 @@ def reading_options(
     if source == "table" and path is not None and not {"text", "features"} & found.keys():
         roles = {"label": "label", **found}
         taken = {roles["label"], roles.get("id"), options.get("time"), *options.get("slices", ())}
-        table = _tables._Table(path, [roles["label"]])
+        table = TableFile(path, [roles["label"]])
         found["features"] = _feature_columns(table.columns, taken)
     return found
 
@@ -142,7 +144,7 @@ def _of_arrays(path: Path) -> NewInputs:
             raise DataError(f"{path} must hold the array `inputs`, but has {found}.")
         arrays = {name: archive.read(name) for name in _ARRAYS if name in archive.headers}
         positions = positions_said(archive, path)
-    rows = _inputs(arrays["inputs"], str(path))
+    rows = checked_inputs(arrays["inputs"], str(path))
     labels = arrays.get("labels")
     numbered = labels is not None and "classes" in arrays and labels.dtype.kind in "iu"
     if labels is not None and numbered and positions is not False:
@@ -175,10 +177,10 @@ def _of_table(
     words = [name for name in (text, id_column) if name is not None]
     if columns is not None and text is None:
         words += [one.name for one in columns if one.kind != "number"]
-    table = _tables._Table(path, words)
+    table = TableFile(path, words)
     labelled = label in table.columns
     if labelled:  # again, so that its labels stay as they are written
-        table = _tables._Table(path, [*words, label])
+        table = TableFile(path, [*words, label])
     if features is None:
         features = _feature_columns(table.columns, {*words, label})
     rows: Any
@@ -198,13 +200,13 @@ def _of_table(
 def _of_lines(path: Path, label: str, text: str, id_field: str | None) -> NewInputs:
     with opened(path) as handle:
         first = next((line for line in handle if line.strip()), b"{}")
-    labelled = label in _texts._object(first, f"{path}, its first line")
+    labelled = label in json_object(first, f"{path}, its first line")
     fields = [text, *([label] if labelled else []), *([id_field] if id_field else [])]
-    found = _texts._fields(path, fields, text)
+    found = json_fields(path, fields, text)
     return NewInputs(
-        inputs=_texts._objects(found[text]),
+        inputs=text_array(found[text]),
         ids=np.arange(len(found[text])) if id_field is None else np.array(found[id_field]),
-        labels=_texts._objects(found[label]) if labelled else None,
+        labels=text_array(found[label]) if labelled else None,
     )
 
 
@@ -212,12 +214,12 @@ def _of_images(folder: Path, size: tuple[int, int] | None, grey: bool) -> NewInp
     flat = sorted(
         file
         for file in folder.iterdir()
-        if file.is_file() and file.suffix.lower() in _images._SUFFIXES
+        if file.is_file() and file.suffix.lower() in IMAGE_SUFFIXES
     )
-    files = flat or _images._files(folder)[0]
+    files = flat or image_files(folder)[0]
     names = [str(file.relative_to(folder)) for file in files]
     return NewInputs(
-        inputs=_images._ImageReader(None if size is None else (size[0], size[1]), grey).read(files),
+        inputs=ImageReader(None if size is None else (size[0], size[1]), grey).read(files),
         ids=np.array(names),
-        labels=None if flat else _texts._objects([file.parent.name for file in files]),
+        labels=None if flat else text_array([file.parent.name for file in files]),
     )

@@ -15,7 +15,7 @@ from dynsnap.data._pool import Pool
 from dynsnap.data._time import in_order, parse_times
 from dynsnap.errors import DataError, InputError, PlanError, did_you_mean, one_line
 
-_SUFFIXES = (".csv", ".csv.gz", ".parquet")
+TABLE_SUFFIXES = (".csv", ".csv.gz", ".parquet")
 
 
 def read_table(
@@ -60,9 +60,9 @@ def read_table(
         raise PlanError(f"A column can have one role only, but these were named: {words}.")
     if time is not None and test is not None:
         raise PlanError("`time` and `test` were both named: by time, later rows are the test set.")
-    tables = {"train": _Table(Path(path), [*words, *categorical])}
+    tables = {"train": TableFile(Path(path), [*words, *categorical])}
     if test is not None:
-        tables["test"] = _Table(Path(test), [*words, *categorical])
+        tables["test"] = TableFile(Path(test), [*words, *categorical])
     notes = () if time is None else tables["train"].drop_unlabelled(label)
     names = {split: table.texts(label) for split, table in tables.items()}
     classes = class_order(name for column in names.values() for name in column)
@@ -97,11 +97,11 @@ def read_table(
     return DataSet(train=pools["train"], test=pools.get("test"), notes=notes)
 
 
-class _Table:
+class TableFile:
     """A table in a file, which its messages name."""
 
     def __init__(self, path: Path, words: Sequence[str]) -> None:
-        self.path, self.table = path, _arrow(path, words)
+        self.path, self.table = path, read_arrow(path, words)
         # An index that pandas wrote down is a row number, not a feature.
         self.columns: list[str] = [
             name for name in self.table.column_names if not name.startswith("__index_level_")
@@ -259,15 +259,15 @@ class _Table:
         return f"{self.path}, column {name!r}"
 
 
-def _arrow(path: Path, words: Sequence[str]) -> Any:
+def read_arrow(path: Path, words: Sequence[str]) -> Any:
     """The file as an Arrow table, with these columns as text where they come without a type."""
     import pyarrow as pa
     from pyarrow import csv, parquet
 
     from dynsnap.predictions._declared import check_declared, check_first_line
 
-    if not path.name.endswith(_SUFFIXES):
-        raise DataError(f"{path} must end in one of {', '.join(_SUFFIXES)}.")
+    if not path.name.endswith(TABLE_SUFFIXES):
+        raise DataError(f"{path} must end in one of {', '.join(TABLE_SUFFIXES)}.")
     if not path.is_file():
         raise DataError(f"There is no file {path}.")
     try:

@@ -46,12 +46,12 @@ def read_jsonl(
     """
     files = {"train": Path(path)} | ({"test": Path(test)} if test is not None else {})
     fields = [label, text, *slices, *([id] if id is not None else [])]
-    columns = {split: _fields(file, fields, text) for split, file in files.items()}
+    columns = {split: json_fields(file, fields, text) for split, file in files.items()}
     classes = class_order(name for found in columns.values() for name in found[label])
     pools = {
         split: Pool(
             name=split,
-            inputs=_objects(found[text]),
+            inputs=text_array(found[text]),
             labels=positions(found[label], classes, what=split),
             classes=classes,
             ids=numbered(split, len(found[text])) if id is None else np.array(found[id]),
@@ -62,14 +62,14 @@ def read_jsonl(
     return DataSet(train=pools["train"], test=pools.get("test"))
 
 
-def _fields(path: Path, names: Sequence[str], text: str) -> dict[str, list[str]]:
+def json_fields(path: Path, names: Sequence[str], text: str) -> dict[str, list[str]]:
     """Fields of JSON lines, as text."""
     found: dict[str, list[str]] = {name: [] for name in names}
     try:
         with opened(path) as handle:
             for number, line in enumerate(handle, start=1):
                 if line.strip():
-                    row = _object(line, f"{path}, line {number}")
+                    row = json_object(line, f"{path}, line {number}")
                     for name in names:
                         found[name].append(_word(row, name, f"{path}, line {number}", name == text))
     except (OSError, EOFError, zlib.error) as error:
@@ -79,7 +79,8 @@ def _fields(path: Path, names: Sequence[str], text: str) -> dict[str, list[str]]
     return found
 
 
-def _object(line: bytes, where: str) -> dict[str, Any]:
+def json_object(line: bytes, where: str) -> dict[str, Any]:
+    """A line of JSON that holds an object."""
     try:
         row = json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -98,7 +99,8 @@ def _word(row: dict[str, Any], name: str, where: str, text_only: bool) -> str:
     return str(value)
 
 
-def _objects(texts: list[str]) -> AnyArray:
+def text_array(texts: list[str]) -> AnyArray:
+    """Texts of any lengths as an array of objects: one of fixed width could need far more room."""
     made = np.empty(len(texts), dtype=object)
     made[:] = texts
     return made

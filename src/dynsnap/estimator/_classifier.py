@@ -20,8 +20,9 @@ from dynsnap.estimator._configured import (
 )
 from dynsnap.estimator._rows import RowFacts
 from dynsnap.estimator._session import Session
+from dynsnap.estimator._settings import OF_METHODS
 from dynsnap.estimator._student import student
-from dynsnap.estimator._training import OF_METHODS, train
+from dynsnap.estimator._training import train
 
 
 class DynSnapClassifier(ClassifierMixin, ConfiguredEnsemble):  # type: ignore[misc]

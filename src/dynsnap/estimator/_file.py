@@ -28,7 +28,7 @@ from dynsnap.ensemble import COMBINATIONS
 from dynsnap.errors import DynSnapError, FileError, InputError, PlanError, did_you_mean
 from dynsnap.estimator._configured import OLD_NAMES, ConfiguredEnsemble, Estimator
 from dynsnap.estimator._fitted import Fitted, Member
-from dynsnap.estimator._training import refuse_unused
+from dynsnap.estimator._settings import refuse_unused
 from dynsnap.store import SavedEnsemble, environment, load_ensemble, save_ensemble
 from dynsnap.trainers import BACKENDS, for_model, saved_by, trainer_name
 

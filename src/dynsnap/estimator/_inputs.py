@@ -1,5 +1,6 @@
 """What callers hand to the estimator, checked and in the form that trainers take."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -69,14 +70,14 @@ def features(
         try:
             found = check_array(inputs, allow_nd=True, dtype="numeric", ensure_all_finite=finite)
         except ValueError as error:
-            raise InputError(str(error)) from error
+            raise _refused(inputs, error) from error
         shape = found.shape[1:]
     else:
-        # Scikit-learn's own check, with its messages, and its record of the columns.
+        # Scikit-learn's own check, with its record of the columns.
         try:
             found = validate_data(estimator, inputs, reset=reset, ensure_all_finite=finite)
         except ValueError as error:
-            raise InputError(f"{error}{_gaps(inputs, error)}") from error
+            raise _refused(inputs, error) from error
         shape = found.shape[1:]
     if reset:
         estimator._shape = shape
@@ -182,7 +183,10 @@ def _numbered(columns: int) -> list[str]:
 
 
 def _of_array(inputs: Any, columns: int) -> Frame:
-    values = check_array(inputs, dtype="numeric", ensure_all_finite="allow-nan")
+    try:
+        values = check_array(inputs, dtype="numeric", ensure_all_finite="allow-nan")
+    except ValueError as error:
+        raise _refused(inputs, error) from error
     if values.shape[1] != columns:
         raise InputError(f"`X` has {values.shape[1]} features, but {columns} are expected.")
     names = enumerate(_numbered(columns))
@@ -207,11 +211,16 @@ def _remembered(estimator: Any, frame: Frame, inputs: Any, *, reset: bool) -> Fr
     return frame
 
 
-def _gaps(inputs: Any, error: Exception) -> str:
-    """The columns of a frame that hold NaN, where a model takes none."""
-    if "NaN" not in str(error) or not is_frame(inputs):
-        return ""
-    return f"\nNaN is in {columns_in_words(as_frame(inputs).missing)}."
+def _refused(inputs: Any, error: ValueError) -> InputError:
+    """What scikit-learn's check found wrong, on one line and without the values."""
+    if "contains NaN" in str(error):
+        where = f" in {columns_in_words(as_frame(inputs).missing)}" if is_frame(inputs) else ""
+        return InputError(
+            f"Input X contains NaN{where}, and the model takes no missing values. Put an imputer "
+            "before the ensemble, in a Pipeline, or leave those rows out."
+        )
+    plain = re.sub(r"array=.*\]\.", "", str(error), flags=re.DOTALL)
+    return InputError(" ".join(plain.split()))
 
 
 def targets(labels: Any, rows: int, *, name: str = "y") -> AnyArray:
@@ -234,7 +243,14 @@ def targets(labels: Any, rows: int, *, name: str = "y") -> AnyArray:
 def checked(estimator: Any, inputs: Any, labels: Any) -> tuple[Any, AnyArray]:
     """Inputs of the kind that an estimator was fitted with, and their class labels."""
     found = estimator._features(inputs, reset=False, training=True)
-    return found, targets(labelled(found, labels), len(found))
+    known = targets(labelled(found, labels), len(found))
+    kinds = {dtype.kind for dtype in (estimator.classes_.dtype, known.dtype)}
+    if "b" in kinds and kinds & {*"iuf"}:  # True == 1: two classes would silently be one
+        raise InputError(
+            "`y` must be booleans in all generations, or numbers in all, but is "
+            f"{known.dtype} after {estimator.classes_.dtype}. Convert it first, with astype."
+        )
+    return found, known
 
 
 def joined(earlier: Any, later: Any, name: str) -> Any:

@@ -7,11 +7,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dynsnap import _compiled
+from dynsnap._compiled import compiled, inlined, part
 from dynsnap._types import AnyArray
 from dynsnap.metrics import _kernel_rows as rows_of
 from dynsnap.metrics import _tally_layout
 from dynsnap.metrics._kernel import brier_scale
-from dynsnap.metrics._kernel_rows import TILE, compiled, divergence, inlined, part
+from dynsnap.metrics._kernel_rows import TILE, divergence
 from dynsnap.metrics._tally_layout import BLOCKS, Chunk, GenerationSums, PairSums, TallyLayout
 
 
@@ -312,7 +314,7 @@ def _pass(stamp: int) -> Callable[..., Any]:
     return count
 
 
-SOURCES = (rows_of, _tally_layout)
+SOURCES = (_compiled, rows_of, _tally_layout)
 
 
 def _stamp() -> int:

@@ -32,7 +32,7 @@ from dynsnap.predictions._locate import is_uri, locate
 from dynsnap.predictions._predictions import Predictions
 from dynsnap.predictions._read import read
 from dynsnap.predictions._schema import ColumnNames
-from dynsnap.predictions._sources import _FORMATS
+from dynsnap.predictions._sources import FORMATS
 from dynsnap.predictions._text import on_one_line, shown
 from dynsnap.predictions._write import write
 from dynsnap.predictions.tasks import Task
@@ -48,7 +48,7 @@ _FACTS = Table(
     {
         "schema": OneOf((SCHEMA,)),
         "name": Text(longest=100, form=_NAME.pattern),
-        "ending": OneOf(tuple(_FORMATS)),
+        "ending": OneOf(tuple(FORMATS)),
         "sha256": Text(longest=64, form=DIGEST),
         "bytes": Whole(),
         "inputs": Whole(1),
@@ -184,7 +184,7 @@ class BaselineStore:
         found = locate(place)
         with tempfile.TemporaryDirectory() as folder:
             if isinstance(found, Path):
-                ending = next((each for each in _FORMATS if found.name.lower().endswith(each)), "")
+                ending = next((each for each in FORMATS if found.name.lower().endswith(each)), "")
                 copy = Path(folder, f"copy{ending}")
                 _copied(found, copy)  # and the copy is what is read: it cannot change meanwhile
                 try:
@@ -214,7 +214,7 @@ class BaselineStore:
                 model_version=model_version,
                 date=_files.timestamp(),
             )
-            facts = json.dumps(made.facts(), indent=1, ensure_ascii=False) + "\n"
+            facts = _files.as_json(made.facts())
             # Whoever sets the same name meanwhile waits: else each could remove the other's file.
             with self._reachable(), self._folder.alone():
                 before = self._old_file(name)

@@ -28,7 +28,7 @@ from dynsnap.predictions._vocabulary import Batches
 
 Format: TypeAlias = Literal["Parquet", "Arrow", "CSV", "TSV", "JSON Lines", "NPZ"]
 
-_FORMATS: dict[str, Format] = {
+FORMATS: dict[str, Format] = {
     ".parquet": "Parquet",
     ".pq": "Parquet",
     ".arrow": "Arrow",
@@ -56,12 +56,12 @@ def format_of(path: Path) -> Format:
         >>> format_of(Path("old.feather"))
         'Arrow'
     """
-    for suffix, found in _FORMATS.items():
+    for suffix, found in FORMATS.items():
         if path.name.lower().endswith(suffix):
             return found
     raise FileError(
         f"{on_one_line(path)}: unsupported file extension {shown(path.suffix)}. Use one of "
-        f"{', '.join(_FORMATS)}."
+        f"{', '.join(FORMATS)}."
     )
 
 

@@ -200,6 +200,13 @@ def _unpacked(path: Path) -> Any:
     return io.BufferedReader(Bounded(stream, allowance(path.stat().st_size)))
 
 
+def ids_become_numbers(kind: str, ids: pa.Array) -> bool:
+    """Whether ids that are text come back as numbers from a file of this kind, as "7" does."""
+    if kind not in _MARKS or pa.types.is_integer(ids.type):
+        return False
+    return bool(pa.types.is_integer(_whole_numbers(pa.chunked_array([ids.cast(pa.string())])).type))
+
+
 def _whole_numbers(ids: pa.ChunkedArray) -> pa.ChunkedArray:
     """Ids as numbers, if all of them are whole numbers written in the usual way."""
     try:

@@ -35,7 +35,6 @@ from dynsnap.project._registry import (
     Generation,
     Move,
     Way,
-    as_json,
     changed,
     check_files,
     digest_of,
@@ -173,7 +172,7 @@ class MlflowRegistry:
         )
         facts = made.facts()
         del facts["number"]  # MLflow gives it
-        _files.write_text(staged / MANIFEST, as_json(facts))
+        _files.write_text(staged / MANIFEST, _files.as_json(facts))
         tags = {_RETRAIN: retrain, _MANIFEST: digest_of(staged / MANIFEST)[0]}
         return replace(made, number=self._model.add(retrain, staged, tags))
 

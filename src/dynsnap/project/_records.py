@@ -22,7 +22,7 @@ from dynsnap._untrusted import (
 )
 from dynsnap.comparison import Comparison, Estimate, Estimates
 from dynsnap.errors import FileError
-from dynsnap.project._registry import as_json, read_document
+from dynsnap.project._registry import read_document
 from dynsnap.project._rows import NEWEST
 
 PLAN, MEASURED, RESULT = "plan.json", "measured.json", "result.json"
@@ -190,12 +190,14 @@ def _triple(one: Estimate) -> list[float | None]:
 
 def write_plan(folder: Path, plan: Plan) -> None:
     """Keep the plan of a retrain."""
-    _files.write_text(folder / PLAN, as_json(_facts(plan, "dynsnap.retrain-plan/1")))
+    _files.write_text(folder / PLAN, _files.as_json(_facts(plan, "dynsnap.retrain-plan/1")))
 
 
 def write_measured(folder: Path, measured: Measured) -> None:
     """Keep what a retrain measured."""
-    _files.write_text(folder / MEASURED, as_json(_facts(measured, "dynsnap.retrain-measured/1")))
+    _files.write_text(
+        folder / MEASURED, _files.as_json(_facts(measured, "dynsnap.retrain-measured/1"))
+    )
 
 
 def write_result(folder: Path, result: Result) -> None:
@@ -209,7 +211,7 @@ def write_result(folder: Path, result: Result) -> None:
         "reason": result.reason,
         "finished": result.finished,
     }
-    _files.write_text(folder / RESULT, as_json(facts))
+    _files.write_text(folder / RESULT, _files.as_json(facts))
 
 
 def _facts(one: Plan | Measured, schema: str) -> dict[str, Any]:

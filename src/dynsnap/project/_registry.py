@@ -13,7 +13,6 @@ at any instruction. The log of moves is part of the pointer: the two cannot cont
 
 import contextlib
 import hashlib
-import json
 import os
 import re
 import shutil
@@ -262,7 +261,7 @@ class FolderRegistry:
                 digest, size = digest_of(staged / name)
                 sums[name] = {"sha256": digest, "bytes": size}
             made = replace(made, files=sums)
-            _files.write_text(staged / MANIFEST, as_json(made.facts()))
+            _files.write_text(staged / MANIFEST, _files.as_json(made.facts()))
             for name in (*files, MANIFEST):  # against accidents; the checksums see the rest
                 (staged / name).chmod(stat.S_IRUSR | stat.S_IRGRP | stat.S_IROTH)
             staged.rename(self._folder(made.number))
@@ -312,7 +311,7 @@ class FolderRegistry:
             "moves": [move.facts() for move in made.moves],
         }
         try:
-            _files.write_text(self.path / POINTER, as_json(facts))
+            _files.write_text(self.path / POINTER, _files.as_json(facts))
         except FileError as error:
             still = "none" if before is None else f"generation {before.generation}"
             raise FileError(f"{error} Still deployed: {still}.") from error
@@ -370,11 +369,6 @@ def digest_of(path: Path) -> tuple[str, int]:
     """The SHA-256 and the size of a file."""
     with regular(path).open("rb") as file:
         return _files.digest_and_size(file)
-
-
-def as_json(values: Any) -> str:
-    """Plain values as JSON that people can read, too."""
-    return json.dumps(values, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def _document(path: Path, schema: Schema, what: str) -> tuple[dict[str, Any], str]:

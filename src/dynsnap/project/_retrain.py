@@ -35,7 +35,6 @@ from dynsnap.project._registry import (
     FolderRegistry,
     Generation,
     Registry,
-    as_json,
     digest_of,
     read_document,
 )
@@ -383,7 +382,7 @@ class Retrain:
                     made.predictions.unlink()
                 predictions.write(found, kept)
                 facts = {"model": made.model.name, "about": dict(made.about)}
-                _files.write_text(into / "trained.json", as_json(facts))
+                _files.write_text(into / "trained.json", _files.as_json(facts))
         return read_document(candidate / "trained.json", _TRAINED, "what a training left")
 
     def _scored(self, plan: Plan, work: Path, model: Path, stored: Path) -> None:
@@ -415,7 +414,7 @@ class Retrain:
         with _files.together():
             _files.write_text(folder / "report.html", report.to_html(found.document))
             _files.write_text(folder / "report.md", report.to_markdown(found.document))
-            _files.write_text(folder / "gate.json", as_json(found.verdict))
+            _files.write_text(folder / "gate.json", _files.as_json(found.verdict))
             _files.write_text(folder / "junit.xml", report.to_junit(found.document))
         records.write_measured(folder, found.measured)
 

@@ -17,7 +17,7 @@ from dynsnap import _files
 from dynsnap._types import AnyArray
 from dynsnap.data import load
 from dynsnap.data._flights import FEATURES
-from dynsnap.data._tables import _SUFFIXES, _arrow
+from dynsnap.data._tables import TABLE_SUFFIXES, read_arrow
 from dynsnap.data._time import EXPANDING, length_of_time, parse_times
 from dynsnap.errors import DataError, InputError, PlanError, one_line
 from dynsnap.predictions._text import check_class_names
@@ -132,10 +132,10 @@ def _read(settings: DataSettings) -> pa.Table:
     assert place is not None
     files = [place]
     if place.is_dir():
-        named = (file for file in place.iterdir() if file.name.endswith(_SUFFIXES))
+        named = (file for file in place.iterdir() if file.name.endswith(TABLE_SUFFIXES))
         files = sorted(file for file in named if not file.name.startswith("."))
         if not files:
-            raise DataError(f"{place} holds no {' or '.join(_SUFFIXES)} file yet.")
+            raise DataError(f"{place} holds no {' or '.join(TABLE_SUFFIXES)} file yet.")
     elif not place.exists():
         raise DataError(
             f"There is no file or folder {place}, which [data] names as `path`. Put rows there, or "
@@ -181,7 +181,7 @@ def flights_table(settings: DataSettings) -> pa.Table:
 
 
 def _checked(file: Path, settings: DataSettings) -> pa.Table:
-    table = _arrow(file, (settings.id, settings.label))
+    table = read_arrow(file, (settings.id, settings.label))
     for name in (settings.id, settings.time, settings.label):
         if name not in table.column_names:
             raise DataError(

@@ -47,6 +47,15 @@ class Rule(Protocol):
         ...
 
 
+def check_rule(rule: Rule) -> None:
+    """Raise PlanError at once for what cannot decide, and not with the first request."""
+    if isinstance(rule, type) or not callable(getattr(rule, "decide", None)):
+        raise PlanError(
+            "`rule` must be an object that decides which labels change, such as MarginRule(0.2), "
+            f"but is {rule!r}."
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class MarginRule:
     """Keep the deployed label unless another class leads by a margin.

@@ -13,8 +13,10 @@ from dynsnap import _check
 from dynsnap._types import AnyArray, Floats
 from dynsnap.errors import InputError, PlanError
 from dynsnap.predictions import Predictions, read, write
-from dynsnap.predictions._text import check_class_names, check_name
-from dynsnap.stabilizing._rules import Belief, CostRule, Rule
+from dynsnap.predictions._sources import format_of
+from dynsnap.predictions._text import check_class_names, check_name, on_one_line
+from dynsnap.predictions._text_files import ids_become_numbers
+from dynsnap.stabilizing._rules import Belief, CostRule, Rule, check_rule
 from dynsnap.stabilizing._update import posterior_of_labels, spread
 
 _ROWS = 1024  # of the first table; it doubles when it is full
@@ -50,6 +52,7 @@ class Stabilizer:
     def __init__(
         self, rule: Rule, classes: Sequence[str], *, version: str, capacity: int | None = None
     ) -> None:
+        check_rule(rule)
         if capacity is not None and (not isinstance(capacity, int) or capacity < 1):
             raise PlanError(f"`capacity` must be at least one id, but is {capacity!r}.")
         self._lock = threading.Lock()
@@ -86,6 +89,8 @@ class Stabilizer:
             classes: The classes of its scores, if they are others; earlier ones may be missing.
         """
         names = None if classes is None else _names(classes)
+        if rule is not None:
+            check_rule(rule)
         check_name(version, kind="version")
         with self._lock:
             if version in self._versions:
@@ -99,7 +104,7 @@ class Stabilizer:
                     "alone, for a rule that needs no scores. `load` the file anew with the cost "
                     "rule and its `confusion`."
                 )
-            self._rule = rule or self._rule
+            self._rule = self._rule if rule is None else rule
             if names is not None and names != self._classes:
                 self._change_classes(names)
             self._versions.append(version)
@@ -178,8 +183,19 @@ class Stabilizer:
             )
 
     def save(self, path: str | Path) -> None:
-        """Write what is deployed to a prediction file, which `load` continues from."""
-        write(self.predictions(), path)
+        """Write what is deployed to a prediction file, which `load` continues from.
+
+        Raises:
+            InputError: The ids are texts such as "7", which CSV and TSV give back as numbers: the
+                memory would refuse every request after a restart.
+        """
+        held = self.predictions()
+        if ids_become_numbers(format_of(Path(path)), held.id_column):
+            raise InputError(
+                f"Ids are text, such as {held.ids[0]!r}, and {on_one_line(Path(path))} would give "
+                "them back as numbers, which are other inputs. Save to .parquet, or use int() ids."
+            )
+        write(held, path)
 
     @classmethod
     def load(

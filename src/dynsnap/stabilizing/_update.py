@@ -5,7 +5,7 @@ import numpy as np
 from dynsnap._types import AnyArray, Floats, Labels, Scores
 from dynsnap.errors import InputError, PlanError
 from dynsnap.predictions import Predictions, deployed_in, relabelled
-from dynsnap.stabilizing._rules import Belief, CostRule, Rule
+from dynsnap.stabilizing._rules import Belief, CostRule, Rule, check_rule
 
 
 def update(
@@ -33,6 +33,7 @@ def update(
         >>> kept.names_of(kept.labels).tolist()
         ['dog', 'cat']
     """
+    check_rule(rule)
     scores = _scores_of(new)
     places, deployed = deployed_in(old, new)
     posterior = _posterior(old, new.classes, places, deployed, rule, confusion)

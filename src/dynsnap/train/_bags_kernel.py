@@ -4,8 +4,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dynsnap._compiled import compiled, full_width, part
 from dynsnap._types import AnyArray
-from dynsnap.metrics._kernel_rows import compiled, full_width, part
 
 
 class BagArrays(NamedTuple):

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dynsnap._compiled import compiled
 from dynsnap._types import AnyArray
-from dynsnap.metrics._kernel_rows import compiled
 
 _BLOCK = 1 << 20  # bytes that are looked at in one go
 _LOAD = 2  # places for each word that the table may hold
