@@ -174,6 +174,12 @@ def watch(
     if not 0 < alpha < 1:
         raise PlanError(f"`alpha` must be above 0 and below 1, got {alpha!r}.")
     Evidence(limit)  # refuses a limit that is none
+    places = [Path(deployed), Path(candidate)]
+    if all(place.exists() for place in places) and places[0].samefile(places[1]):
+        raise PlanError(
+            f"{deployed} is given twice, so no label would ever differ. Name the log of the "
+            "deployed model and that of the candidate."
+        )
     counts, notes = Counts(), []
     by_day = _by_day(Path(deployed)), _by_day(Path(candidate))
     if all(by_day):
@@ -184,8 +190,9 @@ def watch(
         if not both:
             raise FileError(f"{deployed} and {candidate} have no day in common.")
         for day in both:
-            places = [by_day[0][day], by_day[1][day]]
-            notes += _count(counts, places, columns, slices, day=day, time=None)
+            notes += _count(
+                counts, [by_day[0][day], by_day[1][day]], columns, slices, day=day, time=None
+            )
     else:
         notes += _count(counts, [deployed, candidate], columns, slices, day=None, time=time)
     return judge(counts, limit=limit, alpha=alpha, notes=tuple(dict.fromkeys(notes)))
