@@ -74,8 +74,15 @@ class ColumnNames:
             names.append(self.model)
         if not all(isinstance(name, str) and name for name in names):
             raise PlanError(f"Every column needs a name, but the names are {names}.")
-        if len(set(names)) < len(names):
-            raise PlanError(f"Every column needs a name of its own, but the names are {names}.")
+        twice = [name for name, count in Counter(names).items() if count > 1]
+        if twice:
+            held = [role for role in roles if getattr(self, role) == twice[0]]
+            held += ["labels"] * (twice[0] in self.labels) + ["model"] * (self.model == twice[0])
+            raise PlanError(
+                f"Every column is named once, but {shown(twice[0])} is named "
+                f"{'for ' if len(held) > 1 else 'twice for '}"
+                f"{' and '.join(f'`{role}`' for role in held)}. Name another column there."
+            )
 
     @classmethod
     def of(cls, given: "ColumnNames | Mapping[str, Any] | None") -> "ColumnNames":
@@ -280,6 +287,10 @@ def _other_task(schema: pa.Schema, columns: ColumnNames) -> str:
             lists = task in ("ranking", "multilabel")
             if is_text(kind) or (is_list(kind) if lists else _is_numeric(kind)):
                 said = _ASKED_FOR[task].replace("NAME", name)
+                if task == "regression" and not pa.types.is_floating(kind):
+                    # Most models predict classes, and call them so.
+                    classes = f"the predicted class, read it with `--label-column {name}`"
+                    said = f"{classes}; if it is {said}"
                 return f'If {shown(name)} is {said} (in Python: `task="{task}"`).'
     return ""
 

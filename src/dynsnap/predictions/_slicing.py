@@ -34,6 +34,18 @@ _DIGITS = 16  # bits that are counted in one look at a column
 _BINNED = re.compile(r"(?P<column>.+):(?P<bins>[^:*]+)")
 
 
+class UnknownSliceError(InputError):
+    """No generation has the columns of a slice that was asked for.
+
+    Attributes:
+        asked: The slice.
+    """
+
+    def __init__(self, message: str, *, asked: str) -> None:
+        super().__init__(message)
+        self.asked = asked
+
+
 @dataclass(frozen=True, slots=True)
 class SlicePart:
     """A column of a slice: as it is, in so many quantile bins, or by a period of time."""
@@ -206,7 +218,9 @@ class Slicing:
                 if missing
                 else "no generation has both columns"
             )
-            raise InputError(f"There is no slice {shown(spec.name)}: {what}. {near}".rstrip())
+            raise UnknownSliceError(
+                f"There is no slice {shown(spec.name)}: {what}. {near}".rstrip(), asked=spec.name
+            )
 
     def applied(self, said: Predictions) -> Predictions:
         """Predictions in memory with the slices that were asked for, and no others."""
