@@ -6,7 +6,7 @@ import re
 import polars as pl
 import pytest
 
-from tests.cli.helpers import dynsnap, refused
+from tests.cli.helpers import NEW, OLD, dynsnap, refused
 from tests.messages import naming
 
 LABELS = {"v1": ["cat", "dog"] * 30, "v2": ["cat", "dog"] * 27 + ["dog", "cat"] * 3}
@@ -87,7 +87,6 @@ def test_flips_are_written_in_every_format(tmp_path, monkeypatch):
         assert found["id"].to_list() == list(range(54, 60))
         assert set(found["kind"].cast(pl.String)) == {"lost", "gained"}
         assert "old_scores" in found.columns or "old_score:cat" in found.columns
-    assert refused("compare", "v1.csv", "v2.csv", "--flips", "f.npz", code=2)
 
 
 @pytest.mark.parametrize(
@@ -96,7 +95,7 @@ def test_flips_are_written_in_every_format(tmp_path, monkeypatch):
         ('ids = "x"', ("ids", "id")),
         ("id = 3", ("id", "3")),
         ('labels = "v1"', ("labels", "v1")),
-        ('id = "x"\ntruth = "x"', ("own",)),
+        ('id = "x"\ntruth = "x"', ('"x"', "`id`", "`truth`")),
     ],
 )
 def test_a_table_of_columns_that_makes_no_sense_is_refused(table, named, tmp_path, monkeypatch):
@@ -123,3 +122,27 @@ def test_a_table_of_models_that_is_none_is_refused(tmp_path, monkeypatch):
     assert "--label-columns" in refused("gate", "a.csv", "--at-most", "churn=0.5", code=2)
     both = ("--model-column", "label", "--label-columns", "label,id")
     assert refused("compare", "a.csv", *both, code=2)
+    for labels in ("v1,label", "v1,v1"):
+        message = refused("compare", "a.csv", "--label-columns", labels, code=2)
+        assert re.search(naming(f'"{labels[3:]}"', "`labels`"), message)
+
+
+def test_a_column_of_predictions_may_hold_classes(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.csv").write_text("id,prediction\n1,a\n2,b\n")
+    found = refused("compare", "a.csv", "a.csv", code=3)
+    assert re.search(naming("--label-column prediction", "--task regression"), found)
+
+
+def test_only_commands_that_use_a_column_have_an_option_for_it():
+    for command in (["stabilize"], ["watch"], ["baseline", "set"]):
+        options = dynsnap(*command, "--help").stdout
+        assert "--label-column " in options
+        assert "--label-columns" not in options and "--model-column" not in options
+        assert ("--score-column" in options) == ("--task" in options)
+
+
+@pytest.mark.parametrize("name", ["f.npz", "f.xlsx", "f"])
+def test_flips_in_another_format_are_refused_with_those_there_are(name):
+    found = refused("compare", OLD, NEW, "--flips", name, code=2)
+    assert ".parquet" in found and name in found and ".npz" not in found.replace(name, "")

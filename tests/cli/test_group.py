@@ -105,6 +105,7 @@ def test_every_command_explains_itself(name):
     assert result.exit_code == 0
     assert "Usage:" in result.stdout
     assert f"dynsnap {name} " in result.stdout  # an example to start from
+    assert not re.search(r"\bNone\b", result.stdout)  # a limit or a default that there is not
 
 
 def test_the_version_is_the_packages():

@@ -280,7 +280,7 @@ def test_columns_may_be_called_otherwise(tmp_path):
 
 @pytest.mark.parametrize("names", [{"id": ""}, {"id": "label"}, {"truth": 3}])
 def test_column_names_that_contradict_themselves_are_refused(names):
-    with pytest.raises(PlanError, match=naming("column", "a name")):
+    with pytest.raises(PlanError, match=naming("column", "named?")):
         ColumnNames(**names)
 
 
@@ -430,6 +430,8 @@ def test_a_table_with_other_marks_between_values_is_recognised(mark, tmp_path):
 def test_text_in_another_encoding_is_recognised(tmp_path):
     (tmp_path / "file.csv").write_bytes("id,label\n1,café\n".encode("latin-1"))
     refused(tmp_path / "file.csv", r"its text is not UTF-8\. Write it in UTF-8\.")
+    (tmp_path / "file.csv").write_text("id,label\n1,café\n2,thé\n", encoding="utf-16")
+    refused(tmp_path / "file.csv", "UTF-16.*UTF-8")
 
 
 def test_a_table_without_rows_is_said_so(tmp_path):

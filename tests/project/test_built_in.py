@@ -16,6 +16,7 @@ from tests.messages import naming
 from tests.project.made import WEEKS, deployed, make, retrain
 from tests.project.whole import check
 
+LINEAR = "sklearn.linear_model.LogisticRegression"
 METHOD = """\
 method = "{method}"
 {more}
@@ -63,15 +64,27 @@ def test_a_model_that_starts_anew_is_trained_scored_and_deployed(tmp_path):
     assert retrain(made, WEEKS[1], again=True).measured.held_out["lost"][0] == 0  # the same rows
 
 
+def named_model(name):
+    return METHOD.format(method="singlebase", more="").replace(LINEAR, name)
+
+
 @pytest.mark.parametrize(
     ("retrain_table", "named"),
     [
         (METHOD.format(method="singel", more=""), ("singel", "single")),
         (METHOD.format(method="singlebase", more="member = 3"), ("member", "members")),
         (METHOD.format(method="singlebase", more="").partition("[model]")[0], ("model",)),
-        (METHOD.format(method="singlebase", more="").replace("sklearn.", "os."), ("os",)),
+        (named_model("os.linear_model.LogisticRegression"), ("os",)),
+        (
+            named_model("lightbgm"),
+            ("lightbgm", '"lightgbm"'),
+        ),
+        (
+            named_model("what"),
+            ("what", "lightgbm", "mlp", "sklearn"),
+        ),
     ],
-    ids=["method", "setting", "no model", "other module"],
+    ids=["method", "setting", "no model", "other module", "misspelt", "unknown"],
 )
 def test_methods_and_models_that_do_not_exist_are_refused(tmp_path, retrain_table, named):
     made = make(tmp_path / "small", retrain=retrain_table)

@@ -72,7 +72,7 @@ def test_the_documented_code_finds_the_deployed_model(tmp_path, monkeypatch):
     assert float(space["model"].read_text()) < 10
 
 
-def test_a_project_that_init_wrote_is_ready(tmp_path):
+def test_a_project_that_init_wrote_is_ready(tmp_path, monkeypatch):
     folder = tmp_path / "new"
     command = "python train.py {train} {evaluate} {model} {predictions}"
     assert dynsnap("project", "init", folder, "--command", command).exit_code == 0
@@ -80,6 +80,14 @@ def test_a_project_that_init_wrote_is_ready(tmp_path):
     odd = tmp_path / 'odd "name"\\'
     assert dynsnap("project", "init", odd, "--data", 'a "b"\\c.csv').exit_code == 0
     assert projects.read_project(odd).data.path == odd / 'a "b"\\c.csv'
+    # A path that is there from here is named from the project; others are looked for in it.
+    rows = tmp_path / "rows.csv"
+    rows.touch()
+    monkeypatch.chdir(tmp_path)
+    assert dynsnap("project", "init", "here", "--data", "rows.csv").exit_code == 0
+    assert projects.read_project(Path("here")).data.path.resolve() == rows.resolve()
+    assert "here/rows" not in (tmp_path / "here/project.toml").read_text()
+    assert "later/data" in dynsnap("project", "init", "later").stdout
     # And the program that it names is that of the small project.
     made = make(tmp_path / "small")
     text = (folder / "project.toml").read_text()

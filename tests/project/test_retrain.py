@@ -334,6 +334,10 @@ def test_a_project_that_makes_no_sense_is_refused(folder, old, new, named):
     assert contents(folder) == before
 
 
+def test_a_day_that_no_calendar_has_is_wrong_use(folder):
+    assert "2024-02-31" in refused("retrain", folder, "--until", "2024-02-31", code=2)
+
+
 def test_folders_without_a_project_are_refused(tmp_path):
     assert re.search(naming("project.toml", "init"), refused("retrain", tmp_path, code=3))
     assert dynsnap("project", "init", tmp_path / "new").exit_code == 0

@@ -32,6 +32,12 @@ def test_what_python_has_an_error_of_its_own_for_is_refused_with_the_reason(
         read_toml(file)
 
 
+def test_a_byte_order_mark_is_no_part_of_the_text(tmp_path):
+    file = tmp_path / "rules.toml"
+    file.write_text("x = 1", encoding="utf-8-sig")
+    assert read_toml(file) == {"x": 1}
+
+
 @pytest.mark.parametrize("key", ["a number of 5,000 digits", "a key of many dots"])
 def test_commands_refuse_such_a_file_in_one_line(tmp_path, key):
     file = tmp_path / "bad.toml"

@@ -100,7 +100,7 @@ def test_reports_show_days_and_alarms(tmp_path):
         ((), 2, ("--at-most",)),
         (("--at-most", "0"), 2, ("0",)),
         (("--at-most", "nan"), 2, ("nan",)),
-        (("--at-most", "0.05", "--time", "when"), 3, ("when",)),
+        (("--at-most", "0.05", "--time", "when"), 3, ("'when'", "--time")),
         (("--at-most", "0.05", "--slice", "nowhere"), 3, ("nowhere",)),
         (("--at-most", "0.05", "--false-alarms", "1"), 2, ("1",)),
     ],
@@ -119,6 +119,13 @@ def test_logs_without_rows_in_common_are_refused(tmp_path):
     second.write_text(second.read_text().replace("2024-05", "2024-06"))
     refused("watch", first, second, "--at-most", "0.05", code=3)
     refused("watch", tmp_path / "none.csv", second, "--at-most", "0.05", code=3)
+
+
+def test_a_log_beside_itself_is_refused(tmp_path):
+    first, second = logs(tmp_path, lambda _: 1)
+    second.unlink()
+    second.symlink_to(first)
+    assert str(first) in refused("watch", first, second, "--at-most", "0.05", code=2)
 
 
 def test_days_without_rows_are_stated_and_seven_days_are_those_of_the_calendar():
@@ -141,11 +148,12 @@ def test_rows_without_a_time_are_left_out_and_stated(tmp_path):
 
 
 def test_a_file_of_a_day_that_no_calendar_has_is_named(tmp_path):
-    place = tmp_path / "old"
-    place.mkdir()
-    for day in (DAYS[0], "2024-13-45"):
-        table(place / f"{day}.csv", ["1,a"], "id,label")
-    assert "2024-13-45" in refused("watch", place, place, "--at-most", "0.05", code=3)
+    places = [tmp_path / "old", tmp_path / "new"]
+    for place in places:
+        place.mkdir()
+        for day in (DAYS[0], "2024-13-45"):
+            table(place / f"{day}.csv", ["1,a"], "id,label")
+    assert "2024-13-45" in refused("watch", *places, "--at-most", "0.05", code=3)
 
 
 def test_rows_that_are_added_to_an_earlier_day_count_there(tmp_path):

@@ -61,7 +61,7 @@ def read_toml(path: Path) -> dict[str, Any]:
     if len(content) > _MOST:
         raise ValueError(f"it has more than {_MOST:,} bytes")
     try:
-        text = content.decode("utf-8")
+        text = content.decode("utf-8-sig")  # editors on Windows put a byte order mark in front
     except UnicodeDecodeError as error:
         raise ValueError(f"it is not text in UTF-8 (byte {error.start:,})") from error
     if _DOTTED.search(text):

@@ -29,7 +29,7 @@ def baseline() -> None:
 @click.option("--model-version", metavar="TEXT", help="What reports call the model.")
 @baselines_option
 @options.task_options
-@options.column_options
+@options.column_options(with_models=False)
 def set_command(
     name: str,
     file: Path | str,

@@ -23,7 +23,7 @@ from dynsnap.cli._outputs import (
     show,
     writing_outputs,
 )
-from dynsnap.errors import FileError, PlanError
+from dynsnap.errors import PlanError
 
 
 @click.command()
@@ -79,7 +79,7 @@ from dynsnap.errors import FileError, PlanError
 @counting_option
 @options.quiet_option
 @options.task_options
-@options.column_options
+@options.column_options()
 def compare(
     files: tuple[Path | str, ...],
     names: str | None,
@@ -149,10 +149,7 @@ def compare(
     outputs = {"--json": json_to, "--markdown": markdown_to, "--html": html_to, "--flips": flips_to}
     claim_outputs(files_behind([*places, noise_floor]), outputs)
     if flips_to is not None:
-        try:
-            comparison.flips_format(flips_to)
-        except FileError as error:
-            raise PlanError(f"--flips: {error}") from error
+        comparison.flips_format(flips_to)
     claim_figures(svg_to, png_to)
     named.check(html_to)
     rename = options.parse_renames(renames)

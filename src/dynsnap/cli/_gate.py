@@ -136,7 +136,7 @@ _EXIT = {"passed": 0, "failed": 1, "unresolved": 5}
 @options.png_option
 @options.quiet_option
 @options.task_options
-@options.column_options
+@options.column_options()
 @click.pass_context
 def gate(
     ctx: click.Context,

@@ -42,8 +42,8 @@ FOLDER = _Named(path_type=Path, file_okay=False)
 PLACE = _Place(path_type=Path)
 
 
-class Number(click.FloatRange):
-    """A number within limits; unlike click's own, not a NaN."""
+class AnyNumber(click.types.FloatParamType):
+    """A number; unlike click's own, not a NaN."""
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
@@ -52,6 +52,10 @@ class Number(click.FloatRange):
         if math.isnan(found):
             self.fail(f"{value!r} is not a number.", param, ctx)
         return found
+
+
+class Number(click.FloatRange, AnyNumber):
+    """A number within limits."""
 
 
 _COLUMNS = {
@@ -64,21 +68,36 @@ _COLUMNS = {
     "score_column": ("score", "scores of the positive class, with --task binary", "score"),
     "correct_column": ("correct", "grades of answers, with --task graded", "correct"),
 }
+_OF_MODELS = ("model_column",)
+_OF_TASKS = ("score_column", "correct_column")
 PROJECT = Path("pyproject.toml")
 
 
-def column_options(command: Command) -> Command:
+def column_options(
+    *, with_models: bool = True, with_tasks: bool = True
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Options for files with other column names; the command gets them as `columns`.
 
     What no option names is named by the table `[columns]` of the rules, if the command has rules,
     else by `[tool.dynsnap.columns]` of the project.
-    """
 
+    Args:
+        with_models: Whether the command reads tables of several models.
+        with_tasks: Whether it has `--task`, some of which read columns of their own.
+    """
+    left_out = (() if with_models else _OF_MODELS) + (() if with_tasks else _OF_TASKS)
+    offered = {option: column for option, column in _COLUMNS.items() if option not in left_out}
+    return functools.partial(_with_columns, offered=offered, models=with_models)
+
+
+def _with_columns(
+    command: Command, *, offered: dict[str, tuple[str, str, str | None]], models: bool
+) -> Command:
     @functools.wraps(command)
     def parsed(*args: Any, **options: Any) -> Any:
-        given = {role: options.pop(option) for option, (role, *_) in _COLUMNS.items()}
+        given = {role: options.pop(option) for option, (role, *_) in offered.items()}
         given["score_prefix"] = options.pop("score_prefix")
-        labels = options.pop("label_columns")
+        labels = options.pop("label_columns", None)
         if labels is not None:
             given["labels"] = tuple(name.strip() for name in labels.split(","))
         named = project_table().get("columns", {})
@@ -88,17 +107,19 @@ def column_options(command: Command) -> Command:
         named |= {role: name for role, name in given.items() if name is not None}
         return command(*args, columns=ColumnNames(**named), **options)
 
-    decorated: Any = click.option(
-        "--label-columns",
-        metavar="A,B,...",
-        help="In a table with a column of labels for each model: those columns, oldest first.",
-    )(parsed)
+    decorated: Any = parsed
+    if models:
+        decorated = click.option(
+            "--label-columns",
+            metavar="A,B,...",
+            help="In a table with a column of labels for each model: those columns, oldest first.",
+        )(decorated)
     decorated = click.option(
         "--score-prefix",
         metavar="TEXT",
         help="What the names of score columns start with.  [default: score:]",
     )(decorated)
-    for option, (_, holds, default) in reversed(_COLUMNS.items()):
+    for option, (_, holds, default) in reversed(offered.items()):
         shown = "" if default is None else f"  [default: {default}]"
         decorated = click.option(
             "--" + option.replace("_", "-"),
@@ -152,19 +173,19 @@ def task_options(command: Command) -> Command:
 
 _TASK_SETTINGS: dict[str, tuple[Any, str, str]] = {
     "threshold": (
-        Number(),
+        AnyNumber(),
         "SCORE",
         "--task binary, multilabel or graded: from which score a label is given, or an answer is "
         "right; 0.5 for the first two. Repeat it to give each file its own.",
     ),
     "positive": (str, "CLASS", "--task binary: the class that the score is of."),
     "tolerance": (
-        Number(),
+        AnyNumber(),
         "NUMBER",
         "--task regression: by how much two predictions may differ that agree.",
     ),
     "truth_tolerance": (
-        Number(),
+        AnyNumber(),
         "NUMBER",
         "--task regression: by how much a prediction may be off that is right; --tolerance if "
         "left out.",

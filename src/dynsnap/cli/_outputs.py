@@ -47,9 +47,7 @@ def claim_outputs(inputs: Iterable[Path | str | None], outputs: Mapping[str, Pat
             raise PlanError(f"{option} {path} is {stream}. Use - to print, or name another file.")
         if (path.exists() and not place.is_file()) or _is_device(path):
             # Renaming over a device or a pipe would destroy it.
-            raise FileError(
-                f"Cannot write {option} {path}: it is not a regular file. Use - to print."
-            )
+            raise FileError(f"Cannot write {option} {path}: it is not a regular file. Name one.")
         if not os.access(place.parent, os.W_OK):
             raise FileError(
                 f"Cannot write {option} {path}: its folder does not exist or is not writable. "

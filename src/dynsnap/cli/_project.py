@@ -1,6 +1,7 @@
 """`dynsnap retrain` and `dynsnap project`: the retrain loop, and what is deployed."""
 
 import functools
+import os
 import shlex
 from pathlib import Path
 
@@ -89,8 +90,8 @@ def retrain(
         return
     if not quiet and json_to != STDOUT:
         click.echo(result.reason)
-        if result.deployed not in (None, deployed):  # it was finished before, and moved since
-            click.echo(f"Moved by hand since then: generation {deployed} is deployed now.")
+        if result.deployed not in (None, deployed):  # a later retrain or a person moved it since
+            click.echo(f"Since then the deployed generation has changed: it is {deployed} now.")
         click.echo(f"Report: {folder / 'retrains' / result.plan.name / 'report.html'}")
     ctx.exit(result.exit_code)
 
@@ -129,7 +130,8 @@ def project_group() -> None:
     default="data",
     show_default=True,
     metavar="PATH",
-    help="The rows: a CSV or Parquet file, or a folder of them; relative to PROJECT.",
+    help="The rows: a CSV or Parquet file, or a folder of them. If it does not exist here, it is "
+    "relative to PROJECT.",
 )
 @click.option(
     "--command",
@@ -139,10 +141,15 @@ def project_group() -> None:
 )
 def init(folder: Path, data: str, command: str | None) -> None:
     """Write project.toml and gate.toml, to be edited, into PROJECT."""
+    if not (folder / data).exists() and Path(data).exists():
+        # project.toml names paths from its own folder, and a shell completes those from here.
+        data = os.path.relpath(Path(data).resolve(), folder.resolve())
     made = projects.write_template(folder, data=data, command=command)
     projects.read_project(folder)
     for file in made:
         click.echo(f"Wrote {file}.")
+    if not (folder / data).exists():
+        click.echo(f"There are no rows yet: put them at {folder / data}.")
     click.echo(f"Next: dynsnap retrain {shlex.quote(str(folder))} --dry-run")
 
 

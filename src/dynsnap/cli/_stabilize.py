@@ -53,7 +53,7 @@ from dynsnap.predictions._same import same_files
     help="Write the ids of the COUNT most uncertain inputs to FILE (CSV): those to score first "
     "with the next model.",
 )
-@_options.column_options
+@_options.column_options(with_models=False, with_tasks=False)
 def stabilize(
     old_file: Path | str,
     new_file: Path | str,

@@ -54,7 +54,7 @@ _ALARM = 1
 @options.markdown_option
 @options.html_option
 @options.quiet_option
-@options.column_options
+@options.column_options(with_models=False, with_tasks=False)
 @click.pass_context
 def watch(
     ctx: click.Context,

@@ -1,5 +1,6 @@
 """The inputs behind the rates: every one that was lost or gained."""
 
+import contextlib
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -12,10 +13,11 @@ import pyarrow.compute as pc
 from dynsnap import _files
 from dynsnap._types import AnyArray
 from dynsnap.comparison._count import AlignedBlocks, InMemory
-from dynsnap.errors import PlanError
+from dynsnap.errors import FileError, PlanError
 from dynsnap.predictions import ColumnNames, Predictions, Source, align, as_predictions
 from dynsnap.predictions._schema import metadata_of
 from dynsnap.predictions._sources import Format, format_of
+from dynsnap.predictions._text import on_one_line
 from dynsnap.predictions._text_files import compression_of
 from dynsnap.predictions._write import TableWriter
 from dynsnap.predictions.tasks import KINDS
@@ -92,10 +94,13 @@ def write_flips(blocks: AlignedBlocks, path: str | Path, *, twin: bool = False) 
 
 def flips_format(path: Path) -> Format:
     """The format of a file of flips, if flips can be written so."""
-    kind = format_of(path)
-    if kind == "NPZ":
-        raise PlanError(f"Flips are written as Parquet, Arrow, CSV, TSV or JSON Lines, got {path}.")
-    return kind
+    with contextlib.suppress(FileError):
+        if (kind := format_of(path)) != "NPZ":
+            return kind
+    raise PlanError(
+        f"Flips are written to a file that ends in .parquet, .arrow, .csv, .tsv or .jsonl, got "
+        f"{on_one_line(path)}."
+    )
 
 
 def _plain(table: pa.Table, classes: Sequence[str]) -> pa.Table:

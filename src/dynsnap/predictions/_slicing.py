@@ -18,9 +18,9 @@ import pyarrow.compute as pc
 
 from dynsnap._types import AnyArray, Floats, Labels
 from dynsnap.errors import InputError, PlanError, did_you_mean
+from dynsnap.predictions._arrow import bare, is_number, is_text, unpacked
 from dynsnap.predictions._labels import MISSING, Slice, as_coded_slice, encoded, slice_values
 from dynsnap.predictions._predictions import Predictions, changed
-from dynsnap.predictions._schema import bare, is_number, is_text, unpacked
 from dynsnap.predictions._text import check_name, listed, on_one_line, shown
 
 Period: TypeAlias = Literal["day", "week", "month"]
@@ -32,6 +32,18 @@ MOST_BINS = 100
 _CROSS = " × "
 _DIGITS = 16  # bits that are counted in one look at a column
 _BINNED = re.compile(r"(?P<column>.+):(?P<bins>[^:*]+)")
+
+
+class UnknownSliceError(InputError):
+    """No generation has the columns of a slice that was asked for.
+
+    Attributes:
+        asked: The slice.
+    """
+
+    def __init__(self, message: str, *, asked: str) -> None:
+        super().__init__(message)
+        self.asked = asked
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +218,9 @@ class Slicing:
                 if missing
                 else "no generation has both columns"
             )
-            raise InputError(f"There is no slice {shown(spec.name)}: {what}. {near}".rstrip())
+            raise UnknownSliceError(
+                f"There is no slice {shown(spec.name)}: {what}. {near}".rstrip(), asked=spec.name
+            )
 
     def applied(self, said: Predictions) -> Predictions:
         """Predictions in memory with the slices that were asked for, and no others."""

@@ -19,7 +19,7 @@ from dynsnap.data import load
 from dynsnap.data._flights import FEATURES
 from dynsnap.data._tables import TABLE_SUFFIXES, read_arrow
 from dynsnap.data._time import EXPANDING, length_of_time, parse_times
-from dynsnap.errors import DataError, InputError, one_line
+from dynsnap.errors import DataError, InputError, PlanError, one_line
 from dynsnap.predictions._text import check_class_names
 from dynsnap.project._settings import Cadence, DataSettings
 
@@ -377,5 +377,5 @@ def parse_until(text: str) -> datetime:
     try:
         found = datetime.fromisoformat(text)
     except ValueError:
-        raise DataError(f"--until takes a day such as 2013-05-06, got {text!r}.") from None
+        raise PlanError(f"--until takes a day such as 2013-05-06, got {text!r}.") from None
     return found.astimezone(UTC).replace(tzinfo=None) if found.tzinfo else found

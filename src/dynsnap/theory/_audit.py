@@ -21,7 +21,7 @@ from dynsnap.theory._members import Truth, check_members, shares
 
 HONEST = (
     "The theorems bound distances between scores, not labels: an ensemble's consistency and "
-    "correct-consistency may lie below the mean of its members', nothing proves that it beats its "
+    "correct consistency may lie below the mean of its members', nothing proves that it beats its "
     "best member, and no theorem bounds how likely one more member is to help."
 )
 

@@ -17,7 +17,7 @@ from dynsnap.trainers._backend import (
     of_each,
 )
 
-_BOOSTED = {"xgboost": "xgboost.XGBClassifier", "lightgbm": "lightgbm.LGBMClassifier"}
+BOOSTED = {"xgboost": "xgboost.XGBClassifier", "lightgbm": "lightgbm.LGBMClassifier"}
 # The modules of scikit-learn that a model may be named in. Nothing else is imported by its name,
 # but for a `factory` of the user's own, by the commands that train.
 _SCIKIT = tuple(
@@ -55,7 +55,7 @@ class BoostBackend(Backend):
     def describes(self, model: Mapping[str, Any]) -> bool:
         """Whether the [model] of a study names such a classifier."""
         name = model.get("name")
-        return isinstance(name, str) and (name in _BOOSTED or name.startswith("sklearn."))
+        return isinstance(name, str) and (name in BOOSTED or name.startswith("sklearn."))
 
     def trainer(
         self,
@@ -173,8 +173,8 @@ def _classifier(model: Mapping[str, Any]) -> Any:
             "[model] must say the `name` of a classifier, such as "
             f'"lightgbm" or "sklearn.linear_model.LogisticRegression", got {name!r}.'
         )
-    path, _, attribute = _BOOSTED.get(name, name).rpartition(".")
-    if name not in _BOOSTED and path not in _SCIKIT:
+    path, _, attribute = BOOSTED.get(name, name).rpartition(".")
+    if name not in BOOSTED and path not in _SCIKIT:
         raise PlanError(
             f"[model]: {name!r} is not in a module of scikit-learn that has classifiers. "
             f"{did_you_mean(path, _SCIKIT)}"

@@ -1,12 +1,13 @@
 """Torch modules, by `dynsnap.train`."""
 
 import dataclasses
+import difflib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from dynsnap.data import Stream
 from dynsnap.ensemble import Checkpoints, Monitor, Trainer
-from dynsnap.errors import FileError, InputError, PlanError
+from dynsnap.errors import FileError, InputError, PlanError, did_you_mean
 from dynsnap.study import TomlTable
 from dynsnap.trainers._backend import (
     SETTINGS,
@@ -17,6 +18,7 @@ from dynsnap.trainers._backend import (
     needed,
     of_each,
 )
+from dynsnap.trainers._boost import BOOSTED
 
 
 class TorchBackend(Backend):
@@ -137,7 +139,16 @@ def _built_in(name: Any, settings: Mapping[str, Any]) -> Callable[..., Any]:
     """The factory of a module that comes with dynsnap."""
     if not isinstance(name, str):
         raise PlanError(f"[model]: `name` must be text, got {name!r}.")
-    factory: Callable[..., Any] = needed("dynsnap.train.models", "torch").by_name(name, **settings)
+    if difflib.get_close_matches(name, BOOSTED, n=1):  # a typo, which is no reason to ask for torch
+        raise PlanError(f"[model]: there is no model {name!r}. {did_you_mean(name, BOOSTED)}")
+    models = needed("dynsnap.train.models", "torch")
+    if name not in models.NAMES:
+        known = did_you_mean(name, (*models.NAMES, *BOOSTED))
+        raise PlanError(
+            f"[model]: there is no model {name!r}. {known} A classifier of scikit-learn is named "
+            'in full, such as "sklearn.linear_model.LogisticRegression".'
+        )
+    factory: Callable[..., Any] = models.by_name(name, **settings)
     return factory
 
 

@@ -1,5 +1,6 @@
 """Two models on live traffic: how often they differ, by day and slice, with alarms."""
 
+import contextlib
 import re
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from dynsnap._types import AnyArray
-from dynsnap.errors import FileError, PlanError
+from dynsnap.errors import FileError, PlanError, some_of
 from dynsnap.predictions import ColumnNames, Predictions, stream
+from dynsnap.predictions._slicing import UnknownSliceError
 from dynsnap.watch._sequence import Evidence, mean_interval, shares
 
 TIME = "time"
@@ -172,18 +174,25 @@ def watch(
     if not 0 < alpha < 1:
         raise PlanError(f"`alpha` must be above 0 and below 1, got {alpha!r}.")
     Evidence(limit)  # refuses a limit that is none
+    places = [Path(deployed), Path(candidate)]
+    if all(place.exists() for place in places) and places[0].samefile(places[1]):
+        raise PlanError(
+            f"{deployed} is given twice, so no label would ever differ. Name the log of the "
+            "deployed model and that of the candidate."
+        )
     counts, notes = Counts(), []
     by_day = _by_day(Path(deployed)), _by_day(Path(candidate))
     if all(by_day):
         alone = sorted(by_day[0].keys() ^ by_day[1].keys())
         if alone:
-            notes.append(f"{len(alone)} days are in one log only, and left out: {alone[0]}, …")
+            notes.append(f"Days that are in one log only, and left out: {some_of(alone)}.")
         both = sorted(by_day[0].keys() & by_day[1].keys())
         if not both:
             raise FileError(f"{deployed} and {candidate} have no day in common.")
         for day in both:
-            places = [by_day[0][day], by_day[1][day]]
-            notes += _count(counts, places, columns, slices, day=day, time=None)
+            notes += _count(
+                counts, [by_day[0][day], by_day[1][day]], columns, slices, day=day, time=None
+            )
     else:
         notes += _count(counts, [deployed, candidate], columns, slices, day=None, time=time)
     return judge(counts, limit=limit, alpha=alpha, notes=tuple(dict.fromkeys(notes)))
@@ -227,21 +236,34 @@ def _count(
     """Count the rows of two files, of one day or with a column of times."""
     asked = [*slices, *(() if time is None else (f"{time}:day",))]
     names, timeless = ["deployed", "candidate"], 0
-    with stream(list(places), names=names, columns=columns, slices=asked) as blocks:
+    with (
+        _naming_times(places, time),
+        stream(list(places), names=names, columns=columns, slices=asked) as blocks,
+    ):
         for old, new in blocks:
             days: tuple[AnyArray, Sequence[str]] = np.zeros(len(old), dtype=np.intp), (day or "",)
             if time is not None:
-                found = old.slices.get(f"{time}:day")
-                if found is None:
-                    raise FileError(
-                        f"{places[0]} has no column {time!r} of times. Name it: --time."
-                    )
+                found = old.slices[f"{time}:day"]
                 days = found.codes, found.values
             timeless += _add(counts, old, new, days, slices)
         notes = [blocks.report.sentence()] if any(blocks.report.missing) else []
     if timeless:
         notes.append(f"{timeless:,} rows have no time, and are left out.")
     return notes
+
+
+@contextlib.contextmanager
+def _naming_times(places: Sequence[str | Path], time: str | None) -> Iterator[None]:
+    """Turn the lack of a slice of days, which nobody asked for, into that of a column of times."""
+    try:
+        yield
+    except UnknownSliceError as error:
+        if error.asked != f"{time}:day":
+            raise
+        raise FileError(
+            f"{places[0]} and {places[1]} have no column {time!r} of times. Name it with --time, "
+            "or keep a file for each day, such as 2024-05-06.parquet, in a folder."
+        ) from error
 
 
 def _add(

@@ -231,7 +231,7 @@ def _effects(effects: MemberEffects) -> Table:
     named = [(f"member {place}", effect) for place, effect in enumerate(effects.members)]
     return Table(
         name="effects",
-        title="What each member does for correct-consistency",
+        title="What each member does for correct consistency",
         columns=(Column("member"), Column("change", "number"), interval_column()),
         rows=tuple(
             (

@@ -57,7 +57,7 @@ def classes(
     lead = "No class lost an input." if moved else "No class lost or gained an input."
     if (cases := ranked[0].transitions) and cases.lost:
         lost = f"{count(cases.lost)} of {count(ranked[0].inputs)} inputs of class"
-        lead = f"Largest share lost first: {lost} {clipped(ranked[0].name)}."
+        lead = f'Largest share lost first: {lost} "{clipped(ranked[0].name)}".'
     order = "worst first" if comparison.has_truth else "least consistent first"
     body: list[Node] = [by_class(moved, of=len(ranked))] if moved else []
     about = _about_classes(comparison, learned_from)

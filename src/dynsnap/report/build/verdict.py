@@ -377,7 +377,7 @@ def _next(verdict: Verdict, comparison: Comparison) -> Iterator[Bullet]:
     lost, name = max(classes, key=lambda one: one[0], default=(0, ""))
     if lost and pair.transitions:
         said = f"{count(lost)} of all {count(pair.transitions.lost)} lost inputs."
-        yield Bullet(f"Class {clipped(name)} lost most: {said}", "classes")
+        yield Bullet(f'Class "{clipped(name)}" lost most: {said}', "classes")
     worse, tested = worse_slices(comparison, pair)
     if worse:
         yield Bullet(f"{len(worse)} of {tested} slices got worse beyond chance.", "slices")

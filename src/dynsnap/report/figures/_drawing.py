@@ -200,6 +200,18 @@ def ticks(low: float, high: float, about: int = 5, *, whole: bool = False) -> li
     return [low, high]
 
 
+def tick_texts(values: Sequence[float]) -> list[str]:
+    """Ticks of one axis as text, with as many decimals as the longest of them needs.
+
+    Example:
+        >>> tick_texts([0.05, 0.075, 0.1]), tick_texts([-10, 0, 10])
+        (['0.050', '0.075', '0.100'], ['-10', '0', '10'])
+    """
+    needed = (len(f"{value:.10f}".rstrip("0").partition(".")[2]) for value in values)
+    decimals = max(needed, default=0)
+    return [f"{value:.{decimals}f}" for value in values]
+
+
 def slug(name: str) -> str:
     """A name as part of a file's name, and unlike any other name's.
 

@@ -18,6 +18,7 @@ from dynsnap.report.figures._drawing import (
     Text,
     Tone,
     fitted,
+    tick_texts,
     ticks,
     width_of,
 )
@@ -137,7 +138,7 @@ def chart(
         y_to=high + air,
         logarithmic=logarithmic,
     )
-    shapes = [*_axes(frame, across, up, places, said)]
+    shapes = [*_axes(frame, across, up, places)]
     for level in levels:
         y = frame.y(level.y)
         ends = ((frame.left, y), (frame.left + frame.width, y))
@@ -174,16 +175,16 @@ def _axes(
     across: str,
     up: str,
     places: Sequence[tuple[float, str]],
-    said: Callable[[float], str],
 ) -> list[Shape]:
     bottom, end = frame.top + frame.height, frame.left + frame.width
     whole = frame.x_from % 1 == frame.x_to % 1 == 0 and frame.x_to - frame.x_from > 4
     shapes: list[Shape] = []
-    for value in ticks(frame.y_from, frame.y_to):
+    values = ticks(frame.y_from, frame.y_to)
+    for value, text in zip(values, tick_texts(values), strict=True):
         y = frame.y(value)
         shapes += [
             Stroke(points=((frame.left, y), (end, y))),
-            Text(x=frame.left - 8, y=y + 4, text=said(value), anchor="end", tone="muted", size=11),
+            Text(x=frame.left - 8, y=y + 4, text=text, anchor="end", tone="muted", size=11),
         ]
     marks = list(places) or [
         (value, f"{value:g}")
