@@ -121,6 +121,17 @@ def test_other_files_are_refused(tmp_path, name):
         read_inputs(tmp_path / name)
 
 
+@pytest.mark.parametrize(
+    ("text", "encoding", "named"),
+    [("a;b\n1;2\n", "utf-8", '";"'), ("a,b\n1,2\n", "utf-16", "UTF-16")],
+)
+def test_tables_as_a_spreadsheet_may_write_them_are_recognised(tmp_path, text, encoding, named):
+    file = tmp_path / "new.csv"
+    file.write_text(text, encoding=encoding)
+    with pytest.raises(DataError, match=naming("new.csv", named)):
+        read_inputs(file)
+
+
 def test_files_that_are_not_there_are_named(tmp_path):
     for name in ("none.csv", "none.jsonl"):
         with pytest.raises(DataError, match=name):
