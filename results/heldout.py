@@ -17,8 +17,15 @@ import numpy as np
 from dynsnap.cli._stored import RoundsByName
 from dynsnap.data import SELECTION_SET
 from dynsnap.ensemble import NoTrainer
-from dynsnap.study import EnsemblePredictor, RoundManager, open_stream, read_study
-from dynsnap.study._ensembles import distinct, series_of, trained_as
+from dynsnap.study import (
+    EnsemblePredictor,
+    RoundManager,
+    open_stream,
+    read_study,
+    series_of,
+    trained_as,
+)
+from dynsnap.study._ensembles import distinct
 
 
 def main() -> None:

@@ -1,12 +1,10 @@
-"""Small studies for the tests of the commands, and ways to run the command line."""
+"""Small studies for the tests of the commands, and what is left of their runs."""
 
 import sys
 from pathlib import Path
 
-from click.testing import CliRunner
-
 import dynsnap as package
-from dynsnap.cli import cli
+from tests.cli.helpers import dynsnap
 
 # The studies that come with dynsnap, by name.
 SHIPPED = {
@@ -45,9 +43,12 @@ LONG = TINY.replace("epochs = 8", "epochs = 24\ncheckpoint_every = 0")
 COMMAND = [sys.executable, "-c", "from dynsnap.cli import main; main()"]
 
 
-def dynsnap(*arguments):
-    """Run a command in this process."""
-    return CliRunner().invoke(cli, [str(argument) for argument in arguments])
+def run_to_the_end(folder, name, study):
+    """The run folder of a study that was run to its end, and how the command ended."""
+    (folder / f"{name}.toml").write_text(study)
+    ended = dynsnap("run", folder / f"{name}.toml", "--out", folder / "run")
+    assert ended.exit_code == 0, ended.stderr
+    return folder / "run", ended
 
 
 def contents(folder):

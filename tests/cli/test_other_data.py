@@ -8,7 +8,7 @@ import pytest
 
 from tests.cli.helpers import dynsnap, refused, table
 from tests.cli.studies import TINY, contents
-from tests.data.test_cifar import cifar100, in_folder, with_labels_swapped, without
+from tests.data.cifar_files import cifar100, in_folder, with_labels_swapped, without
 from tests.messages import naming
 
 ROWS = 40

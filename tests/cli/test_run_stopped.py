@@ -9,7 +9,7 @@ import signal
 import pytest
 
 from tests.cli.met import Met
-from tests.cli.studies import COMMAND, LONG, TINY, contents, dynsnap
+from tests.cli.studies import COMMAND, LONG, TINY, contents, dynsnap, run_to_the_end
 from tests.messages import naming
 
 
@@ -24,11 +24,8 @@ def place(tmp_path, monkeypatch):
 @pytest.fixture(scope="module")
 def unbroken(tmp_path_factory):
     """What the long study says when nobody stops it."""
-    folder = tmp_path_factory.mktemp("unbroken")
-    (folder / "long.toml").write_text(LONG)
-    ended = dynsnap("run", folder / "long.toml", "--out", folder / "run")
-    assert ended.exit_code == 0, ended.stderr
-    return contents(folder / "run")
+    folder, _ = run_to_the_end(tmp_path_factory.mktemp("unbroken"), "long", LONG)
+    return contents(folder)
 
 
 ROUNDS, CHECKPOINTS = "rounds/[!.]*.npz", "checkpoints/[!.]*.bin"

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tests.cli.studies import TINY, dynsnap
+from tests.cli.studies import TINY, dynsnap, run_to_the_end
 from tests.messages import naming
 
 
@@ -17,11 +17,7 @@ def place(tmp_path, monkeypatch):
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("finished")
-    (folder / "tiny.toml").write_text(TINY)
-    ended = dynsnap("run", folder / "tiny.toml", "--out", folder / "run")
-    assert ended.exit_code == 0, ended.stderr
-    return folder / "run", ended
+    return run_to_the_end(tmp_path_factory.mktemp("finished"), "tiny", TINY)
 
 
 def table(folder):

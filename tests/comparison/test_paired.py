@@ -109,16 +109,18 @@ def test_replicates_that_differ_make_an_interval_wider():
     assert widths[1] > 2 * widths[0]
 
 
-def test_nineteen_of_twenty_intervals_hold_the_true_difference():
+# Of two replicates the spread is hardly known: docs/evidence.md states that one in ten may err.
+@pytest.mark.parametrize(("replicates", "inputs", "least"), [(3, 150, 138), (2, 1500, 130)])
+def test_nineteen_of_twenty_intervals_hold_the_true_difference(replicates, inputs, least):
     rng = np.random.default_rng(1)
     held = 0
     for _ in range(150):
-        hard = rng.normal(1.5, 1.5, 150)
-        luck = rng.normal(0, 0.15, (2, 3, 1))
-        mine, other = (hard + luck[k] + rng.normal(0, 0.7, (3, 150)) > 0 for k in range(2))
-        found = paired_difference(mine, other)
+        hard = rng.normal(1.5, 1.5, inputs)
+        luck = rng.normal(0, 0.15, (2, replicates, 1))
+        noise = rng.normal(0, 0.7, (2, replicates, inputs))
+        found = paired_difference(*(hard + luck + noise > 0))
         held += found.low <= 0 <= found.high
-    assert held >= 138  # 92 %: chance alone gives fewer once in thirty runs at 95 %
+    assert held >= least  # 92 %: chance alone gives fewer once in thirty runs at 95 %
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 
 from dynsnap.data import DataSet, load
 from dynsnap.errors import DynSnapError
-from tests.data.test_cifar import cifar10_binary, in_folder, in_tar
+from tests.data.cifar_files import cifar10_binary, in_folder, in_tar
 from tests.data.test_sources import ROWS, YAHOO, paint
 
 LINES = b'{"label": 1, "text": "some"}\n' * 40

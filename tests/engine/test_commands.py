@@ -10,18 +10,15 @@ import pytest
 from dynsnap.cli._execute import EngineChoice
 from tests.cli.helpers import refused
 from tests.cli.met import Met
-from tests.cli.studies import LONG, TINY, contents, dynsnap
+from tests.cli.studies import LONG, TINY, contents, dynsnap, run_to_the_end
 from tests.messages import naming
 
 
 @pytest.fixture(scope="module")
 def serial(tmp_path_factory):
     """What the long study says without workers."""
-    folder = tmp_path_factory.mktemp("serial")
-    (folder / "long.toml").write_text(LONG)
-    ended = dynsnap("run", folder / "long.toml", "--out", folder / "run")
-    assert ended.exit_code == 0, ended.stderr
-    return contents(folder / "run")
+    folder, _ = run_to_the_end(tmp_path_factory.mktemp("serial"), "long", LONG)
+    return contents(folder)
 
 
 @pytest.fixture

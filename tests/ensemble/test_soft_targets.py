@@ -121,6 +121,16 @@ def test_what_a_file_lacks_is_counted_and_named():
         TeacherScores.of(bare, name="week.parquet", ids=ids, classes=("a", "b"))
 
 
+def test_scores_of_other_rows_teach_nothing_where_a_truth_shows_it():
+    truth, scores = ["a", None, "b"], [[0.9, 0.1], [0.5, 0.5], [0.2, 0.8]]
+    said = Predictions(ids=[0, 1, 2], classes=["a", "b"], scores=scores, truth=truth)
+    of = {"name": "week.parquet", "ids": np.array([0, 1, 2]), "classes": ("a", "b")}
+    same = TeacherScores.of(said, **of, labels=np.array([0, 1, 1]))
+    np.testing.assert_array_equal(same.scores, TeacherScores.of(said, **of).scores)
+    with pytest.raises(InputError, match=naming("week.parquet", "2 of 3", "'a'", "0", "'b'")):
+        TeacherScores.of(said, **of, labels=np.array([1, 1, 0]))
+
+
 @pytest.mark.parametrize("content", [b"", b"{}", b"dynsnap-teacher-scores\n[]\n"])
 def test_damaged_scores_of_a_teacher_are_refused(content):
     with pytest.raises(FileError, match="damaged"):

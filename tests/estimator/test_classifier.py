@@ -359,6 +359,12 @@ def test_one_class_is_no_classification():
         small().fit(inputs, np.full(len(labels), "zero"))
 
 
+def test_labels_of_two_kinds_are_refused_in_one_line():
+    labels = np.array(["a", 7] * 10, dtype=object)
+    with pytest.raises(InputError, match=r"y .*7 is int"):
+        DynSnapClassifier(LogisticRegression(), method="singlebase").fit(np.eye(20), labels)
+
+
 @pytest.mark.parametrize("label", [None, float("nan")])
 def test_missing_labels_are_refused(label):
     inputs, labels = digits()[0]

@@ -254,6 +254,19 @@ def test_an_ensemble_or_a_file_of_its_scores_teaches(method, tmp_path):
     assert not np.array_equal(made[0], made[3])
 
 
+def test_a_file_that_numbers_other_rows_is_refused_by_its_truth():
+    teacher, (rows, labels) = ensemble(), so_far()
+    said = Predictions(
+        ids=np.arange(len(rows))[::-1],
+        classes=sorted({*labels.tolist()}),
+        scores=np.pad(teacher.predict_proba(rows), ((0, 0), (0, 1))),
+        truth=labels.tolist(),
+    )
+    old = single("single-distill").fit(INPUTS[FIRST], LABELS[FIRST])
+    with pytest.raises(InputError, match=naming("teacher", "truth")):
+        old.retrain(INPUTS[120:], LABELS[120:], teacher=said)
+
+
 def test_an_ensemble_goes_on_as_one_network_that_learns_from_it():
     old = ensemble().set_params(method="single-distill", members=20)
     new = old.retrain(INPUTS[120:], LABELS[120:])

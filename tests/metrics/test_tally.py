@@ -276,13 +276,13 @@ def test_flows_are_the_counts_of_changed_labels():
 
 
 def test_sparse_flows_count_like_dense_ones_and_say_when_rare_ones_were_given_up(monkeypatch):
-    from dynsnap.metrics import _tally as _tally_flows
+    from dynsnap.metrics import _flows
 
     rng = np.random.default_rng(0)
     parts = [rng.integers(0, 125, 50) for _ in range(9)]
-    dense, sparse, other = (_tally_flows.Flows(classes=5) for _ in range(3))
+    dense, sparse, other = (_flows.Flows(classes=5) for _ in range(3))
     sparse._table = other._table = None
-    monkeypatch.setattr(_tally_flows, "_BATCH", 100)
+    monkeypatch.setattr(_flows, "_BATCH", 100)
     for part in parts:
         dense.add(part)
     for part in parts[:6]:
@@ -293,7 +293,7 @@ def test_sparse_flows_count_like_dense_ones_and_say_when_rare_ones_were_given_up
     assert sparse.most(125) == dense.most(125)
     assert sparse.complete
 
-    monkeypatch.setattr(_tally_flows, "_MOST", 20)
+    monkeypatch.setattr(_flows, "_MOST", 20)
     sparse.add(np.full(200, 124))
     assert sparse.most(1)[0][0] == (4, 4, 4)
     assert len(sparse.most(125)) == 10

@@ -41,7 +41,7 @@ def test_the_file_on_the_page_is_read(tmp_path):
 
 
 def test_every_ending_is_on_the_page():
-    for ending in _sources._FORMATS:
+    for ending in _sources.FORMATS:
         assert f"`{ending}`" in PAGE
 
 

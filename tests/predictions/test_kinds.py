@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dynsnap import Predictions
+from dynsnap.predictions._arrow import bare, is_plain, unpacked
 from dynsnap.predictions._ids import as_id_column
 from dynsnap.predictions._labels import encoded
-from dynsnap.predictions._schema import bare, is_plain, unpacked
 
 
 class Named(pa.ExtensionType):

@@ -6,8 +6,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from dynsnap.errors import InputError, PlanError
-from dynsnap.predictions import stabilize_scores
-from dynsnap.stabilizing import Belief, CostRule, MarginRule
+from dynsnap.predictions import Predictions, stabilize, stabilize_scores
+from dynsnap.stabilizing import Belief, CostRule, MarginRule, update
 from tests import strategies
 from tests.messages import naming
 
@@ -156,3 +156,29 @@ def test_a_first_answer_leaves_the_scores_as_they_are_whatever_the_exponents():
     found = rule.decide(("a", "b"), nothing, scores)
     np.testing.assert_allclose(found.posterior, scores)
     assert found.labels.tolist() == [0, 1]
+
+
+WAYS = [
+    lambda old, new: stabilize(old, new, margin=0.2),
+    lambda old, new: update(old, new, MarginRule(0.2)),
+    lambda old, new: update(old, new, CostRule(2, {"a": 0.5, "b": 0.5})),
+]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_labels_that_a_threshold_of_one_s_own_decided_are_never_replaced_silently(way):
+    old = Predictions(ids=[1], classes=["a", "b"], scores=[[0.2, 0.8]])
+    scores = [[0.6, 0.4], [0.6, 0.4]]  # with a threshold of 0.3, both are "b"
+    new = Predictions(ids=[1, 2], classes=["a", "b"], labels=["b", "b"], scores=scores)
+    with pytest.raises(InputError, match=naming("2 of 2", "'b'", "1", "'a'")) as caught:
+        way(old, new)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_an_input_that_was_never_answered_keeps_the_label_that_its_file_names_in_a_tie(way):
+    old = Predictions(ids=[1], classes=["a", "b"], scores=[[0.2, 0.8]])
+    scores = [[0.5, 0.5], [0.5, 0.5], [0.5, 0.5]]
+    new = Predictions(ids=[1, 2, 3], classes=["a", "b"], labels=["b", "b", "a"], scores=scores)
+    made = way(old, new)
+    assert made.names_of(made.labels).tolist() == ["b", "b", "a"]

@@ -93,7 +93,9 @@ def _teacher(key: str, path: Path, stream: Stream) -> bytes:
         said = Predictions(ids=pool.ids, classes=ensemble.classes, scores=scores)
     else:
         said = predictions.read(path)
-    given = TeacherScores.of(said, name=str(path), ids=pool.ids, classes=pool.classes)
+    given = TeacherScores.of(
+        said, name=str(path), ids=pool.ids, classes=pool.classes, labels=pool.labels
+    )
     for rows in stream.generations[1:]:
         given.check(rows, pool.labels)
     return given.to_bytes()

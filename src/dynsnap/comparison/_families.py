@@ -9,7 +9,7 @@ import numpy as np
 
 from dynsnap._types import AnyArray
 from dynsnap.comparison._results import Flow
-from dynsnap.metrics._tally import Flows
+from dynsnap.metrics._flows import Flows
 from dynsnap.predictions import Predictions
 
 _MOST = 1 << 20  # cells (class, value) that are kept

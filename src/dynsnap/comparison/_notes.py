@@ -35,6 +35,37 @@ def _sentences(counted: Counted, measured: Mapping[str, Mapping[str, Estimate]])
         yield counted.report.sentence()
     if task is not None:
         yield from _of_task(task, counted)
+    yield from _about_missing_truth(counted, task)
+    if task is None:
+        yield from _about_missing_scores(counted)
+    if any(layout.scored) and counted.left_out:
+        yield (
+            f"Top-k metrics for k = {', '.join(map(str, counted.left_out))} are left out: there "
+            f"are only {len(counted.classes)} classes."
+        )
+    yield from _about_slices(counted)
+    if layout.weighted:
+        holders = counted.report.weights_of
+        whose = f" by {_some(holders)}" if holders else ""
+        yield (
+            f"Inputs are weighted{whose}. Numbers of inputs and McNemar's test count each input "
+            "once; everything else goes by weight."
+        )
+    if layout.truth and len(counted.report.truth_of) == 1:
+        what = "true classes come" if task is None else "truth comes"
+        yield f"The {what} from {counted.report.truth_of[0]} alone."
+    yield from _about_unknown_labels(counted)
+    if layout.exact and layout.rows < 30:
+        yield f"There are few inputs ({layout.rows}): intervals are wide."
+    yield from _about_equal_answers(counted, measured, "label" if task is None else "answer")
+    yield from _about_ranks(counted)
+    yield from _about_gaps(measured)
+    if any(not flows.complete for flows in counted.tally.flows):
+        yield "There are too many kinds of change to keep all: counts of rare ones may be low."
+    yield from counted.notes
+
+
+def _about_missing_truth(counted: Counted, task: Task | None) -> Iterator[str]:
     if counted.unlabelled is not None:
         rows = counted.tally.rows + counted.unlabelled.rows
         said = f"{counted.unlabelled.rows:,} of {rows:,} inputs have no"
@@ -48,47 +79,44 @@ def _sentences(counted: Counted, measured: Mapping[str, Mapping[str, Estimate]])
                 f"{said} truth: they count for metrics that compare answers with each other, and "
                 "not for those that need the truth."
             )
-    if not layout.truth and task is not None:
+    if counted.tally.layout.truth:
+        return
+    if task is not None:
         yield "The truth is not known, so everything that needs it is left out."
-    elif not layout.truth:
+    else:
         yield (
             "The true classes are not known, so everything that needs them is left out: "
             f"{_needing('truth')}."
         )
-    bare = [name for name, has in zip(counted.report.names, layout.scored, strict=True) if not has]
-    if bare and task is None:
+
+
+def _about_missing_scores(counted: Counted) -> Iterator[str]:
+    scored = counted.tally.layout.scored
+    bare = [name for name, has in zip(counted.report.names, scored, strict=True) if not has]
+    if bare:
         who = _some(bare) + (" has" if len(bare) == 1 else " have")
-        who = "No generation has" if len(bare) == len(layout.scored) else who + " no"
+        who = "No generation has" if len(bare) == len(scored) else who + " no"
         yield f"{who} scores, so everything that needs them is left out: {_needing('scores')}."
-    if any(layout.scored) and counted.left_out:
-        yield (
-            f"Top-k metrics for k = {', '.join(map(str, counted.left_out))} are left out: there "
-            f"are only {len(counted.classes)} classes."
-        )
-    constant = _constant(counted)
-    if constant:
+
+
+def _about_slices(counted: Counted) -> Iterator[str]:
+    if constant := _constant(counted):
         yield f"Columns with one value for all inputs are no slices: {_some(constant)}."
+    first = counted.report.names[0]
     for name, holders in counted.report.slices_of.items():
-        if name in counted.slices and counted.report.names[0] not in holders:
+        if name in counted.slices and first not in holders:
             yield (
-                f"The slice column {shown(name)} comes from {holders[0]}; "
-                f"{counted.report.names[0]} does not have it."
+                f"The slice column {shown(name)} comes from {holders[0]}; {first} does not have it."
             )
     for name, count in counted.differing.items():
         yield (
             f"Generations have different values in the slice column {shown(name)} for {count:,} "
-            f"of {layout.rows:,} inputs. Those of the first that has the column are used."
+            f"of {counted.tally.layout.rows:,} inputs. Those of the first that has the column are "
+            "used."
         )
-    if layout.weighted:
-        holders = counted.report.weights_of
-        whose = f" by {_some(holders)}" if holders else ""
-        yield (
-            f"Inputs are weighted{whose}. Numbers of inputs and McNemar's test count each input "
-            "once; everything else goes by weight."
-        )
-    if layout.truth and len(counted.report.truth_of) == 1:
-        what = "true classes come" if task is None else "truth comes"
-        yield f"The {what} from {counted.report.truth_of[0]} alone."
+
+
+def _about_unknown_labels(counted: Counted) -> Iterator[str]:
     for each in counted.unknown_labels:
         if each.share > 0:
             yield (
@@ -102,10 +130,12 @@ def _sentences(counted: Counted, measured: Mapping[str, Mapping[str, Estimate]])
                 f"{shown(other)}. If they are one class, rename it: "
                 f"{rename_option(label, other)} (in Python: rename={{{label!r}: {other!r}}})."
             )
-    if layout.exact and layout.rows < 30:
-        yield f"There are few inputs ({layout.rows}): intervals are wide."
-    said = "label" if task is None else "answer"
-    for thing, name in (("score", "prediction_difference"), (said, "churn")):
+
+
+def _about_equal_answers(
+    counted: Counted, measured: Mapping[str, Mapping[str, Estimate]], answer: str
+) -> Iterator[str]:
+    for thing, name in (("score", "prediction_difference"), (answer, "churn")):
         same = [
             what
             for what, metrics in measured.items()
@@ -119,7 +149,10 @@ def _sentences(counted: Counted, measured: Mapping[str, Mapping[str, Estimate]])
                 f"Every {thing} is the same in {_some(same)}: is that one model, compared with "
                 "itself?"
             )
-    yield from _about_ranks(counted)
+
+
+def _about_gaps(measured: Mapping[str, Mapping[str, Estimate]]) -> Iterator[str]:
+    """Which metrics have no value, and why others have no interval."""
     undefined: dict[str, list[str]] = {}
     for what, metrics in measured.items():
         for name, estimate in metrics.items():
@@ -129,9 +162,6 @@ def _sentences(counted: Counted, measured: Mapping[str, Mapping[str, Estimate]])
         yield f"{name} is undefined (0/0) for {_some(where)}."
     for reason in _without_interval(measured.values()):
         yield f"Metrics other than plain shares have no interval: {reason}."
-    if any(not flows.complete for flows in counted.tally.flows):
-        yield "There are too many kinds of change to keep all: counts of rare ones may be low."
-    yield from counted.notes
 
 
 def _of_task(task: Task, counted: Counted) -> Iterator[str]:

@@ -12,11 +12,12 @@ from dynsnap.comparison._count import AlignedBlocks
 from dynsnap.errors import InputError
 from dynsnap.predictions import AlignmentReport, ColumnNames, Predictions, Slice, Table
 from dynsnap.predictions._align import refuse_disjoint_ids
+from dynsnap.predictions._arrow import is_plain
 from dynsnap.predictions._ids import as_id_column, check_ids, one_id_column, places_in
 from dynsnap.predictions._labels import MISSING, as_coded_slice, encoded, slice_values
 from dynsnap.predictions._predictions import changed
 from dynsnap.predictions._reading import reading
-from dynsnap.predictions._schema import INDEX, is_plain, refuse_absent
+from dynsnap.predictions._schema import INDEX, refuse_absent
 from dynsnap.predictions._stream_file import open_input
 from dynsnap.predictions._text import listed
 from dynsnap.predictions._vocabulary import slices_in

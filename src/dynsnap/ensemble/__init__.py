@@ -46,24 +46,26 @@ from dynsnap.ensemble._protocols import (
     round_key,
     serial,
 )
+from dynsnap.ensemble._recipe import (
+    Recipe,
+    Schedule,
+    ScheduleKind,
+    Selection,
+    average_decay,
+    rate_factor,
+    snapshot_epochs,
+)
 from dynsnap.ensemble._retraining import NEW_CLASS_WEIGHT, Retraining
 from dynsnap.ensemble._rolling import Rolling, best, judged
 from dynsnap.ensemble._rounds import (
     GIVEN,
     Distillation,
     DistilledRows,
-    Recipe,
     Round,
     RoundSpec,
-    Schedule,
-    ScheduleKind,
-    Selection,
-    average_decay,
     beginning,
     begins,
     longest,
-    rate_factor,
-    snapshot_epochs,
 )
 from dynsnap.ensemble._selection import SELECTION_METRICS, Judge, SelectionMetric, named_code
 from dynsnap.ensemble._soft_targets import (

@@ -10,7 +10,8 @@ import numpy as np
 from dynsnap._types import Accuracies, MemberScores, Positions, Scores
 from dynsnap.ensemble._plan import MOST_ROUNDS, TOLERANCE, EnsemblePlan, survivors
 from dynsnap.ensemble._protocols import Engine, RoundStore, Trainer, round_key, serial
-from dynsnap.ensemble._rounds import Recipe, Round, RoundSpec
+from dynsnap.ensemble._recipe import Recipe
+from dynsnap.ensemble._rounds import Round, RoundSpec
 from dynsnap.errors import InputError, PlanError, TrainingError
 
 INPUTS = 5000  # the most inputs that an "auto" size is decided by: bounds memory and time

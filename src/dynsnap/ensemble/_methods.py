@@ -9,9 +9,9 @@ from dynsnap import _check
 from dynsnap._registry import Registry
 from dynsnap.ensemble._combine import COMBINATIONS, Combination
 from dynsnap.ensemble._plan import Beta, EnsemblePlan, Size, check_count
+from dynsnap.ensemble._recipe import Recipe, Schedule
 from dynsnap.ensemble._retraining import NEW_CLASS_WEIGHT, Retraining
 from dynsnap.ensemble._rolling import Rolling
-from dynsnap.ensemble._rounds import Recipe, Schedule
 from dynsnap.errors import PlanError, did_you_mean
 
 RULES = ("cost", "margin")  # as `dynsnap stabilize --rule`

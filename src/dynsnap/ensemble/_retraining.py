@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 from numbers import Real
 
 from dynsnap.ensemble._plan import EnsemblePlan
-from dynsnap.ensemble._rounds import GIVEN, Distillation, DistilledRows, Recipe
+from dynsnap.ensemble._recipe import Recipe
+from dynsnap.ensemble._rounds import GIVEN, Distillation, DistilledRows
 from dynsnap.errors import PlanError
 
 NEW_CLASS_WEIGHT = 4.0  # of `single`, chosen on held-out rows: results/choose_single.py

@@ -9,7 +9,7 @@ from dynsnap._renamed import renamed_arguments
 from dynsnap._types import Accuracies, Flags, Floats, Labels, MemberScores, Positions
 from dynsnap.ensemble._combine import combine
 from dynsnap.ensemble._plan import Size
-from dynsnap.ensemble._rounds import Recipe, Schedule
+from dynsnap.ensemble._recipe import Recipe, Schedule
 from dynsnap.errors import InputError, PlanError
 
 

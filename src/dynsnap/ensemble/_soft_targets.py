@@ -98,7 +98,13 @@ class TeacherScores:
 
     @classmethod
     def of(
-        cls, said: Predictions, *, name: str, ids: AnyArray, classes: Sequence[str]
+        cls,
+        said: Predictions,
+        *,
+        name: str,
+        ids: AnyArray,
+        classes: Sequence[str],
+        labels: Labels | None = None,
     ) -> "TeacherScores":
         """Predictions with scores, in the order of the rows of a pool.
 
@@ -107,6 +113,8 @@ class TeacherScores:
             name: What messages call them.
             ids: The ids of the rows.
             classes: All classes by now.
+            labels: The class of each row, as a place among them. A truth that the predictions hold
+                must be the same: ids that number other rows would teach the scores of those.
         """
         if said.scores is None:
             raise InputError(f"{name} has labels alone, and a teacher needs scores.")
@@ -123,6 +131,18 @@ class TeacherScores:
                 f"{strange[0]!r}; the data has {', '.join(map(repr, classes[:5]))}. Predictions "
                 "of a model for these can teach."
             )
+        if labels is not None and said.truth is not None:
+            told = said.truth[found[there]]
+            true = np.array(classes, object)[labels[there]]
+            wrong = np.flatnonzero((told >= 0) & (said.names_of(told) != true))
+            if len(wrong):
+                first = wrong[0]
+                raise InputError(
+                    f"{name} has another truth for {len(wrong):,} of {len(there):,} rows, such as "
+                    f"{said.classes[told[first]]!r} for the id {ids[there[first]]!s}, which is "
+                    f"{true[first]!r}. Are its ids those of other rows? Where labels were "
+                    "corrected, leave its truth out."
+                )
         columns = [at for at, one in enumerate(said.classes) if one in place]
         targets = [place[said.classes[at]] for at in columns]
         scores = np.full((len(ids), len(classes)), np.nan, np.float32)

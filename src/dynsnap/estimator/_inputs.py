@@ -236,6 +236,15 @@ def targets(labels: Any, rows: int, *, name: str = "y") -> AnyArray:
         raise InputError(f"Input {name} contains NaN or infinity: every row needs a class.")
     if found.dtype == object and any(label is None or label != label for label in found):
         raise InputError(f"Input {name} contains NaN or None: every row needs a class.")
+    if found.dtype == object:
+        texts = [isinstance(label, str) for label in found]
+        if any(texts) and not all(texts):  # they have no order, which classes need
+            other = found[texts.index(False)]
+            raise InputError(
+                f"Labels in {name} must all be text, or none, but {other!r} is "
+                f"{type(other).__name__} and {found[texts.index(True)]!r} is text. Convert them "
+                "with str()."
+            )
     check_classification_targets(found)
     return np.asarray(found)
 

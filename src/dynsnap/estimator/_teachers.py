@@ -62,7 +62,7 @@ def teacher_scores(
             "`teacher` must be a fitted classifier, predictions with scores, or the path of a "
             f"prediction file, got {type(teacher).__name__}."
         )
-    given = TeacherScores.of(said, name=name, ids=rows, classes=names)
+    given = TeacherScores.of(said, name=name, ids=rows, classes=names, labels=positions)
     given.check(rows, positions)
     return given
 

@@ -231,7 +231,7 @@ def _assembled(
         combined,
         classes=ensemble.classes,
         feed=_graph.input_of(name, dtype, shape),
-        metadata=_metadata(ensemble, name),
+        metadata=_metadata(ensemble),
     )
     _check_size(model.ByteSize())
     content = _graph.checked(model)
@@ -247,7 +247,7 @@ def _assembled(
     )
 
 
-def _metadata(ensemble: ExportableEnsemble, name: str) -> dict[str, str]:
+def _metadata(ensemble: ExportableEnsemble) -> dict[str, str]:
     found: dict[str, Any] = {
         "classes": list(ensemble.classes),
         "combination": ensemble.combination,

@@ -18,6 +18,7 @@ from dynsnap.predictions._schema import ColumnNames, check_columns_table
 from dynsnap.predictions._stabilize import (
     MARGIN,
     deployed_in,
+    refuse_own_decisions,
     relabelled,
     stabilize,
     stabilize_scores,
@@ -60,6 +61,7 @@ __all__ = [
     "names_of_files",
     "read",
     "read_models",
+    "refuse_own_decisions",
     "relabelled",
     "stabilize",
     "stabilize_scores",

@@ -14,10 +14,11 @@ import pyarrow as pa
 
 from dynsnap._untrusted import POSITIONS
 from dynsnap.errors import InputError
+from dynsnap.predictions._arrow import MIXED, combined, native
 from dynsnap.predictions._ids import as_id_column, check_ids, places_in
 from dynsnap.predictions._labels import class_names_of
 from dynsnap.predictions._npz import CLASSES, lists_of_rows, named_classes
-from dynsnap.predictions._schema import INDEX, MIXED, ColumnNames, combined, metadata_of, native
+from dynsnap.predictions._schema import INDEX, ColumnNames, metadata_of
 from dynsnap.predictions._text import listed, shown
 
 

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from dynsnap._types import AnyArray, Positions
 from dynsnap.errors import InputError
-from dynsnap.predictions._schema import combined, is_text, native, type_name, unpacked
+from dynsnap.predictions._arrow import combined, is_text, native, type_name, unpacked
 from dynsnap.predictions._text import CONTROL_RE2, decoded, listed, shown
 
 DENSE = 4  # a table of all numbers in the range pays off up to this many per id

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from dynsnap import _check
 from dynsnap._types import AnyArray, Flags, Labels
 from dynsnap.errors import InputError, did_you_mean
-from dynsnap.predictions._schema import combined, native, type_name, unpacked
+from dynsnap.predictions._arrow import combined, native, type_name, unpacked
 from dynsnap.predictions._text import (
     check_class_names,
     check_name,

@@ -13,10 +13,11 @@ from urllib.parse import unquote, urlsplit
 import pyarrow as pa
 
 from dynsnap.errors import FileError
+from dynsnap.predictions._arrow import bare, is_list, is_text
 from dynsnap.predictions._digest import Verification, together
 from dynsnap.predictions._keys import split_address
 from dynsnap.predictions._reading import reading
-from dynsnap.predictions._schema import CLASSES_KEY, bare, is_list, is_text
+from dynsnap.predictions._schema import CLASSES_KEY
 from dynsnap.predictions._sources import ParquetBatches
 from dynsnap.predictions._stored import Address, refuse_study, resolve
 from dynsnap.predictions._text import listed, on_one_line, shown

@@ -12,9 +12,10 @@ import numpy as np
 import pyarrow as pa
 
 from dynsnap.errors import InputError
+from dynsnap.predictions._arrow import is_list, unpacked
 from dynsnap.predictions._digest import Verification
 from dynsnap.predictions._labels import encoded
-from dynsnap.predictions._schema import ColumnNames, is_list, unpacked
+from dynsnap.predictions._schema import ColumnNames
 from dynsnap.predictions._text import check_name, listed, shown
 from dynsnap.predictions._vocabulary import Batches
 

@@ -11,8 +11,9 @@ import pyarrow as pa
 from dynsnap._types import AnyArray
 from dynsnap._untrusted import POSITIONS, ArrayArchive
 from dynsnap.errors import InputError
+from dynsnap.predictions._arrow import combined
 from dynsnap.predictions._labels import as_positions, class_names_of, encoded
-from dynsnap.predictions._schema import ColumnNames, combined, metadata_of
+from dynsnap.predictions._schema import ColumnNames, metadata_of
 from dynsnap.predictions._text import decoded, listed, shown
 
 CLASSES = "classes"  # the array that holds the class names

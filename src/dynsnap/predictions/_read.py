@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from dynsnap.errors import InputError, PlanError
+from dynsnap.predictions._arrow import is_list
 from dynsnap.predictions._classes import check_rename, renamed
 from dynsnap.predictions._frames import (
     FrameName,
@@ -22,7 +23,7 @@ from dynsnap.predictions._labels import as_slice, class_names_of
 from dynsnap.predictions._models import OneModel
 from dynsnap.predictions._predictions import Predictions, changed
 from dynsnap.predictions._reading import reading
-from dynsnap.predictions._schema import ColumnNames, is_list, refuse_absent
+from dynsnap.predictions._schema import ColumnNames, refuse_absent
 from dynsnap.predictions._slicing import Slicing
 from dynsnap.predictions._stream_file import Source, StreamedFile, models_of
 from dynsnap.predictions._tables import checked, joined

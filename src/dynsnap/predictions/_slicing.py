@@ -18,9 +18,9 @@ import pyarrow.compute as pc
 
 from dynsnap._types import AnyArray, Floats, Labels
 from dynsnap.errors import InputError, PlanError, did_you_mean
+from dynsnap.predictions._arrow import bare, is_number, is_text, unpacked
 from dynsnap.predictions._labels import MISSING, Slice, as_coded_slice, encoded, slice_values
 from dynsnap.predictions._predictions import Predictions, changed
-from dynsnap.predictions._schema import bare, is_number, is_text, unpacked
 from dynsnap.predictions._text import check_name, listed, on_one_line, shown
 
 Period: TypeAlias = Literal["day", "week", "month"]

@@ -21,6 +21,7 @@ from dynsnap.predictions._declared import (
     width,
 )
 from dynsnap.predictions._digest import NO_DIGEST, Verification, verify
+from dynsnap.predictions._npz import read_table
 from dynsnap.predictions._schema import ColumnNames
 from dynsnap.predictions._text import on_one_line, shown
 from dynsnap.predictions._text_files import read_delimited, read_json_lines
@@ -86,8 +87,6 @@ def opened(path: Path, columns: ColumnNames) -> Iterator[Batches]:
     elif kind == "JSON Lines":
         yield TableBatches(read_json_lines(path), NO_DIGEST)
     else:
-        from dynsnap.predictions._npz import read_table
-
         yield TableBatches(read_table(path, columns), verify(path, "NPZ"))
 
 

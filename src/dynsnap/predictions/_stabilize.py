@@ -56,12 +56,36 @@ def stabilize(
             "The new predictions hold labels alone, and need scores (columns `score:<class>`): a "
             "margin between classes follows from scores."
         )
+    refuse_own_decisions(new)
     _, deployed = deployed_in(old, new)
     scores = stabilize_scores(new.scores, deployed, margin=margin).astype(new.scores.dtype)
+    # Of classes with the same score, a file may name another one than the first.
+    labels = np.where((deployed < 0) | (margin == 0), new.labels, highest_class(scores))
     note = (
         f"Stabilized: deployed labels are kept unless another class leads by more than {margin:g}."
     )
-    return relabelled(new, labels=highest_class(scores), scores=scores, note=note)
+    return relabelled(new, labels=labels, scores=scores, note=note)
+
+
+def refuse_own_decisions(new: Predictions) -> None:
+    """Raise where labels were not decided by the highest score, as with a threshold of one's own.
+
+    Rules compare scores. They would replace such labels, also those of inputs that were never
+    answered before.
+    """
+    assert new.scores is not None
+    rows = np.arange(len(new.labels))
+    behind = np.flatnonzero(new.scores[rows, new.labels] < new.scores.max(axis=1))
+    if len(behind):
+        row = behind[0]
+        best = new.classes[int(new.scores[row].argmax())]
+        raise InputError(
+            f"{len(behind):,} of {len(rows):,} labels of the new predictions are not the class "
+            f"with the highest score, such as {new.classes[new.labels[row]]!r} for the id "
+            f"{new.ids[row]!s}, where {best!r} has more. A rule compares scores, and cannot keep "
+            "labels that were decided otherwise. Leave the labels out, or shift the scores as "
+            "your threshold does."
+        )
 
 
 def deployed_in(old: Predictions, new: Predictions) -> tuple[Labels, Labels]:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -24,9 +24,7 @@ from dynsnap.predictions._stored import Address
 from dynsnap.predictions._tables import BatchPart, checked_rows, joined, parts_of, weights_in
 from dynsnap.predictions._validate import check_some_weight, highest_class
 from dynsnap.predictions._vocabulary import Batches, Vocabulary, vocabulary_of
-
-if TYPE_CHECKING:
-    from dynsnap.predictions.tasks import Task
+from dynsnap.predictions.tasks import Task, grouped
 
 _ID_ROWS = 1 << 17  # ids that are looked at together
 
@@ -157,7 +155,7 @@ class StreamedFile:
         *,
         name: str = "The table",
         slicing: Slicing | None = None,
-        task: "Task | None" = None,
+        task: Task | None = None,
     ) -> "StreamedFile":
         """Open predictions, until the stack is closed, and find out which names they use."""
         if isinstance(source, OneModel) and task is not None:
@@ -293,8 +291,6 @@ def _by_id(source: Batches, layout: ColumnLayout) -> Batches:
     """A file with a row for each id, where a task takes several answers to an input."""
     if layout.task is None or not layout.task.graded:
         return source
-    from dynsnap.predictions.tasks import grouped
-
     return grouped(source, layout)
 
 

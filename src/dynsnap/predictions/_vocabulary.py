@@ -12,9 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dynsnap.errors import InputError
+from dynsnap.predictions._arrow import bare
 from dynsnap.predictions._digest import Verification
 from dynsnap.predictions._labels import encoded, refuse_missing, refuse_unknown, slice_values
-from dynsnap.predictions._schema import ColumnLayout, bare
+from dynsnap.predictions._schema import ColumnLayout
 from dynsnap.predictions._slicing import SliceCut, Slicing
 from dynsnap.predictions._text import (
     check_class_names,

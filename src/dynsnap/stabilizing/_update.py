@@ -4,7 +4,7 @@ import numpy as np
 
 from dynsnap._types import AnyArray, Floats, Labels, Scores
 from dynsnap.errors import InputError, PlanError
-from dynsnap.predictions import Predictions, deployed_in, relabelled
+from dynsnap.predictions import Predictions, deployed_in, refuse_own_decisions, relabelled
 from dynsnap.stabilizing._rules import Belief, CostRule, Rule, check_rule
 
 
@@ -35,13 +35,16 @@ def update(
     """
     check_rule(rule)
     scores = _scores_of(new)
+    refuse_own_decisions(new)
     places, deployed = deployed_in(old, new)
     posterior = _posterior(old, new.classes, places, deployed, rule, confusion)
     found = rule.decide(new.classes, Belief(deployed, posterior), scores)
     note = "Stabilized: deployed labels are kept where a rule found no reason to change them."
+    # Of classes with the same score, a file may name another one than the first.
+    labels = np.where(deployed < 0, new.labels, found.labels)
     return relabelled(
         new,
-        labels=found.labels.astype(new.labels.dtype),
+        labels=labels.astype(new.labels.dtype),
         scores=found.posterior.astype(scores.dtype),
         note=note,
     )

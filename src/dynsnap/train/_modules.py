@@ -278,7 +278,7 @@ def _traced(module: nn.Module, example: Tensor) -> Any:
 
 
 def _unsupported(module: MemberModule, number: int, error: Exception) -> PlanError:
-    layer, kind = _culprit(module, module.example(), error)
+    layer, kind = _culprit(module, module.example())
     found = re.search(
         r"\b(?:torch\.ops\.)?(aten|prims|torchvision|quantized)[.:]+(\w+)", str(error)
     )
@@ -297,7 +297,7 @@ def _reason(error: Exception) -> str:
     return (told[0] if told else type(error).__name__).rstrip(".")[:200]
 
 
-def _culprit(module: nn.Module, example: Tensor, error: Exception) -> tuple[str, str]:
+def _culprit(module: nn.Module, example: Tensor) -> tuple[str, str]:
     """The innermost layer that cannot be exported alone, with the inputs that it gets."""
     name, part, inputs = "", module, (example,)
     while True:

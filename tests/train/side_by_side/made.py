@@ -96,3 +96,13 @@ def beside(context, *, grouped, width=2, losses=NO_OTHERS):
     return SideBySideStepper(
         context, context.blueprint.build(), settings, width=width, rows=64, grouped=grouped
     )
+
+
+def assert_same(one, other):
+    """The rounds were trained alike, but for rounding."""
+    assert other.curve == one.curve
+    assert list(other.kept) == list(one.kept)
+    for epoch, weights in one.kept.items():
+        for name, value in weights.items():
+            if value.is_floating_point():
+                torch.testing.assert_close(other.kept[epoch][name], value, rtol=2e-4, atol=2e-6)

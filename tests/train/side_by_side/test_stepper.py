@@ -14,7 +14,15 @@ from dynsnap.train._context import TrainingContext
 from dynsnap.train._factory import Blueprint
 from dynsnap.train.side_by_side._feed import augmented_images, plain_images
 from dynsnap.train.side_by_side._network import Losses
-from tests.train.side_by_side.made import ALL_LOSSES, beside, lessons, round_, specs, trained
+from tests.train.side_by_side.made import (
+    ALL_LOSSES,
+    assert_same,
+    beside,
+    lessons,
+    round_,
+    specs,
+    trained,
+)
 
 ADAM = Adam(eps=1e-7, kernel_penalty=1e-4)
 AUGMENT = ShiftsAndFlips()
@@ -54,15 +62,6 @@ def context():
         augment=AUGMENT,
         parents=None,
     )
-
-
-def assert_same(one, other):
-    assert other.curve == one.curve
-    assert list(other.kept) == list(one.kept)
-    for epoch, weights in one.kept.items():
-        for name, value in weights.items():
-            if value.is_floating_point():
-                torch.testing.assert_close(other.kept[epoch][name], value, rtol=2e-4, atol=2e-6)
 
 
 # As one network every day; on streams of their own too in the first test and in `make test-slow`.

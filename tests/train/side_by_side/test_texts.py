@@ -23,7 +23,15 @@ from dynsnap.train.side_by_side._feed import TokenFeed, feed_of
 from dynsnap.train.side_by_side._group import can_be_grouped
 from tests.messages import naming
 from tests.train.made import recipe, stream_of
-from tests.train.side_by_side.made import ALL_LOSSES, beside, lessons, round_, specs, trained
+from tests.train.side_by_side.made import (
+    ALL_LOSSES,
+    assert_same,
+    beside,
+    lessons,
+    round_,
+    specs,
+    trained,
+)
 
 ADAM = Adam(betas=(0.8, 0.95), eps=1e-6, kernel_penalty=1e-4)
 PAIRS = Words(size=8, ngrams=2, buckets=20)
@@ -102,14 +110,6 @@ def made(factory=SMALL, prepare=None, **more):
         parents=None,
         **more,
     )
-
-
-def assert_same(one, other):
-    assert other.curve == one.curve
-    assert list(other.kept) == list(one.kept)
-    for epoch, weights in one.kept.items():
-        for name, value in weights.items():
-            torch.testing.assert_close(other.kept[epoch][name], value, rtol=2e-4, atol=2e-6)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -12,10 +12,8 @@ from dynsnap.errors import InputError, PlanError
 from dynsnap.predictions._labels import encoded, positions_in
 from dynsnap.predictions._schema import ColumnLayout, ColumnNames
 from dynsnap.predictions._text import check_name, listed, positions_of, shown
+from dynsnap.predictions._vocabulary import Batches, Vocabulary, names_in
 from dynsnap.predictions.tasks._task import ReadRows, Task, laid_out, numbers
-
-if TYPE_CHECKING:
-    from dynsnap.predictions._vocabulary import Batches, Vocabulary
 
 # What the positive class is called where it is not given.
 _POSITIVE = ("1", "true", "yes", "y", "positive", "pos", "t")
@@ -58,10 +56,8 @@ class Binary(Task):
             schema, columns, self, (columns.score,), role="score", ignored=(columns.label,)
         )
 
-    def vocabulary(self, source: "Batches", layout: ColumnLayout) -> "Vocabulary":
+    def vocabulary(self, source: Batches, layout: ColumnLayout) -> Vocabulary:
         """The two classes, the negative one first."""
-        from dynsnap.predictions._vocabulary import Vocabulary, names_in
-
         true, missing, _ = names_in(source, layout.truth)
         classes = self._classes(true, layout.truth or "truth")
         return Vocabulary(
@@ -75,7 +71,7 @@ class Binary(Task):
         )
 
     def read(
-        self, batch: pa.RecordBatch, layout: ColumnLayout, vocabulary: "Vocabulary", before: int
+        self, batch: pa.RecordBatch, layout: ColumnLayout, vocabulary: Vocabulary, before: int
     ) -> ReadRows:
         """Scores of both classes, and the label that the threshold gives."""
         assert layout.label is not None

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -10,9 +10,12 @@ import pyarrow.compute as pc
 
 from dynsnap._types import AnyArray, Flags, Floats
 from dynsnap.errors import InputError, PlanError
+from dynsnap.predictions._arrow import bare, is_list
 from dynsnap.predictions._ids import as_id_column, id_keys
-from dynsnap.predictions._schema import ColumnLayout, ColumnNames, bare, is_list
+from dynsnap.predictions._schema import ColumnLayout, ColumnNames
+from dynsnap.predictions._sources import TableBatches
 from dynsnap.predictions._text import shown
+from dynsnap.predictions._vocabulary import Batches, Vocabulary
 from dynsnap.predictions.tasks._binary import check_threshold
 from dynsnap.predictions.tasks._task import (
     GAINED,
@@ -28,9 +31,6 @@ from dynsnap.predictions.tasks._task import (
     parts,
     plain,
 )
-
-if TYPE_CHECKING:
-    from dynsnap.predictions._vocabulary import Batches, Vocabulary
 
 _MOST_ANSWERS = 1_000  # to one input
 
@@ -84,10 +84,8 @@ class Graded(AnswerTask):
             ignored=(columns.label, columns.truth, columns.score),
         )
 
-    def vocabulary(self, source: "Batches", layout: ColumnLayout) -> "Vocabulary":
+    def vocabulary(self, source: Batches, layout: ColumnLayout) -> Vocabulary:
         """How many answers an input has at most, and whether every grade is 0 or 1."""
-        from dynsnap.predictions._vocabulary import Vocabulary
-
         assert layout.label is not None
         most, whole, before = 1, True, 0
         for batch in source.batches([layout.label]):
@@ -104,7 +102,7 @@ class Graded(AnswerTask):
         return Vocabulary(classes=(), scored=0, slices={}, has_truth=False, task=task, width=most)
 
     def read(
-        self, batch: pa.RecordBatch, layout: ColumnLayout, vocabulary: "Vocabulary", before: int
+        self, batch: pa.RecordBatch, layout: ColumnLayout, vocabulary: Vocabulary, before: int
     ) -> ReadRows:
         """Grades as (rows, answers), NaN where there are fewer."""
         assert layout.label is not None
@@ -211,14 +209,12 @@ def _means(one: AnyArray, other: AnyArray, known: Flags) -> Floats:
     return np.stack([*map(mean, both), np.zeros(len(count))], axis=1)
 
 
-def grouped(source: "Batches", layout: ColumnLayout) -> "Batches":
+def grouped(source: Batches, layout: ColumnLayout) -> Batches:
     """A row for each id, with all its answers in a list, where ids come more than once.
 
     Weights and slices are those of the first row of an id. What has each id once stays as it is,
     and is read a batch at a time; else ids and grades are held in memory.
     """
-    from dynsnap.predictions._sources import TableBatches
-
     assert layout.label is not None
     keys = [id_keys(as_id_column(batch.column(0))) for batch in source.batches([layout.id])]
     every = np.concatenate(keys) if keys else np.zeros(0, np.uint64)

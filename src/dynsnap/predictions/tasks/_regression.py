@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +12,7 @@ from dynsnap._types import AnyArray, Flags, Floats
 from dynsnap.errors import InputError, PlanError
 from dynsnap.predictions._schema import ColumnLayout, ColumnNames
 from dynsnap.predictions._text import shown
+from dynsnap.predictions._vocabulary import Batches, Vocabulary
 from dynsnap.predictions.tasks._task import (
     AnswerTask,
     Change,
@@ -25,9 +26,6 @@ from dynsnap.predictions.tasks._task import (
     no_labels,
     numbers,
 )
-
-if TYPE_CHECKING:
-    from dynsnap.predictions._vocabulary import Batches, Vocabulary
 
 _MOST = 1e100  # squares of larger numbers, summed up, are infinite
 
@@ -78,17 +76,15 @@ class Regression(AnswerTask):
         """The columns of predictions and true numbers."""
         return laid_out(schema, columns, self, answers_in(columns), role="label")
 
-    def vocabulary(self, source: "Batches", layout: ColumnLayout) -> "Vocabulary":
+    def vocabulary(self, source: Batches, layout: ColumnLayout) -> Vocabulary:
         """There are no names; only whether there is a truth must be known."""
-        from dynsnap.predictions._vocabulary import Vocabulary
-
         known, gaps = filled(source, layout.truth)
         return Vocabulary(
             classes=(), scored=0, slices={}, has_truth=known, truth_gaps=gaps, task=self
         )
 
     def read(
-        self, batch: pa.RecordBatch, layout: ColumnLayout, vocabulary: "Vocabulary", before: int
+        self, batch: pa.RecordBatch, layout: ColumnLayout, vocabulary: Vocabulary, before: int
     ) -> ReadRows:
         """Predictions as (rows, 1), true numbers as (rows,), NaN where they are not known."""
         assert layout.label is not None

@@ -4,7 +4,7 @@ import json
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -12,8 +12,9 @@ import pyarrow.compute as pc
 
 from dynsnap._types import AnyArray, Flags, Floats, Labels
 from dynsnap.errors import InputError, PlanError
+from dynsnap.predictions._arrow import is_list, is_text
 from dynsnap.predictions._labels import encoded, positions_in
-from dynsnap.predictions._schema import ColumnLayout, ColumnNames, is_list, is_text
+from dynsnap.predictions._schema import ColumnLayout, ColumnNames
 from dynsnap.predictions._text import (
     check_class_names,
     doubts,
@@ -22,6 +23,7 @@ from dynsnap.predictions._text import (
     refuse_too_many,
     shown,
 )
+from dynsnap.predictions._vocabulary import Batches, Vocabulary
 from dynsnap.predictions.tasks._binary import check_threshold
 from dynsnap.predictions.tasks._regression import answers_in
 from dynsnap.predictions.tasks._task import (
@@ -41,9 +43,6 @@ from dynsnap.predictions.tasks._task import (
     parts,
     plain,
 )
-
-if TYPE_CHECKING:
-    from dynsnap.predictions._vocabulary import Batches, Vocabulary
 
 _MOST_LABELS = 1_000  # of one input
 _EMPTY = -1  # a place of a set that holds nothing
@@ -67,10 +66,8 @@ class _Sets(AnswerTask):
 
     # --- reading ---------------------------------------------------------------------------
 
-    def vocabulary(self, source: "Batches", layout: ColumnLayout) -> "Vocabulary":
+    def vocabulary(self, source: Batches, layout: ColumnLayout) -> Vocabulary:
         """The labels that occur, and how many an input has at most."""
-        from dynsnap.predictions._vocabulary import Vocabulary
-
         known, gaps = filled(source, layout.truth)
         names: set[str] = set()
         widths = {"label": 1, "truth": 1}
@@ -118,7 +115,7 @@ class _Sets(AnswerTask):
         )
 
     def read(
-        self, batch: pa.RecordBatch, layout: ColumnLayout, vocabulary: "Vocabulary", before: int
+        self, batch: pa.RecordBatch, layout: ColumnLayout, vocabulary: Vocabulary, before: int
     ) -> ReadRows:
         """Sets as (rows, labels): positions among the classes, ascending, -1 where nothing is.
 
@@ -134,14 +131,14 @@ class _Sets(AnswerTask):
         return ReadRows(values, truth, no_labels(batch.num_rows))
 
     def _values(
-        self, batch: pa.RecordBatch, layout: ColumnLayout, vocabulary: "Vocabulary", before: int
+        self, batch: pa.RecordBatch, layout: ColumnLayout, vocabulary: Vocabulary, before: int
     ) -> Labels:
         """The answers of a batch, before which so many rows came."""
         assert layout.label is not None
         places = positions_of(vocabulary.classes)
         return self._packed(batch, layout.label, places, vocabulary.width, first=True)
 
-    def _most_scored(self, source: "Batches", layout: ColumnLayout) -> int:
+    def _most_scored(self, source: Batches, layout: ColumnLayout) -> int:
         """The most labels of an input, where columns of scores choose them."""
         return 1
 
@@ -282,7 +279,7 @@ class MultiLabel(_Sets):
         return laid_out(schema, columns, self, (*answer, "labels"), role="label", scores=True)
 
     def _values(
-        self, batch: pa.RecordBatch, layout: ColumnLayout, vocabulary: "Vocabulary", before: int
+        self, batch: pa.RecordBatch, layout: ColumnLayout, vocabulary: Vocabulary, before: int
     ) -> Labels:
         if not layout.score_columns:
             return super()._values(batch, layout, vocabulary, before)
@@ -290,7 +287,7 @@ class MultiLabel(_Sets):
         rows, labels = np.nonzero(chosen)
         return _packed(rows, labels.astype(np.int32), chosen.sum(axis=1), vocabulary.width)
 
-    def _most_scored(self, source: "Batches", layout: ColumnLayout) -> int:
+    def _most_scored(self, source: Batches, layout: ColumnLayout) -> int:
         return max(
             (
                 int(self._chosen(batch, layout, 0).sum(axis=1).max(initial=1))

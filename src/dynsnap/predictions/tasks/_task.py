@@ -8,7 +8,7 @@ sums over intervals to pages, knows no more of a task than that.
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -16,20 +16,11 @@ import pyarrow.compute as pc
 
 from dynsnap._types import AnyArray, Flags, Floats, Labels, Scores
 from dynsnap.errors import InputError
+from dynsnap.predictions._arrow import is_number, is_text, unpacked
 from dynsnap.predictions._declared import check_columns
-from dynsnap.predictions._schema import (
-    ColumnLayout,
-    ColumnNames,
-    check_presence,
-    is_number,
-    is_text,
-    slice_columns,
-    unpacked,
-)
+from dynsnap.predictions._schema import ColumnLayout, ColumnNames, check_presence, slice_columns
 from dynsnap.predictions._text import listed, shown
-
-if TYPE_CHECKING:
-    from dynsnap.predictions._vocabulary import Batches, Vocabulary
+from dynsnap.predictions._vocabulary import Batches, Vocabulary
 
 ROWS_AT_ONCE = 1 << 20  # numbers that are compared with each other at a time
 LOST, GAINED, CHANGED = "lost", "gained", "changed"
@@ -118,12 +109,12 @@ class Task(ABC):
         """Find out which column of a file is what."""
 
     @abstractmethod
-    def vocabulary(self, source: "Batches", layout: ColumnLayout) -> "Vocabulary":
+    def vocabulary(self, source: Batches, layout: ColumnLayout) -> Vocabulary:
         """What must be known of a whole file before any batch is read; slices are added later."""
 
     @abstractmethod
     def read(
-        self, batch: pa.RecordBatch, layout: ColumnLayout, vocabulary: "Vocabulary", before: int
+        self, batch: pa.RecordBatch, layout: ColumnLayout, vocabulary: Vocabulary, before: int
     ) -> ReadRows:
         """The rows of a batch, before which so many came."""
 
@@ -326,7 +317,7 @@ def plain(column: pa.Array) -> pa.Array:
     return found.dictionary_decode() if pa.types.is_dictionary(found.type) else found
 
 
-def filled(source: "Batches", column: str | None) -> tuple[bool, bool]:
+def filled(source: Batches, column: str | None) -> tuple[bool, bool]:
     """Whether any row has a value in a column, and whether any has none; empty text is none."""
     some = gaps = False
     for batch in source.batches([column]) if column is not None else ():

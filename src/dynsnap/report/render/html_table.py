@@ -81,7 +81,7 @@ def table(found: Table, room: Room) -> Markup:
             element(
                 "table",
                 element("caption", element("span", clipped(found.title, 200)), id=caption),
-                element("thead", element("tr", [_head(found, each) for each in found.columns])),
+                element("thead", element("tr", [_head(each) for each in found.columns])),
                 element("tbody", lines),
                 id=found.name,
                 data_sortable=found.sortable,
@@ -106,7 +106,7 @@ def _most(found: Table, rows: int) -> int:
     return max(rows, found.roomy) if rows >= _ROOM else rows
 
 
-def _head(found: Table, column: Column) -> Markup:
+def _head(column: Column) -> Markup:
     title, beside = clipped(column.title, _HEAD), column.kind == "interval"
     word: Child = term(title, column.meaning) if column.meaning else title
     if beside:  # behind its value in brackets, or after ±: the eye needs no word
