@@ -55,6 +55,16 @@ def test_a_table_gives_its_features_by_name(tmp_path):
     assert found.labels.tolist() == ["007", "08"]  # as they are written
 
 
+def test_ids_are_no_feature_of_a_model_that_knows_no_names(tmp_path):
+    file = tmp_path / "new.csv"
+    file.write_text("id,width\n007,1\n8,3\n")
+    found = read_inputs(file)
+    assert found.inputs.tolist() == [[1], [3]]
+    assert found.ids.tolist() == ["007", "8"]
+    # Who names columns means these.
+    assert read_inputs(file, features=["id", "width"]).inputs.tolist() == [[7, 1], [8, 3]]
+
+
 def test_a_table_of_texts_gives_texts(tmp_path):
     path = tmp_path / "new.csv"
     path.write_text("words\nhello there\nhi\n")
@@ -109,6 +119,17 @@ def test_other_files_are_refused(tmp_path, name):
         match=naming(re.escape(name), "folder of images", r"\.npz, \.csv", r"\.jsonl\.gz"),
     ):
         read_inputs(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding", "named"),
+    [("a;b\n1;2\n", "utf-8", '";"'), ("a,b\n1,2\n", "utf-16", "UTF-16")],
+)
+def test_tables_as_a_spreadsheet_may_write_them_are_recognised(tmp_path, text, encoding, named):
+    file = tmp_path / "new.csv"
+    file.write_text(text, encoding=encoding)
+    with pytest.raises(DataError, match=naming("new.csv", named)):
+        read_inputs(file)
 
 
 def test_files_that_are_not_there_are_named(tmp_path):

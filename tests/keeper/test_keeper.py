@@ -146,6 +146,8 @@ def test_commands_read_the_run_folder_of_a_loop(folder, tmp_path):
     ended = command("report", folder, "--html", tmp_path / "report.html")
     assert ended.exit_code == 0, ended.stderr
     assert "dynsnap-cyc" in ended.stdout and "one-network" in ended.stdout
+    # What one would have deployed stands beside the ensemble, and is no variant of it.
+    assert 'id="ablations"' not in (tmp_path / "report.html").read_text(encoding="utf-8")
     ended = command("size", folder, "--json", tmp_path / "size.json", "-q")
     assert ended.exit_code == 0, ended.stderr
     assert json.loads((tmp_path / "size.json").read_text())["method"] == "dynsnap-cyc"

@@ -238,4 +238,4 @@ def test_rows_of_one_class_are_named(tmp_path):
     path = made / "data/week-0.csv"
     path.write_text(path.read_text().replace(",early", ",late"))
     said = refused("retrain", made, "--until", WEEKS[0], "-q", code=3)
-    assert re.search(naming("one class", "late", "window"), said)
+    assert re.search(naming("one class", "late", "window"), said) and "np." not in said

@@ -14,7 +14,7 @@ from dynsnap._types import AnyArray, Labels, MemberScores, Positions, Scores
 from dynsnap.boost import _lightgbm, _scikit, _xgboost
 from dynsnap.boost._learner import Learner, Loaded, Predict
 from dynsnap.boost._structure import shown
-from dynsnap.errors import DynSnapError, FileError, InputError
+from dynsnap.errors import DynSnapError, FileError, InputError, one_line
 
 FORMAT = 1
 _ROUNDING = 1e-3  # of single precision, added up over many classes
@@ -104,7 +104,8 @@ def predicted(predict: Predict, inputs: Any, columns: int) -> Scores:
     except DynSnapError:
         raise
     except Exception as error:  # whatever the library has to say about these inputs
-        raise InputError(f"A stored learner cannot score these inputs: {error}") from error
+        reason = one_line(str(error).partition("\n")[0]).rstrip(".") or type(error).__name__
+        raise InputError(f"A stored learner cannot score these inputs: {reason}.") from error
     if found.shape != (len(inputs), columns):
         raise FileError(
             f"A stored learner gave scores of the shape {found.shape} for {len(inputs)} inputs "

@@ -24,7 +24,12 @@ from dynsnap.predictions import Predictions
     help="How members are combined, if not as stored in the ensemble.",
 )
 @click.option("--label-column", "label", metavar="NAME", help="The column of true classes.")
-@click.option("--id-column", "id_column", metavar="NAME", help="The column of ids.")
+@click.option(
+    "--id-column",
+    "id_column",
+    metavar="NAME",
+    help="The column of ids.  [default: id, where the ensemble names no columns]",
+)
 @click.option("--text-column", "text", metavar="NAME", help="The column of texts.")
 @_options.factory_option
 @click.option(

@@ -19,6 +19,7 @@ from dynsnap.data._texts import json_fields, json_object, text_array
 from dynsnap.errors import DataError
 
 _ARRAYS = ("inputs", "labels", "classes", "ids")
+_ID = "id"
 _LINES = (".jsonl", ".jsonl.gz")
 
 
@@ -60,7 +61,8 @@ def read_inputs(
         label: The column of true classes, used where it is there.
         text: The column of texts, where the inputs are texts.
         features: Else the columns of numbers; by default all that have no other role.
-        id: The column of ids; by default rows are numbered.
+        id: The column of ids. By default rows are numbered; but if no columns are named, a column
+            `id` of a table holds ids and is no feature.
         size: (height, width) to bring images to.
         grey: Read images as one channel.
         frame: Else the columns of numbers, categories and texts that a model was trained on, as
@@ -174,6 +176,9 @@ def _of_table(
     columns: FrameType | None,
     allow_missing: bool,
 ) -> NewInputs:
+    nameless = text is None and features is None and columns is None
+    if nameless and id_column is None and _ID in TableFile(path, []).columns:
+        id_column = _ID  # a model of arrays would take it for a number like the others
     words = [name for name in (text, id_column) if name is not None]
     if columns is not None and text is None:
         words += [one.name for one in columns if one.kind != "number"]

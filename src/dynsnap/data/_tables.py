@@ -265,6 +265,7 @@ def read_arrow(path: Path, words: Sequence[str]) -> Any:
     from pyarrow import csv, parquet
 
     from dynsnap.predictions._declared import check_declared, check_first_line
+    from dynsnap.predictions._text_files import check_separator
 
     if not path.name.endswith(TABLE_SUFFIXES):
         raise DataError(f"{path} must end in one of {', '.join(TABLE_SUFFIXES)}.")
@@ -282,6 +283,7 @@ def read_arrow(path: Path, words: Sequence[str]) -> Any:
                 check_first_line(file.read(1 << 20), mark=",")
             with opened(path) as file:
                 table = csv.read_csv(file, convert_options=as_text, parse_options=multiline)
+            check_separator(table.column_names, mark=",")
         table.validate(full=True)  # among others, that text is UTF-8
         twice = [name for name, count in Counter(table.column_names).items() if count > 1]
     except (pa.ArrowException, OSError, UnicodeDecodeError, InputError) as error:

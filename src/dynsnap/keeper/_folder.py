@@ -30,10 +30,9 @@ from dynsnap.errors import FileError, InputError, PlanError
 from dynsnap.keeper._ensemble import positions_in
 from dynsnap.keeper._round import torch_part
 from dynsnap.store import RunFolder
-from dynsnap.study import OWN_LOOP
+from dynsnap.study import ONE_NETWORK, OWN_LOOP
 
 MANIFEST = "keeper.json"
-ONE_NETWORK = "one-network"  # the best snapshot of the first round, to compare ensembles with
 _FORMAT = 1
 _DIGEST = Text(form="[0-9a-f]{64}")
 _SCHEMA: Schema = Table(

@@ -33,7 +33,6 @@ from dynsnap.ensemble import (
 from dynsnap.errors import FileError, InputError, PlanError, TrainingError
 from dynsnap.keeper._ensemble import ScoreSnapshot, SnapshotEnsemble, saved_as, scored
 from dynsnap.keeper._folder import (
-    ONE_NETWORK,
     EvaluationSet,
     KeeperManifest,
     ScoredRounds,
@@ -43,7 +42,7 @@ from dynsnap.keeper._folder import (
 )
 from dynsnap.keeper._round import TrainingRound, owner_of, torch_part
 from dynsnap.store import RunFolder, environment, save_ensemble
-from dynsnap.study import Ensemble, PredictionPaths, RoundManager, StudyPlan
+from dynsnap.study import ONE_NETWORK, Ensemble, PredictionPaths, RoundManager, StudyPlan
 
 # The folders that loops of this process write to.
 _AT_WORK: weakref.WeakValueDictionary[Path, RunFolder] = weakref.WeakValueDictionary()

@@ -1,5 +1,6 @@
 """What a Parquet or an Arrow file states about its own size, checked before it is believed."""
 
+import codecs
 import mmap
 import struct
 from collections.abc import Iterator, Mapping
@@ -151,7 +152,9 @@ def check_columns(columns: int) -> None:
 
 
 def check_first_line(start: bytes, *, mark: str) -> None:
-    """Raise if the first line of a CSV or TSV file names too many columns."""
+    """Raise if a CSV or TSV file is in UTF-16, or its first line names too many columns."""
+    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise InputError("Its text is UTF-16. Write it in UTF-8.")
     marks = start.partition(b"\n")[0].count(mark.encode())
     if marks > _COLUMNS:  # fewer columns, where names hold commas
         check_columns(1 + marks)

@@ -30,7 +30,6 @@ _DAMAGE = (
 )
 _STARTS = {b"PAR1": ".parquet", b"ARROW1": ".arrow", b"PK\x03\x04": ".npz", b"\x1f\x8b": ".csv.gz"}
 _PACKED_TEXT = ("CSV", "TSV", "JSON Lines")
-_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 
 
 @contextlib.contextmanager
@@ -93,8 +92,6 @@ def _seen(path: Path, wanted: str) -> str | None:
         start = handle.read(8)
         if not start:
             return f"{wanted}: it is empty. Write it again."
-        if wanted in _PACKED_TEXT and start.startswith(_UTF_16):
-            return f"{wanted}: its text is UTF-16. Write it in UTF-8."
         found = next((Path(end) for magic, end in _STARTS.items() if start.startswith(magic)), path)
         packed = compression_of(found)
         if packed and wanted in _PACKED_TEXT and compression_of(path) is None:

@@ -7,7 +7,7 @@ gives every name that occurs anywhere a column in every row.
 import codecs
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -44,15 +44,7 @@ def read_delimited(path: Path, kind: str, columns: ColumnNames) -> pa.Table:
         check_first_line(stream.read(_BLOCK), mark=mark)
     with _unpacked(path) as stream:
         names = csv.open_csv(stream, read_options, parse_options).schema.names
-    other = next((each for each in ",;\t|" if each != mark and each in names[0]), None)
-    if len(names) == 1 and other is not None:
-        advice = "Call it .tsv." if other == "\t" else "Call it .csv."
-        if other not in _MARKS.values():
-            advice = "Write it with commas."
-        raise InputError(
-            f"There is one column, {shown(names[0])}: values seem to be separated by "
-            f"{shown(other)}. {advice}"
-        )
+    check_separator(names, mark=mark)
 
     def type_of(name: str) -> pa.DataType:
         number = name == columns.weight or name.startswith(columns.score_prefix)
@@ -65,6 +57,19 @@ def read_delimited(path: Path, kind: str, columns: ColumnNames) -> pa.Table:
         return table  # what is wrong is said where columns are interpreted
     ids = _whole_numbers(table.column(columns.id))
     return table.set_column(names.index(columns.id), columns.id, ids)
+
+
+def check_separator(names: Sequence[str], *, mark: str) -> None:
+    """Raise if a table has one column whose name holds another separator than the expected one."""
+    other = next((each for each in ",;\t|" if each != mark and each in names[0]), None)
+    if len(names) == 1 and other is not None:
+        advice = "Call it .tsv." if other == "\t" else "Call it .csv."
+        if other not in _MARKS.values():
+            advice = "Write it with commas."
+        raise InputError(
+            f"There is one column, {shown(names[0])}: values seem to be separated by "
+            f"{shown(other)}. {advice}"
+        )
 
 
 def read_json_lines(path: Path) -> pa.Table:

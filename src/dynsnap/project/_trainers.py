@@ -264,7 +264,7 @@ class MethodTrainer:
         inputs, labels = pool.inputs, np.array(pool.classes, dtype=object)[pool.labels].astype(str)
         if len(known := set(labels)) < 2:
             raise TrainingError(
-                f"All {len(labels):,} rows to train on are of one class, {min(known)!r}; a "
+                f"All {len(labels):,} rows to train on are of one class, {str(min(known))!r}; a "
                 "classifier needs two. Wait for more rows, or set a longer `window`. The deployed "
                 "generation is unchanged."
             )

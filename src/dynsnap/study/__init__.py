@@ -3,6 +3,7 @@
 from dynsnap.study._ensembles import (
     NEVER_RETRAIN,
     NOISE_FLOOR,
+    ONE_NETWORK,
     Ensemble,
     MethodWorkload,
     TrainedAs,
@@ -69,6 +70,7 @@ __all__ = [
     "LAWS",
     "NEVER_RETRAIN",
     "NOISE_FLOOR",
+    "ONE_NETWORK",
     "OWN_LOOP",
     "SECOND_TEACHERS",
     "SHOWN",

@@ -20,6 +20,7 @@ from dynsnap.ensemble import (
 from dynsnap.study._plan import StudyPlan, Sweep
 
 NOISE_FLOOR = "noise-floor"
+ONE_NETWORK = "one-network"  # of a loop of one's own: what would be deployed without an ensemble
 NEVER_RETRAIN = "never-retrain"
 
 TrainedAs: TypeAlias = Callable[[RoundSpec], RoundSpec]

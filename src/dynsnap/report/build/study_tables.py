@@ -8,7 +8,7 @@ from dynsnap.metrics import metric as metric_of
 from dynsnap.report.build.study_words import HEADLINE, MOVES, abbreviated, pairs_of, preferred
 from dynsnap.report.document import Cell, Column, Detail, Table, Tone
 from dynsnap.report.words import kappa, percent, percent_interval
-from dynsnap.study import NEVER_RETRAIN, NOISE_FLOOR, Row, SweepRow
+from dynsnap.study import NEVER_RETRAIN, NOISE_FLOOR, ONE_NETWORK, Row, SweepRow
 
 TOP = {
     "top_2_accuracy": "CACC-2",
@@ -32,7 +32,7 @@ def is_reference(method: str) -> bool:
 
 def is_ablation(method: str) -> bool:
     """Whether it is a variant with a name of the study's own."""
-    return method not in METHOD_KINDS and not is_reference(method)
+    return method not in (*METHOD_KINDS, ONE_NETWORK) and not is_reference(method)
 
 
 def method_cell(method: str) -> Cell:
