@@ -181,8 +181,8 @@ def test_files_of_one_name_are_told_apart(tmp_path, monkeypatch):
         ([OLD, NEW, "--rename", "x"], "--rename takes OLD=NEW"),
         ([OLD, NEW, "--jsno", "x"], "--json"),
         ([OLD, NEW, "--flips", NEW], naming("--flips", "overwrite", re.escape(str(NEW)))),
-        ([OLD, NEW, "--flips", "-"], naming("--flips", r"\.parquet", r"\.csv")),
-        ([OLD, NEW, "--flips", "flips.npz"], naming("Flips", "Parquet", r"flips\.npz")),
+        ([OLD, NEW, "--flips", "-"], naming("Flips", r"\.parquet", r"\.csv")),
+        ([OLD, NEW, "--flips", "flips.npz"], naming("Flips", r"\.parquet", r"flips\.npz")),
     ],
 )
 def test_wrong_use_exits_with_two(arguments, message):
