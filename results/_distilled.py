@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from _measured import line, percent
+from _measured import line, percent, with_spread
 from dynsnap.report import kappa
 from dynsnap.study import MethodSummary
 
@@ -89,5 +89,6 @@ def _learners(folder: Path) -> Iterator[dict[str, Any]]:
 def _cell(found: dict[str, float | None] | None) -> str:
     if found is None or found["value"] is None:
         return ""
-    around = "" if found["spread"] is None else f" ± {100 * found['spread']:.1f}"
-    return f"{100 * found['value']:.1f}{around}"
+    return with_spread(
+        100 * found["value"], None if found["spread"] is None else 100 * found["spread"]
+    )

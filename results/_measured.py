@@ -103,8 +103,8 @@ class Measured:
         means = self.each(method, metric)
         if not means:
             return ""
-        around = f" ± {statistics.stdev(means):.{places}f}" if len(means) > 1 else ""
-        return f"{statistics.mean(means):.{places}f}{around}"
+        spread = statistics.stdev(means) if len(means) > 1 else None
+        return with_spread(statistics.mean(means), spread, places)
 
     def networks(self, method: str) -> str:
         """How many networks one prediction takes: the members of the last generation."""
@@ -154,8 +154,14 @@ def percent(row: Row | None, *, spread: bool = True) -> str:
     """A row of a table in percent, with its standard deviation over replicates."""
     if row is None:
         return ""
-    around = f" ± {100 * row.spread:.1f}" if spread and row.spread is not None else ""
-    return f"{100 * row.value:.1f}{around}"
+    around = 100 * row.spread if spread and row.spread is not None else None
+    return with_spread(100 * row.value, around)
+
+
+def with_spread(value: float, spread: float | None, places: int = 1) -> str:
+    """A value, and its standard deviation over replicates where there are several."""
+    around = "" if spread is None else f" ± {spread:.{places}f}"
+    return f"{value:.{places}f}{around}"
 
 
 def line(cells: Iterable[str]) -> str:

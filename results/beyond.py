@@ -526,14 +526,12 @@ def _own_replicates(study: str) -> dict[str, int]:
 def _about(study: str) -> str:
     about = json.loads((RESULTS / study / "about.json").read_text())
     said = said_replicates(about["replicates"], _own_replicates(study))
-    spread = "± is their standard deviation" if about["replicates"] > 1 else ""
-    if spread:
-        said = f"{said[:-1]}; {spread})" if said.endswith(")") else f"{said} ({spread})"
+    spread = " ± is the standard deviation over replicates." if about["replicates"] > 1 else ""
     missing = about.get("rounds_missing")
     more = f" ({missing_rounds(missing, more=True)}, and so is what needs them)" if missing else ""
     return (
         f"{about['test_inputs']:,} test inputs, {said}, {about['rounds']} rounds{more}, {about['training_seconds']:.0f} s of "
-        f"training on {about['environment'].get('device', 'cpu')}. Repeat: `dynsnap run {study}`."
+        f"training on {about['environment'].get('device', 'cpu')}.{spread} Repeat: `dynsnap run {study}`."
     )
 
 

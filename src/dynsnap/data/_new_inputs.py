@@ -176,16 +176,18 @@ def _of_table(
     columns: FrameType | None,
     allow_missing: bool,
 ) -> NewInputs:
-    nameless = text is None and features is None and columns is None
-    if nameless and id_column is None and _ID in TableFile(path, []).columns:
-        id_column = _ID  # a model of arrays would take it for a number like the others
     words = [name for name in (text, id_column) if name is not None]
     if columns is not None and text is None:
         words += [one.name for one in columns if one.kind != "number"]
     table = TableFile(path, words)
+    nameless = text is None and features is None and columns is None
+    numbered = nameless and id_column is None and _ID in table.columns
+    if numbered:  # a model of arrays would take it for a number like the others
+        id_column = _ID
+        words.append(_ID)
     labelled = label in table.columns
-    if labelled:  # again, so that its labels stay as they are written
-        table = TableFile(path, [*words, label])
+    if numbered or labelled:  # again, so that ids and labels stay as they are written
+        table = TableFile(path, [*words, label] if labelled else words)
     if features is None:
         features = _feature_columns(table.columns, {*words, label})
     rows: Any
