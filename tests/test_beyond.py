@@ -335,7 +335,7 @@ def test_what_is_claimed_of_rolling_bagging_was_measured(standings, beyond):
     assert beyond.mcnemar(*flips) == pytest.approx(p)
     text = generated(PAGE)["bagging", "cifar10-rolling cifar10-paper"]
     assert {*map(str, flips), f"{p:.2g}"} <= set(numbers(text))
-    # Rolling bagging alone is below its own first generation on CIFAR-10, in both runs, clearly in one.
+    # Rolling bagging alone is below its own first generation in both runs, clearly in one.
     plain = standings("cifar10-rolling")["rolling-bagging"]
     ends, starts = sides(test, "rolling-bagging", "itself", 3)
     alone = [interval([a], [b]) for a, b in zip(ends, starts, strict=True)]
