@@ -22,8 +22,8 @@ from dynsnap.report.build.cells import (
 from dynsnap.report.build.comparison import (
     BREAKDOWNS,
     comparison_sections,
+    files_of,
     setting,
-    signature,
     warnings,
 )
 from dynsnap.report.build.groups import worse_slices
@@ -108,7 +108,7 @@ def verdict_document(
         ),
         warnings=tuple(warned),
         sections=tuple(sections),
-        footer=signature(comparison),
+        made_from=files_of(comparison),
         suite="gate",
         checks=tuple(_check(outcome) for outcome in verdict.outcomes),
         properties=(
