@@ -21,7 +21,7 @@ from dynsnap.store import SavedEnsemble
 @click.option(
     "--onnx",
     "output",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=_options.ends_in(".onnx"),
     required=True,
     metavar="FILE",
     help="Where to write the ONNX model.",

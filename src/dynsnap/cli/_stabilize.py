@@ -48,7 +48,7 @@ from dynsnap.predictions._same import same_files
 )
 @click.option(
     "--rescore",
-    type=(click.IntRange(1), _options.FILE),
+    type=(click.IntRange(1), _options.ends_in(".csv")),
     metavar="COUNT FILE",
     help="Write the ids of the COUNT most uncertain inputs to FILE (CSV): those to score first "
     "with the next model.",
