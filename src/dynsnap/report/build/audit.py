@@ -62,14 +62,15 @@ def audit_document(
         'monday → tuesday'
     """
     claims = dict.fromkeys(f"{bound.name.split(',')[0]}: {bound.claim}" for bound in _all(audit))
-    body: list[Node] = [_bounds(audit, "bounds", ids)]
+    # Beside the claims, which a page has in the table and other formats further down.
+    body: list[Node] = [_bounds(audit, "bounds", ids), _symbols([audit], "full")]
     if audit.standings:
         body.append(_versus_members(audit, "standings"))
     if audit.effects is not None:
         body.append(_effects(audit.effects))
     body.append(Bullets.of("What this does not say", [audit.honest]))
     body.append(Bullets.of("Claims", claims, "brief"))
-    body.append(_symbols([audit]))
+    body.append(_symbols([audit], "brief"))
     if audit.notes:
         body.append(Bullets.of("Notes", audit.notes))
     broken = "A theorem does not hold on these members by more than rounding."
@@ -167,12 +168,11 @@ def _all(audit: Audit) -> list[Any]:
     return [*audit.bounds, *([audit.accuracy_bounds] if audit.accuracy_bounds else [])]
 
 
-def _symbols(audits: Iterable[Audit]) -> Bullets:
+def _symbols(audits: Iterable[Audit], detail: Detail = "all") -> Bullets:
     claims = " ".join(bound.claim for audit in audits for bound in _all(audit))
     there = set(_WORD.findall(claims))
-    return Bullets.of(
-        "Symbols", [f"{name}: {means}." for name, means in _SYMBOLS.items() if name in there]
-    )
+    said = (f"{name}: {means}." for name, means in _SYMBOLS.items() if name in there)
+    return Bullets.of("Symbols", said, detail)
 
 
 def _bounds(audit: Audit, name: str, ids: Sequence[str] | None = None) -> Table:
