@@ -54,7 +54,8 @@ class Written(_Named):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         path = super().convert(value, param, ctx)
         try:
-            self._check(path)
+            if not path.is_dir():  # which is refused as a directory, where outputs are claimed
+                self._check(path)
         except DynSnapError as error:
             self.fail(str(error), param, ctx)
         return path
