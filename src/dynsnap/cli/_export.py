@@ -23,7 +23,7 @@ from dynsnap.store import SavedEnsemble
     "output",
     type=_options.ends_in(".onnx"),
     required=True,
-    metavar="FILE",
+    metavar="FILE.onnx",
     help="Where to write the ONNX model.",
 )
 @click.option(
