@@ -121,7 +121,7 @@ SECTIONS: dict[str, tuple[Claim, ...]] = {
             ("cifar10-rolling", "20news-rolling"),
         ),
         Claim(
-            says="… and is no worse than seven fresh networks",
+            says="… and is not clearly worse than seven fresh networks",
             method="rolling-bagging-refresh",
             reference="extbagging",
             metric="later",
@@ -157,7 +157,7 @@ SECTIONS: dict[str, tuple[Claim, ...]] = {
             "`single` loses fewer than the strongest fresh network", "single", "strongest", SINGLE
         ),
         Claim(
-            says="… and is no worse than a control with as many epochs",
+            says="… and is not clearly worse than a control with as many epochs",
             method="single",
             reference="single-long",
             metric="later",
@@ -189,7 +189,7 @@ SECTIONS: dict[str, tuple[Claim, ...]] = {
         ),
         *both("A student loses fewer", "distilled-dynsnap-cyc", "singlebase", DISTILLED),
         Claim(
-            says="… and is no worse than the ensemble",
+            says="… and is not clearly worse than the ensemble",
             method="distilled-dynsnap-cyc",
             reference="dynsnap-cyc",
             metric="later",
