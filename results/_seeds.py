@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from dynsnap._types import AnyArray
+from dynsnap.errors import InputError
 from dynsnap.predictions import StudyLabels
 from dynsnap.study import (
     MethodLabels,
@@ -62,21 +63,34 @@ def sweeps_of(folder: Path) -> list[SweepRow]:
 
 
 def labels_of(folder: Path) -> MethodLabels:
-    """The labels of a study; those of further seeds on the same inputs are more replicates."""
-    read = [one for seed in folders(folder) if (one := MethodLabels.read(seed)) is not None]
-    assert read, f"{folder} has no labels"
-    first = read[0]
+    """The labels of a study; those of further seeds are more replicates.
+
+    Raises:
+        InputError: A further seed has no labels, or was measured on other inputs: `rows_of` would
+            count its replicates, and no difference would.
+    """
+    first = MethodLabels.read(folder)
+    assert first is not None, f"{folder} has no labels"
     test, late = dict(first.test.labels), dict(first.late.labels) if first.late else {}
-    for place, part in enumerate(read[1:], start=1):
-        if part.test.ids.tolist() != first.test.ids.tolist():
-            continue
+    for seed in folders(folder)[1:]:
+        part = MethodLabels.read(seed)
+        if part is None:
+            raise InputError(f"{seed.name} has no labels beside its table. Publish them.")
+        # By seed and not by place, so that seeds of two studies meet whichever others there are.
+        further = 1000 * int(seed.name.rpartition("-")[2])
         for mine, theirs, own in ((test, part.test, first.test), (late, part.late, first.late)):
-            if theirs is not None and own is not None:
-                codes = _codes(theirs, own)
-                mine |= {
-                    replace(key, replicate=key.replicate + 1000 * place): codes[said]
-                    for key, said in theirs.labels.items()
-                }
+            if own is None and theirs is None:
+                continue
+            if own is None or theirs is None or not np.array_equal(own.ids, theirs.ids):
+                raise InputError(
+                    f"{seed.name} was measured on other inputs than {folder.name}, so it holds no "
+                    "further replicates. Give its folder another name."
+                )
+            codes = _codes(theirs, own)
+            mine |= {
+                replace(key, replicate=key.replicate + further): codes[said]
+                for key, said in theirs.labels.items()
+            }
     whole = replace(first.test, labels=test)
     return MethodLabels(whole, replace(first.late, labels=late) if first.late else None)
 
@@ -84,8 +98,10 @@ def labels_of(folder: Path) -> MethodLabels:
 def _codes(theirs: StudyLabels, own: StudyLabels) -> AnyArray:
     """Their numbers of classes in ours: each study counts them in its own order."""
     codes = np.full(int(max(one.max() for one in [theirs.truth, *theirs.labels.values()])) + 2, -2)
-    for truth, mine in zip(theirs.truth, own.truth, strict=True):
-        codes[truth] = mine
+    codes[theirs.truth] = own.truth
+    pairs = {*zip(theirs.truth.tolist(), own.truth.tolist(), strict=True)}
+    if not len(pairs) == len(np.unique(theirs.truth)) == len(np.unique(own.truth)):
+        raise InputError("Two seeds of a study have other true classes for the same inputs.")
     # A class that is no truth here is wrong wherever it is said: a number of its own will do.
     for unknown in np.flatnonzero(codes == -2):
         codes[unknown] = 10_000 + unknown

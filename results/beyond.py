@@ -526,7 +526,7 @@ def _about(study: str) -> str:
     )
     said = said_replicates(replicates, _own_replicates(study))
     spread = " ± is the standard deviation over replicates." if replicates > 1 else ""
-    missing = about.get("rounds_missing")
+    missing = sum(one.get("rounds_missing") or 0 for one in seeds)
     more = f" ({missing_rounds(missing, more=True)}, and so is what needs them)" if missing else ""
     return (
         f"{about['test_inputs']:,} test inputs, {said}, {rounds} rounds{more}, {seconds:.0f} s of "

@@ -1,0 +1,188 @@
+"""The published results agree with themselves: tables with labels, settings with studies, seeds."""
+
+import dataclasses
+import shutil
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+import _seeds
+from dynsnap.errors import InputError
+from dynsnap.study import read_study, read_table, workload
+
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "results"
+SHIPPED = ROOT / "src/dynsnap/studies"
+PUBLISHED = sorted(path.parent.name for path in RESULTS.glob("*/labels.parquet"))
+RUN = sorted(path.parent.name for path in RESULTS.glob("*/study.toml"))
+SEEDS = sorted(path.name for path in RESULTS.glob("*-20[0-9][0-9]"))
+
+
+def labels(folder):
+    """Truth, new class or not, and the labels as numbers: {method, combination: {r: {g: said}}}."""
+    table = pq.read_table(folder / "labels.parquet")
+    names = [name for name in table.column_names if name.count("/") == 3]
+    texts = {name: table.column(name).cast(pa.string()) for name in ["truth", *names]}
+    known = pc.unique(pa.chunked_array([part for one in texts.values() for part in one.chunks]))
+    codes = {
+        name: pc.index_in(one, value_set=known).fill_null(-1).to_numpy()
+        for name, one in texts.items()
+    }
+    found = {}
+    for name in names:
+        method, how, generation, replicate = name.split("/")
+        by = found.setdefault((method, how), {}).setdefault(replicate, {})
+        by[int(generation[1:])] = codes[name]
+    late = np.array(table.column("inputs").to_pylist()) == "late"
+    return codes["truth"], late, found
+
+
+def metrics(said, truth, late):
+    """What a table of results has of the labels of all generations, by name."""
+    old, new = ([one[rows] for one in said] for rows in (~late, late))
+    right = [one == truth[~late] for one in old]
+    pairs = list(combinations(range(len(said)), 2))
+    found = {f"accuracy_{number}": one.mean() for number, one in enumerate(right, start=1)}
+    found["accuracy"] = np.mean(right)
+    found["consistency"] = np.mean([old[a] == old[b] for a, b in pairs])
+    found["correct_consistency"] = np.mean([right[a] & right[b] for a, b in pairs])
+    found["lost"] = np.mean([right[a] & ~right[b] for a, b in pairs])
+    found["gained"] = np.mean([~right[a] & right[b] for a, b in pairs])
+    if late.any():
+        found["late_accuracy"] = (new[-1] == truth[late]).mean()
+    return found
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_a_table_has_what_numpy_computes_from_the_labels(name):
+    truth, late, found = labels(RESULTS / name)
+    table = {
+        (row.method, row.combination, row.metric): row
+        for row in read_table(RESULTS / name / "table.csv")
+    }
+    held = 0
+    for (method, how), replicates in found.items():
+        most = max(len(one) for one in replicates.values())
+        each = [
+            metrics([said[g] for g in sorted(said)], truth, late)
+            for said in replicates.values()
+            if len(said) == most
+        ]
+        # Copies for the noise floor, and networks of `dynsnap distill`, have labels and no rows.
+        for metric in each[0] if (method, how, "accuracy") in table else ():
+            row = table[method, how, metric]
+            values = [one[metric] for one in each]
+            assert row.value == pytest.approx(np.mean(values), abs=1e-9), (method, how, metric)
+            if row.spread is not None:
+                assert row.spread == pytest.approx(np.std(values, ddof=1), abs=1e-9)
+            held += 1
+    assert held >= 6
+
+
+@pytest.mark.parametrize("name", RUN)
+def test_results_were_run_from_the_study_that_is_shipped(name):
+    base = name[:-5] if name in SEEDS else name
+    path = SHIPPED / f"{base}.toml"
+    if not path.is_file():  # of `dynsnap distill`: an example
+        path = ROOT / f"examples/{base}.toml"
+    ran, shipped = read_study(RESULTS / name / "study.toml", stored=True), read_study(path)
+    if name not in SEEDS:
+        assert ran == shipped
+        return
+    # A further seed: other random numbers, more or fewer methods and replicates, and nothing else.
+    assert ran.seed == int(name[-4:]) != shipped.seed
+    for method in ran.methods:
+        assert method == shipped.method(method.name)
+    alike = {one: getattr(shipped, one) for one in ("seed", "replicates", "methods", "sweeps")}
+    assert dataclasses.replace(ran, **alike) == shipped
+
+
+@pytest.mark.parametrize("name", sorted({one[:-5] for one in SEEDS}))
+def test_seeds_count_as_many_replicates_as_they_have_labels_of(name):
+    pooled = _seeds.labels_of(RESULTS / name)
+    often = _seeds.replicates(RESULTS / name)
+    for method in pooled.methods:
+        if method in often:
+            assert len(pooled.replicates(method)) == often[method], method
+
+
+@pytest.mark.parametrize("name", [one for one in RUN if not one.startswith("flights")])
+def test_what_is_paid_is_what_the_study_plans(name):
+    plan = read_study(RESULTS / name / "study.toml", stored=True)
+    rows = {
+        (row.method, row.metric): row
+        for row in read_table(RESULTS / name / "table.csv")
+        if row.combination == "average"
+    }
+    held = 0
+    for planned in workload(plan).methods:
+        if (planned.name, "retrain_cost") not in rows or planned.open_ended:
+            continue  # what pruning leaves decides it
+        mean, retrain = (
+            rows[planned.name, "accuracy"].cost,
+            rows[planned.name, "retrain_cost"].value,
+        )
+        many = sum((planned.name, f"accuracy_{number}") in rows for number in range(1, 20))
+        first = many * mean - (many - 1) * retrain
+        assert first == pytest.approx(planned.cost), planned.name
+        held += 1
+    assert held
+
+
+def relabelled(path, change):
+    """Labels with another column."""
+    table = pq.read_table(path)
+    name, column = change(table)
+    pq.write_table(table.set_column(table.column_names.index(name), name, column), path)
+
+
+@pytest.fixture
+def seeds(tmp_path):
+    """A study and a further seed of it."""
+    for name in ("digits-trees", "digits-trees-2031"):
+        shutil.copytree(RESULTS / "digits-trees", tmp_path / name)
+    return tmp_path / "digits-trees"
+
+
+def test_a_seed_is_paired_with_the_same_seed_of_another_study(seeds):
+    alone = _seeds.labels_of(seeds)
+    shutil.copytree(RESULTS / "digits-trees", seeds.parent / "digits-trees-2030")
+    more = _seeds.labels_of(seeds)
+    assert set(alone.replicates("single")) < set(more.replicates("single"))
+    assert len(more.replicates("single")) == 15
+
+
+@pytest.mark.parametrize("kind", ["test", "late"])
+def test_a_seed_on_other_inputs_is_no_further_replicate(seeds, kind):
+    def other(table):
+        ids = [
+            f"new {i}" if one == kind else i
+            for i, one in zip(
+                table.column("id").to_pylist(), table.column("inputs").to_pylist(), strict=True
+            )
+        ]
+        return "id", pa.array([str(one) for one in ids])
+
+    relabelled(seeds.parent / "digits-trees-2031/labels.parquet", other)
+    with pytest.raises(InputError, match="digits-trees-2031 was measured on other inputs"):
+        _seeds.labels_of(seeds)
+
+
+def test_a_seed_with_other_true_classes_is_refused(seeds):
+    def other(table):
+        return "truth", pa.array([str(one) for one in table.column("truth").to_pylist()][::-1])
+
+    relabelled(seeds.parent / "digits-trees-2031/labels.parquet", other)
+    with pytest.raises(InputError, match="true classes"):
+        _seeds.labels_of(seeds)
+
+
+def test_a_seed_without_labels_is_no_further_replicate(seeds):
+    (seeds.parent / "digits-trees-2031/labels.parquet").unlink()
+    with pytest.raises(InputError, match="digits-trees-2031 has no labels"):
+        _seeds.labels_of(seeds)
