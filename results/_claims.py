@@ -208,7 +208,7 @@ SECTIONS: dict[str, tuple[Claim, ...]] = {
 CHOICES = {
     "The paper's method, reproduced": """\
 The paper's methods, two of them with fewer trainings: ExtBagging has 7 members on CIFAR-10 and 20 Newsgroups and 3 on CIFAR-100 (the paper 20, which `cifar10-full`
-has once), and DynSnap-cyc has 3κ on CIFAR-100 (the paper 4κ).
+has once, beside the DynSnap-cyc of the third replicate of `cifar10-paper`: no further evidence on the latter), and DynSnap-cyc has 3κ on CIFAR-100 (the paper 4κ).
 """,
     "Rolling ensembles": """\
 The share that rolling keeps, its accuracy gap and the epochs of fine-tuning were chosen on test rows of digits, 20 Newsgroups and CIFAR-10. Only CIFAR-100 was not
