@@ -1,6 +1,7 @@
 """The published results agree with themselves: tables with labels, settings with studies, seeds."""
 
 import dataclasses
+import json
 import shutil
 from itertools import combinations
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 
 import _seeds
 from dynsnap.errors import InputError
-from dynsnap.study import read_study, read_table, workload
+from dynsnap.study import read_study, read_sweeps, read_table, workload
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results"
@@ -58,6 +59,12 @@ def metrics(said, truth, late):
     return found
 
 
+def whole(replicates):
+    """The labels of each replicate that has all generations."""
+    most = max(len(one) for one in replicates.values())
+    return [[said[g] for g in sorted(said)] for said in replicates.values() if len(said) == most]
+
+
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_a_table_has_what_numpy_computes_from_the_labels(name):
     truth, late, found = labels(RESULTS / name)
@@ -67,12 +74,7 @@ def test_a_table_has_what_numpy_computes_from_the_labels(name):
     }
     held = 0
     for (method, how), replicates in found.items():
-        most = max(len(one) for one in replicates.values())
-        each = [
-            metrics([said[g] for g in sorted(said)], truth, late)
-            for said in replicates.values()
-            if len(said) == most
-        ]
+        each = [metrics(said, truth, late) for said in whole(replicates)]
         # Copies for the noise floor, and networks of `dynsnap distill`, have labels and no rows.
         for metric in each[0] if (method, how, "accuracy") in table else ():
             row = table[method, how, metric]
@@ -82,6 +84,49 @@ def test_a_table_has_what_numpy_computes_from_the_labels(name):
                 assert row.spread == pytest.approx(np.std(values, ddof=1), abs=1e-9)
             held += 1
     assert held >= 6
+
+
+@pytest.mark.parametrize(
+    "name", sorted({path.parent.name for path in RESULTS.glob("*/distill*.json")})
+)
+def test_students_are_reported_as_numpy_computes_from_their_labels(name):
+    truth, late, found = labels(RESULTS / name)
+    told = 0
+    for path in (RESULTS / name).glob("distill*.json"):
+        for one in json.loads(path.read_bytes())["learners"]:
+            replicates = found.get((one["name"], "average"))
+            if replicates is None:  # the labels of the control are not published
+                continue
+            each = [metrics(said, truth, late) for said in whole(replicates)]
+            for metric in ("accuracy", "consistency", "correct_consistency", "late_accuracy"):
+                mean = np.mean([values[metric] for values in each])
+                assert one["metrics"][metric]["value"] == pytest.approx(mean, abs=1e-9)
+                told += 1
+    assert told >= 12
+
+
+@pytest.mark.parametrize(
+    "name", sorted(path.parent.name for path in RESULTS.glob("*-rolling*/sweeps.csv"))
+)
+def test_margins_that_are_methods_too_have_the_same_rows(name):
+    table = {
+        (row.method, row.metric): row.value for row in read_table(RESULTS / name / "table.csv")
+    }
+    same = {"0": "dynsnap-cyc", "0.2": "standing"}
+    held = [
+        one.row.value == table[same[one.point], one.row.metric]
+        for one in read_sweeps(RESULTS / name / "sweeps.csv")
+        if one.over == "margin" and one.point in same and one.row.metric != "members"
+    ]
+    assert len(held) > 20 and all(held)
+
+
+@pytest.mark.parametrize("name", [one for one in PUBLISHED if not one.startswith("flights")])
+def test_a_study_states_as_many_inputs_and_replicates_as_there_are(name):
+    about = json.loads((RESULTS / name / "about.json").read_bytes())
+    _, late, _ = labels(RESULTS / name)
+    plan = read_study(RESULTS / name / "study.toml", stored=True)
+    assert (about["test_inputs"], about["replicates"]) == ((~late).sum(), plan.replicates)
 
 
 @pytest.mark.parametrize("name", RUN)
