@@ -179,6 +179,23 @@ def test_what_is_paid_is_what_the_study_plans(name):
     assert held
 
 
+@pytest.mark.parametrize("name", sorted(path.name for path in RESULTS.glob("*-rolling*")))
+def test_a_shared_first_generation_costs_what_the_fresh_ensemble_s_does(name):
+    _, _, found = labels(RESULTS / name)
+    rows = {(row.method, row.metric): row for row in read_table(RESULTS / name / "table.csv")}
+    held = 0
+    for method, how in found:
+        mine, other = (
+            {r: said[1] for r, said in found[key].items()}
+            for key in ((method, how), ("dynsnap-cyc", how))
+        )
+        if mine.keys() == other.keys() and all((mine[r] == other[r]).all() for r in mine):
+            first = 3 * rows[method, "accuracy"].cost - 2 * rows[method, "retrain_cost"].value
+            assert first == pytest.approx(3 * rows["never-retrain-dynsnap-cyc", "accuracy"].cost)
+            held += method != "dynsnap-cyc"
+    assert held >= 2
+
+
 def relabelled(path, change):
     """Labels with another column."""
     table = pq.read_table(path)
