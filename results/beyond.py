@@ -64,7 +64,13 @@ AIMS: dict[str, tuple[tuple[float, float], ...]] = {
     "cifar100-single": ((0.55, 0.3),),
 }
 # The methods of the summary at the top of the page.
-SUMMARY = (FRESH, "rolling", "rolling-bagging-refresh", "standing")
+SUMMARY = (
+    FRESH,
+    "rolling",
+    "rolling-bagging-refresh",
+    "standing",
+    f"never-retrain-{FRESH}",
+)
 
 
 def main() -> None:

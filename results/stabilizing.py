@@ -15,11 +15,10 @@ from pathlib import Path
 
 import numpy as np
 
+from _measured import Measured, values_table
 from dynsnap._types import AnyArray, Floats
 from dynsnap.predictions import Predictions, read
-from dynsnap.report import frontier_table, markdown_table
 from dynsnap.stabilizing import Choice, choose_cost_rule, choose_margin, update
-from dynsnap.study import frontier, read_study, read_table
 
 RESULTS = Path(__file__).parent
 PAGE = RESULTS.parent / "docs" / "stabilize.md"
@@ -60,11 +59,9 @@ def table() -> str:
 
 
 def replicates() -> str:
-    """Rules on three replicates, as every study reports them."""
-    folder = RESULTS / "cifar10-stabilized"
-    plan = read_study(folder / "study.toml", stored=True)
-    found = frontier(read_table(folder / "table.csv"), plan=plan)
-    return markdown_table(frontier_table(found))
+    """Rules on three replicates."""
+    of = Measured(RESULTS / "cifar10-stabilized")
+    return "\n".join(values_table(of, of.methods))
 
 
 def rows(study: str) -> Iterator[list[str]]:
