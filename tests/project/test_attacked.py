@@ -10,7 +10,7 @@ from dynsnap import project as projects
 from dynsnap.errors import FileError, TrainingError
 from tests.cli.helpers import dynsnap, refused
 from tests.messages import naming
-from tests.project.made import PERIODS, TRAIN, WEEKS, deployed, make, retrain
+from tests.project.made import COMMANDS, PERIODS, TRAIN, WEEKS, deployed, make, retrain
 
 
 @pytest.fixture
@@ -185,3 +185,53 @@ def test_a_result_of_another_retrain_is_refused(second):
     places = [second / "retrains" / name / "result.json" for name in PERIODS[:2]]
     places[1].write_text(places[0].read_text())
     assert re.search(naming(PERIODS[0], PERIODS[1]), refused("project", "history", second, code=3))
+
+
+@pytest.mark.parametrize("command", [("rollback",), ("promote", "1")], ids=lambda words: words[0])
+def test_damage_to_the_history_is_not_in_the_way_of_a_move_by_hand(second, command):
+    retrain(second, WEEKS[1])
+    (second / "train.py").write_text("raise SystemExit(1)")
+    refused("retrain", second, "--until", WEEKS[2], "-q", code=3)
+    for name, file in ((PERIODS[0], "result.json"), (PERIODS[2], "plan.json")):
+        (second / "retrains" / name / file).write_text("{")
+    name, *more = command
+    ended = dynsnap("project", name, second, *more)
+    assert ended.exit_code == 0 and deployed(second) == 1
+    assert re.search(naming("result.json", "plan.json"), ended.stderr.replace("\n", " "))
+    for folder in (PERIODS[0], PERIODS[2]):
+        assert folder in refused("retrain", second, "--until", WEEKS[2], "-q", code=3)
+        shutil.rmtree(second / "retrains" / folder)
+    (second / "train.py").write_text(TRAIN)
+    assert retrain(second, WEEKS[2]).decision == "promoted"
+
+
+@pytest.mark.parametrize(
+    ("words", "file"),
+    [
+        (("retrain", "--until", WEEKS[1], "--json"), "project.toml"),
+        (("retrain", "--until", WEEKS[1], "--json"), "gate.toml"),
+        (("retrain", "--until", WEEKS[1], "--json"), "data/week-0.csv"),
+        (("project", "history", "--html"), "registry/deployed.json"),
+        (("project", "history", "--markdown"), f"retrains/{PERIODS[0]}/result.json"),
+    ],
+)
+def test_no_output_replaces_what_a_project_holds(second, words, file):
+    before = (second / file).read_bytes()
+    assert file in refused(*words, second / file, second, code=2)
+    assert (second / file).read_bytes() == before
+
+
+def test_a_rule_about_rows_that_the_deployed_model_cannot_score_is_refused_before_training(
+    tmp_path,
+):
+    alone = re.sub("predict = .*\n", "", COMMANDS)
+    newest = (
+        '[[rule]]\nmetric = "lost"\nat_most = 0.5\nslice = {column = "rows", value = "newest"}\n'
+    )
+    made = make(tmp_path / "small", retrain=alone, rules=newest)
+    retrain(made, WEEKS[0])
+    for more in (("--dry-run",), ("-q",)):
+        said = refused("retrain", made, "--until", WEEKS[1], *more, code=2)
+        assert re.search(naming("newest", "predict"), said)
+    assert not (made / "retrains" / PERIODS[1]).exists()
+    assert retrain(made, WEEKS[0], again=True).decision == "promoted"  # these it has scored

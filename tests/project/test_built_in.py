@@ -73,6 +73,7 @@ def named_model(name):
     [
         (METHOD.format(method="singel", more=""), ("singel", "single")),
         (METHOD.format(method="singlebase", more="member = 3"), ("member", "members")),
+        (METHOD.format(method="singlebase", more="random_state = 3"), ("random_state", "seed")),
         (METHOD.format(method="singlebase", more="").partition("[model]")[0], ("model",)),
         (named_model("os.linear_model.LogisticRegression"), ("os",)),
         (
@@ -84,7 +85,7 @@ def named_model(name):
             ("what", "lightgbm", "mlp", "sklearn"),
         ),
     ],
-    ids=["method", "setting", "no model", "other module", "misspelt", "unknown"],
+    ids=["method", "setting", "seed", "no model", "other module", "misspelt", "unknown"],
 )
 def test_methods_and_models_that_do_not_exist_are_refused(tmp_path, retrain_table, named):
     made = make(tmp_path / "small", retrain=retrain_table)
@@ -200,8 +201,9 @@ def test_options_of_one_demo_are_not_those_of_the_other(tmp_path):
         ({"z": [1.0]}, ["x"], ("x", "z")),
         ({"y": [1.0], "x": [2.0]}, ["x", "y"], ("order",)),
         ({"x": [1.0], "word": ["a"]}, None, ("word", "features")),
+        ({"two\nlines": [1.0]}, None, ("two", "Rename")),
     ],
-    ids=["more", "renamed", "another order", "text"],
+    ids=["more", "renamed", "another order", "text", "name"],
 )
 def test_columns_that_are_not_those_of_the_deployed_generation_are_refused(
     tmp_path, columns, known, named
@@ -239,3 +241,13 @@ def test_rows_of_one_class_are_named(tmp_path):
     path.write_text(path.read_text().replace(",early", ",late"))
     said = refused("retrain", made, "--until", WEEKS[0], "-q", code=3)
     assert re.search(naming("one class", "late", "window"), said) and "np." not in said
+
+
+def test_a_class_that_left_the_window_is_named_with_what_helps(tmp_path):
+    table = METHOD.format(method="single-distill", more="")
+    made = make(tmp_path / "small", weeks=2, retrain=table, data='window = "1 week"')
+    first = made / "data/week-0.csv"
+    first.write_text(re.sub(r",late(?=\n.*,early)", ",never", first.read_text(), count=20))
+    assert retrain(made, WEEKS[0]).decision == "first"
+    said = refused("retrain", made, "--until", WEEKS[1], "-q", code=3)
+    assert re.search(naming("'never'", "window", "singlebase"), said)

@@ -322,6 +322,7 @@ def test_equal_times_and_any_order_of_rows_are_fine(second):
         ('path = "data"', 'path = "~nobody-is-called-this/x"', ("path", "nobody")),
         ("test_size", 'cadence = "00 weeks"\ntest_size', ("cadence", "00 weeks")),
         ("test_size", 'features = ["x"]\ntest_size', ("features", "command")),
+        ("test_size", 'features = ["label"]\ntest_size', ("role", "label")),
         ("edge.txt", "trained.json", ("model_file", "trained.json")),
         ("edge.txt", "predictions.csv", ("model_file", "predictions_file")),
         ('predictions_file = "predictions.csv"', 'predictions_file = "x.txt"', ("txt", "csv")),

@@ -42,7 +42,6 @@ class NoRowsError(InputError):
         super().__init__("There are no rows.")
 
 
-
 class Batches(Protocol):
     """A file as batches of rows, as often as they are asked for."""
 

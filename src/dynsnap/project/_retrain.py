@@ -25,7 +25,7 @@ from typing import Any
 
 from dynsnap import _files, gate, predictions, report
 from dynsnap._untrusted import Plain, Table, Text
-from dynsnap.errors import DynSnapError, FileError, TrainingError, one_line, some_of
+from dynsnap.errors import DynSnapError, FileError, PlanError, TrainingError, one_line, some_of
 from dynsnap.project import _records as records
 from dynsnap.project._measure import measure_first, measure_pair, with_truth
 from dynsnap.project._mlflow_registry import MlflowRegistry
@@ -38,7 +38,17 @@ from dynsnap.project._registry import (
     digest_of,
     read_document,
 )
-from dynsnap.project._rows import EVALUATE, TRUTH, Cut, Rows, class_shares, cut, read_rows
+from dynsnap.project._rows import (
+    EVALUATE,
+    NEWEST,
+    TRUTH,
+    Cut,
+    Rows,
+    check_cut,
+    class_shares,
+    cut,
+    read_rows,
+)
 from dynsnap.project._rows import write_cut as write_rows
 from dynsnap.project._settings import Project
 from dynsnap.project._trainers import make_trainer
@@ -47,6 +57,7 @@ from dynsnap.store import FolderLock
 Say = Callable[[str], None]
 PREDICTIONS = "predictions.parquet"
 _TRAINED = Table({"model": Text(longest=100, form=FILE_NAME), "about": Plain()})
+_NEWEST = ("rows", NEWEST)  # the slice of the newest period
 STEPS = ("rows", "train", "score", "register", "gate", "decide")
 
 
@@ -119,6 +130,8 @@ class Retrain:
             return Outlook(plan=None, done=done, deployed=current, sentences=(self._already(done),))
         folder = self._unfinished(plan)
         steps = () if folder is None else self._steps_behind(folder, registry)
+        check_cut(rows, made, self.project.data)
+        self._refuse_unscored(made, registry, current)
         trainer = make_trainer(self.project)
         trainer.check(importing=False)
         deployed = (
@@ -169,6 +182,8 @@ class Retrain:
         if done is not None:
             self.say(self._already(done))
             return done
+        check_cut(rows, made, self.project.data)
+        self._refuse_unscored(made, registry, current)
         folder = self._begun(made, rows, registry, current)
         plan = records.read_plan(folder)
         work = folder / "work"
@@ -223,6 +238,20 @@ class Retrain:
                 f"{after} was retrained on already: the clock, --until or the data went back. The "
                 "deployed generation is unchanged. To retrain on the earlier rows all the same: "
                 "--again."
+            )
+
+    def _refuse_unscored(self, made: Cut, registry: Registry, current: int | None) -> None:
+        """Raise before training where a rule is about rows that the deployed model cannot score."""
+        if current is None or make_trainer(self.project).can_predict:
+            return
+        if registry.get(current).about.get("period") == made.period:
+            return  # --again: it scored rows of that period when it was trained
+        about = [rule for rule in gate.read_rules(self.project.gate.rules) if rule.slice == _NEWEST]
+        if about:
+            raise PlanError(
+                f"Rule {about[0].title!r} is about rows of the newest {self.project.data.cadence}, "
+                f"which generation {current} has not scored. Set `predict` in [retrain], a program "
+                "that scores rows with a model, or remove the rule."
             )
 
     def _nothing(self) -> str:
@@ -357,7 +386,11 @@ class Retrain:
         registry = open_registry(self.project)
         pointer = registry.deployed()
         for folder in records.unfinished(self.project.folder):
-            plan = records.read_plan(folder)
+            try:
+                plan = records.read_plan(folder)
+            except FileError as error:  # it cannot go on, so it is not in the way of a rollback
+                self.say(str(error))
+                continue
             if pointer is not None and pointer.made_by(plan.name):
                 self._decide(folder, plan, records.read_measured(folder), registry)
             else:

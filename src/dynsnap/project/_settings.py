@@ -239,7 +239,7 @@ def _data(table: TomlTable, folder: Path) -> DataSettings:
     length_of_time(made.label_delay, "[data]: `label_delay`", zero=True)
     if made.window != EXPANDING:
         length_of_time(made.window, f'[data]: `window` that is not "{EXPANDING}"')
-    roles = (made.id, made.time, made.label)
+    roles = (made.id, made.time, made.label, *made.features)
     if len(set(roles)) < len(roles):
         raise PlanError(f"[data]: a column can have one role only, but these were named: {roles}.")
     return made

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from dynsnap import data, predictions, trainers
+from dynsnap._untrusted import Text, mismatch
 from dynsnap.ensemble import METHOD_KINDS
 from dynsnap.errors import DataError, DynSnapError, PlanError, TrainingError, did_you_mean, one_line
 from dynsnap.project._rows import EVALUATE, TRAIN
@@ -236,6 +237,11 @@ class MethodTrainer:
 
         file = rows / f"{TRAIN}.{self.rows_format}"
         found, types = self._features(file), pq.read_schema(file)
+        if odd := next((name for name in found if mismatch(Text(), name)), None):
+            raise DataError(
+                f"The name of the column {one_line(odd)[:40]!r} holds control characters, or is "
+                "too long. Rename it."
+            )
         numbers = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean)
         for name in found:
             if name in types.names and not any(fits(types.field(name).type) for fits in numbers):
@@ -297,6 +303,13 @@ class MethodTrainer:
         before = self._opened(deployed)
         if not self._goes_on():
             return self._estimator().fit(inputs, labels)
+        if gone := sorted(set(before.classes_.tolist()) - set(labels.tolist())):
+            raise TrainingError(
+                f"No row to train on is of the class {gone[0]!r} any more, which the deployed "
+                f"generation knows, and {self._settings.method} goes on from that. Set a longer "
+                "`window` in [data], or a method that trains afresh, such as singlebase. The "
+                "deployed generation is unchanged."
+            )
         # Rows are in the order of time, and the window decides which: "earlier" is all but one.
         return before.retrain(inputs[-1:], labels[-1:], earlier=(inputs[:-1], labels[:-1]))
 
@@ -311,6 +324,8 @@ class MethodTrainer:
         known = DynSnapClassifier(model)._get_param_names()
         given = {**settings, **self._settings.settings}
         for name in given:
+            if name == "random_state":
+                raise PlanError("[retrain]: `random_state` is called `seed` here. Set that one.")
             if name not in known or name in ("model", "method", "keep_data", "monitor"):
                 raise PlanError(f"[retrain] has no setting `{name}`. {did_you_mean(name, known)}")
         return DynSnapClassifier(
