@@ -127,7 +127,11 @@ def _predicted(dataset: Any, model: Any, column: str | None, id_column: str | No
         scores = answers[columns].to_numpy(float)
         unseen = sorted(set(truth) - set(classes))
         scores = np.pad(scores, ((0, 0), (0, len(unseen))))
-        return Predictions(ids=ids, classes=[*classes, *unseen], scores=scores, truth=truth)
+        # A model may choose its labels by a threshold of its own.
+        labels = [str(label) for label in answers["label"]] if "label" in answers.columns else None
+        return Predictions(
+            ids=ids, classes=[*classes, *unseen], scores=scores, labels=labels, truth=truth
+        )
     if hasattr(answers, "columns"):
         named = [name for name in ("label", "prediction") if name in answers.columns]
         if not named:
@@ -145,22 +149,23 @@ def _compared(
     old: Predictions, found: Predictions, rules: tuple[gate.Rule, ...]
 ) -> tuple[dict[str, float], str | None]:
     """Metrics of the pair and the verdict; page and JSON are logged as artifacts."""
-    made = comparison.compare(old, found, names=("champion", "candidate"))
+    names, verdict = ("champion", "candidate"), None
+    if rules:
+        verdict, made = gate.judge_pair(old, found, rules, names=names)
+    else:
+        made = comparison.compare(old, found, names=names)
     pair = {
         f"dynsnap/{name}": float(one.value)
         for name, one in made.pairs[0].metrics.items()
         if one.value is not None and np.isfinite(one.value)
     }
-    word: str | None = None
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
-        if rules:
-            verdict = gate.judge(made, rules)
-            word = verdict.word
+        if verdict is not None:
             document = report.verdict_document(verdict, made)
             (place / "verdict.json").write_text(json.dumps(gate.to_json(verdict)), "utf-8")
         else:
             document = report.comparison_document(made)
         (place / "comparison.html").write_text(report.to_html(document), "utf-8")
         mlflow.log_artifacts(folder, str(Path(PREDICTIONS).parent))
-    return pair, word
+    return pair, None if verdict is None else verdict.word

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 
-from dynsnap import comparison, gate, predictions, report
+from dynsnap import gate, predictions, report
 from dynsnap.errors import FileError, InputError, TrainingError
-from dynsnap.metrics import GROUPS
 from dynsnap.predictions import Predictions
 from dynsnap.predictions._ids import as_text
 from dynsnap.project import _records as records
@@ -81,18 +80,15 @@ def measure_pair(
         new = new.take(np.isin(_ids(new), _ids(old)))
     rules = gate.read_rules(settings.rules)
     names = [f"generation {number}" for number in numbers]
-    with comparison.lined_up([old, new], names=names) as blocks:
-        how = comparison.Settings(
-            resamples=settings.resamples,
-            seed=0,
-            top_k=(*comparison.default_top_k(len(blocks.classes)), *gate.top_k(rules)),
-            metrics=GROUPS if "ranking" in gate.groups(rules) else None,
-        )
-        levels = gate.leveled(blocks, rules, how)
-        verdict = gate.judge(
-            levels, rules, min_count=settings.min_count, unresolved=settings.unresolved
-        )
-        found = levels(gate.confidences(rules)[0])
+    verdict, found = gate.judge_pair(
+        old,
+        new,
+        rules,
+        names=names,
+        min_count=settings.min_count,
+        unresolved=settings.unresolved,
+        resamples=settings.resamples,
+    )
     held_out, newest = records.of_pair(found)
     measured = Measured(
         generation=numbers[1],
