@@ -42,7 +42,7 @@ class UnknownSliceError(InputError):
         asked: The slice.
     """
 
-    def __init__(self, message: str, *, asked: str) -> None:
+    def __init__(self, message: str, *, asked: str = "") -> None:  # pickle gives one argument
         super().__init__(message)
         self.asked = asked
 

@@ -38,8 +38,8 @@ _GLANCE = 16_384  # rows: enough to see that a column has too many values
 class NoRowsError(InputError):
     """Predictions of no input, which a log of a day without traffic is."""
 
-    def __init__(self) -> None:
-        super().__init__("There are no rows.")
+    def __init__(self, message: str = "There are no rows.") -> None:  # as pickle calls it
+        super().__init__(message)
 
 
 class Batches(Protocol):
