@@ -235,3 +235,19 @@ def test_a_rule_about_rows_that_the_deployed_model_cannot_score_is_refused_befor
         assert re.search(naming("newest", "predict"), said)
     assert not (made / "retrains" / PERIODS[1]).exists()
     assert retrain(made, WEEKS[0], again=True).decision == "promoted"  # these it has scored
+
+
+@pytest.mark.parametrize("gone", ["deployed.json", "."], ids=["pointer", "registry"])
+def test_a_pointer_that_is_gone_is_no_first_retrain(second, gone):
+    kept = second / "kept"
+    shutil.copytree(second / "registry", kept)
+    lost = second / "registry" / gone
+    lost.unlink() if lost.is_file() else shutil.rmtree(lost)
+    for words in (("retrain", "--until", WEEKS[1], "-q"), ("project", "status")):
+        assert re.search(naming(PERIODS[0], "promote"), refused(*words, second, code=3))
+    refused("retrain", "--until", WEEKS[1], "--dry-run", second, code=3)
+    refused("project", "rollback", second, code=3)
+    shutil.copytree(kept, second / "registry", dirs_exist_ok=True)
+    (second / "registry/deployed.json").unlink()
+    assert dynsnap("project", "promote", second, "1").exit_code == 0
+    assert retrain(second, WEEKS[1]).decision == "promoted"

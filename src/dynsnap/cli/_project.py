@@ -177,7 +177,7 @@ def status(ctx: click.Context, folder: Path, as_text: bool) -> None:
     """
     project = projects.read_project(folder)
     registry = projects.open_registry(project)
-    pointer = registry.deployed()
+    pointer = projects.find_deployed(project, registry)
     lines, rows = [], []
     for number in registry.numbers():
         problem = ""
@@ -269,7 +269,7 @@ def rollback(folder: Path, number: int | None, why: str) -> None:
     project = projects.read_project(folder)
     with projects.alone(project):
         registry = projects.open_registry(project)
-        pointer = registry.deployed()
+        pointer = projects.find_deployed(project, registry)
         if pointer is None:
             raise PlanError("Nothing is deployed, so there is nothing to roll back.")
         target = pointer.before if number is None else number

@@ -32,6 +32,7 @@ from dynsnap.project._mlflow_registry import MlflowRegistry
 from dynsnap.project._records import Measured, Plan, Result
 from dynsnap.project._registry import (
     FILE_NAME,
+    Deployed,
     FolderRegistry,
     Generation,
     Registry,
@@ -66,6 +67,25 @@ def open_registry(project: Project) -> Registry:
     if project.registry.kind == "mlflow":
         return MlflowRegistry(project.registry.model, project.registry.uri)
     return FolderRegistry(project.folder / "registry")
+
+
+def find_deployed(project: Project, registry: Registry) -> Deployed | None:
+    """The pointer to the deployed generation, None before the first was deployed.
+
+    Raises:
+        FileError: It is gone: a retrain would deploy its model as the first, without a gate.
+    """
+    pointer = registry.deployed()
+    if pointer is None:
+        for each in records.results(project.folder):
+            if each.decision in ("first", "promoted"):
+                raise FileError(
+                    f"Nothing is deployed, but the retrain {each.plan.name} deployed generation "
+                    f"{each.deployed}: the registry, or its pointer, is gone. Restore it, or "
+                    "deploy a generation with: dynsnap project promote PROJECT GENERATION. To "
+                    f"begin anew, remove {project.folder / 'retrains'}."
+                )
+    return pointer
 
 
 @contextmanager
@@ -117,7 +137,7 @@ class Retrain:
     def outlook(self) -> Outlook:
         """What `run` would do. Nothing is written, trained or started."""
         registry = open_registry(self.project)
-        pointer = registry.deployed()
+        pointer = find_deployed(self.project, registry)
         current = None if pointer is None else pointer.generation
         rules = gate.read_rules(self.project.gate.rules)
         found = self._look(read_rows(self.project.data))
@@ -171,7 +191,7 @@ class Retrain:
     def _run(self) -> Result | None:
         registry = open_registry(self.project)
         self._tidy()
-        pointer = registry.deployed()
+        pointer = find_deployed(self.project, registry)
         current = None if pointer is None else pointer.generation
         found = self._look(read_rows(self.project.data))
         if found is None:
