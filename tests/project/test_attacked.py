@@ -4,10 +4,13 @@ import json
 import re
 import shutil
 
+import numpy as np
 import pytest
 
+import dynsnap as dynsnap_api
 from dynsnap import project as projects
 from dynsnap.errors import FileError, TrainingError
+from dynsnap.project._rows import held_out
 from tests.cli.helpers import dynsnap, refused
 from tests.messages import naming
 from tests.project.made import COMMANDS, PERIODS, TRAIN, WEEKS, deployed, make, retrain
@@ -251,3 +254,30 @@ def test_a_pointer_that_is_gone_is_no_first_retrain(second, gone):
     (second / "registry/deployed.json").unlink()
     assert dynsnap("project", "promote", second, "1").exit_code == 0
     assert retrain(second, WEEKS[1]).decision == "promoted"
+
+
+def test_rows_that_a_generation_was_trained_on_are_not_scored_after_test_size_grew(second):
+    config = second / "project.toml"
+    config.write_text(config.read_text().replace("test_size = 0.4", "test_size = 0.8"))
+    result = retrain(second, WEEKS[1])
+    work = projects.FolderRegistry(second / "registry").checked(2)[1] / "predictions.parquet"
+    ids = np.array(dynsnap_api.read(work).ids, dtype=object)
+    assert len(ids) == result.measured.evaluated
+    assert held_out(ids, 0.4).all()
+    assert any("test_size" in note for note in result.plan.notes)
+    retrain(second, WEEKS[2])  # what the second generation goes on from has seen the others
+    third = projects.FolderRegistry(second / "registry").get(3)
+    assert third.about["test_size"] == 0.4
+
+
+def test_a_project_does_not_change_the_column_of_ids(second):
+    for number in range(3):
+        file = second / f"data/week-{number}.csv"
+        head, *rows = file.read_text().splitlines()
+        kept = [f"{row},k{row.partition(',')[0]}" for row in rows]
+        file.write_text("\n".join([f"{head},key", *kept]) + "\n")
+    config = second / "project.toml"
+    config.write_text(config.read_text().replace("[data]", '[data]\nid = "key"'))
+    for more in (("--dry-run",), ("-q",)):
+        said = refused("retrain", second, "--until", WEEKS[1], *more, code=2)
+        assert re.search(naming("'key'", "'id'"), said)

@@ -48,6 +48,7 @@ from dynsnap.project._rows import (
     check_cut,
     class_shares,
     cut,
+    held_out,
     read_rows,
 )
 from dynsnap.project._rows import write_cut as write_rows
@@ -145,9 +146,10 @@ class Retrain:
             return Outlook(plan=None, deployed=current, sentences=(self._nothing(),))
         made, rows = found
         done = self._finished(made.period)
-        plan = self._plan(made, rows, current, name="")
         if done is not None:
             return Outlook(plan=None, done=done, deployed=current, sentences=(self._already(done),))
+        made, rows = self._unseen(made, rows, registry, current)
+        plan = self._plan(made, rows, current, name="")
         folder = self._unfinished(plan)
         steps = () if folder is None else self._steps_behind(folder, registry)
         check_cut(rows, made, self.project.data)
@@ -159,6 +161,7 @@ class Retrain:
         )
         lines = [
             f"{deployed}. Newest {self.project.data.cadence}: {made.period}.",
+            *rows.notes,
             *(_said_skipped(made.skipped, str(self.project.data.cadence))),
             f"Rows: {plan.train:,} to train on, {plan.evaluate:,} held out to score.",
             trainer.sentence(),
@@ -202,6 +205,7 @@ class Retrain:
         if done is not None:
             self.say(self._already(done))
             return done
+        made, rows = self._unseen(made, rows, registry, current)
         check_cut(rows, made, self.project.data)
         self._refuse_unscored(made, registry, current)
         folder = self._begun(made, rows, registry, current)
@@ -223,7 +227,15 @@ class Retrain:
                 PREDICTIONS: candidate / PREDICTIONS,
             },
             model=trained["model"],
-            about={**trained["about"], "period": plan.period, "rows": plan.train},
+            about={
+                **trained["about"],
+                "period": plan.period,
+                "rows": plan.train,
+                "id": self.project.data.id,
+                "test_size": _share(
+                    {} if before is None else before[0].about, self.project.data.test_size
+                ),
+            },
         )
         if not (folder / records.MEASURED).exists():
             self.say("Comparing the two generations.")
@@ -255,10 +267,36 @@ class Retrain:
         if self._finished(period) is None:
             raise FileError(
                 f"The newest {self.project.data.cadence} with labelled rows is {period}, but "
-                f"{after} was retrained on already: the clock, --until or the data went back. The "
-                "deployed generation is unchanged. To retrain on the earlier rows all the same: "
+                f"{after} was retrained on already: the clock, --until or the data went back, or "
+                "`cadence` changed. The deployed generation is unchanged. To retrain on the earlier rows all the same: "
                 "--again."
             )
+
+    def _unseen(
+        self, made: Cut, rows: Rows, registry: Registry, current: int | None
+    ) -> tuple[Cut, Rows]:
+        """Score only rows that were held out when the deployed generation was trained, too.
+
+        The ids and `test_size` decide which are held out, and both are settings.
+        """
+        if current is None:
+            return made, rows
+        about, data = registry.get(current).about, self.project.data
+        if about.get("id", data.id) != data.id:
+            raise PlanError(
+                f"[data]: `id` is {data.id!r}, and was {about['id']!r} when generation {current} "
+                "was trained. Ids decide which rows are held out, so it has seen some of those. "
+                "Name the same column, or begin a new project."
+            )
+        share = _share(about, data.test_size)
+        if share == data.test_size:
+            return made, rows
+        note = (
+            f"`test_size` was {share:g} for generation {current} or one before it: of the rows "
+            "held out now, only those are scored that were held out then."
+        )
+        scored = made.evaluate & held_out(rows.ids, share)
+        return replace(made, evaluate=scored), replace(rows, notes=(*rows.notes, note))
 
     def _refuse_unscored(self, made: Cut, registry: Registry, current: int | None) -> None:
         """Raise before training where a rule is about rows that the deployed model cannot score."""
@@ -500,6 +538,12 @@ class Retrain:
 
 
 _ENDED = {"failed": "failed", "unresolved": "is unresolved"}
+
+
+def _share(about: Mapping[str, Any], share: float) -> float:
+    """The least share of rows that a generation, and those that it goes on from, held out."""
+    known = about.get("test_size")
+    return min(share, known) if isinstance(known, float) else share
 
 
 def _said_skipped(skipped: Sequence[str], cadence: str) -> Iterator[str]:
