@@ -268,8 +268,8 @@ class Retrain:
             raise FileError(
                 f"The newest {self.project.data.cadence} with labelled rows is {period}, but "
                 f"{after} was retrained on already: the clock, --until or the data went back, or "
-                "`cadence` changed. The deployed generation is unchanged. To retrain on the earlier rows all the same: "
-                "--again."
+                "`cadence` changed. The deployed generation is unchanged. To retrain on the "
+                "earlier rows all the same: --again."
             )
 
     def _unseen(
