@@ -4,19 +4,13 @@
 generations (`MlflowRegistry` in MLflow), `results` lists all retrains so far.
 """
 
+from dynsnap.project._comparable import find_deployed
 from dynsnap.project._history import PAGE as HISTORY
 from dynsnap.project._history import history_findings, write_history
 from dynsnap.project._mlflow_registry import MlflowRegistry
 from dynsnap.project._records import Measured, Plan, Result, advice, results
 from dynsnap.project._registry import Deployed, FolderRegistry, Generation, Move, Registry, Way
-from dynsnap.project._retrain import (
-    STEPS,
-    Outlook,
-    Retrain,
-    alone,
-    find_deployed,
-    open_registry,
-)
+from dynsnap.project._retrain import STEPS, Outlook, Retrain, alone, open_registry
 from dynsnap.project._rows import parse_until
 from dynsnap.project._settings import FILE, Project, read_project
 from dynsnap.project._template import write_template

@@ -25,14 +25,19 @@ from typing import Any
 
 from dynsnap import _files, gate, predictions, report
 from dynsnap._untrusted import Plain, Table, Text
-from dynsnap.errors import DynSnapError, FileError, PlanError, TrainingError, one_line, some_of
+from dynsnap.errors import DynSnapError, FileError, TrainingError, one_line, some_of
 from dynsnap.project import _records as records
+from dynsnap.project._comparable import (
+    find_deployed,
+    least_share,
+    refuse_unscored,
+    unseen_rows,
+)
 from dynsnap.project._measure import measure_first, measure_pair, with_truth
 from dynsnap.project._mlflow_registry import MlflowRegistry
 from dynsnap.project._records import Measured, Plan, Result
 from dynsnap.project._registry import (
     FILE_NAME,
-    Deployed,
     FolderRegistry,
     Generation,
     Registry,
@@ -41,14 +46,12 @@ from dynsnap.project._registry import (
 )
 from dynsnap.project._rows import (
     EVALUATE,
-    NEWEST,
     TRUTH,
     Cut,
     Rows,
     check_cut,
     class_shares,
     cut,
-    held_out,
     read_rows,
 )
 from dynsnap.project._rows import write_cut as write_rows
@@ -59,7 +62,6 @@ from dynsnap.store import FolderLock
 Say = Callable[[str], None]
 PREDICTIONS = "predictions.parquet"
 _TRAINED = Table({"model": Text(longest=100, form=FILE_NAME), "about": Plain()})
-_NEWEST = ("rows", NEWEST)  # the slice of the newest period
 STEPS = ("rows", "train", "score", "register", "gate", "decide")
 
 
@@ -68,25 +70,6 @@ def open_registry(project: Project) -> Registry:
     if project.registry.kind == "mlflow":
         return MlflowRegistry(project.registry.model, project.registry.uri)
     return FolderRegistry(project.folder / "registry")
-
-
-def find_deployed(project: Project, registry: Registry) -> Deployed | None:
-    """The pointer to the deployed generation, None before the first was deployed.
-
-    Raises:
-        FileError: It is gone: a retrain would deploy its model as the first, without a gate.
-    """
-    pointer = registry.deployed()
-    if pointer is None:
-        for each in records.results(project.folder):
-            if each.decision in ("first", "promoted"):
-                raise FileError(
-                    f"Nothing is deployed, but the retrain {each.plan.name} deployed generation "
-                    f"{each.deployed}: the registry, or its pointer, is gone. Restore it, or "
-                    "deploy a generation with: dynsnap project promote PROJECT GENERATION. To "
-                    f"begin anew, remove {project.folder / 'retrains'}."
-                )
-    return pointer
 
 
 @contextmanager
@@ -148,12 +131,13 @@ class Retrain:
         done = self._finished(made.period)
         if done is not None:
             return Outlook(plan=None, done=done, deployed=current, sentences=(self._already(done),))
-        made, rows = self._unseen(made, rows, registry, current)
+        generation = None if current is None else registry.get(current)
+        made, rows = unseen_rows(self.project, made, rows, generation)
         plan = self._plan(made, rows, current, name="")
         folder = self._unfinished(plan)
         steps = () if folder is None else self._steps_behind(folder, registry)
         check_cut(rows, made, self.project.data)
-        self._refuse_unscored(made, registry, current)
+        refuse_unscored(self.project, made, generation)
         trainer = make_trainer(self.project)
         trainer.check(importing=False)
         deployed = (
@@ -205,9 +189,10 @@ class Retrain:
         if done is not None:
             self.say(self._already(done))
             return done
-        made, rows = self._unseen(made, rows, registry, current)
+        generation = None if current is None else registry.get(current)
+        made, rows = unseen_rows(self.project, made, rows, generation)
         check_cut(rows, made, self.project.data)
-        self._refuse_unscored(made, registry, current)
+        refuse_unscored(self.project, made, generation)
         folder = self._begun(made, rows, registry, current)
         plan = records.read_plan(folder)
         work = folder / "work"
@@ -232,8 +217,8 @@ class Retrain:
                 "period": plan.period,
                 "rows": plan.train,
                 "id": self.project.data.id,
-                "test_size": _share(
-                    {} if before is None else before[0].about, self.project.data.test_size
+                "test_size": least_share(
+                    None if before is None else before[0], self.project.data.test_size
                 ),
             },
         )
@@ -270,46 +255,6 @@ class Retrain:
                 f"{after} was retrained on already: the clock, --until or the data went back, or "
                 "`cadence` changed. The deployed generation is unchanged. To retrain on the "
                 "earlier rows all the same: --again."
-            )
-
-    def _unseen(
-        self, made: Cut, rows: Rows, registry: Registry, current: int | None
-    ) -> tuple[Cut, Rows]:
-        """Score only rows that were held out when the deployed generation was trained, too.
-
-        The ids and `test_size` decide which are held out, and both are settings.
-        """
-        if current is None:
-            return made, rows
-        about, data = registry.get(current).about, self.project.data
-        if about.get("id", data.id) != data.id:
-            raise PlanError(
-                f"[data]: `id` is {data.id!r}, and was {about['id']!r} when generation {current} "
-                "was trained. Ids decide which rows are held out, so it has seen some of those. "
-                "Name the same column, or begin a new project."
-            )
-        share = _share(about, data.test_size)
-        if share == data.test_size:
-            return made, rows
-        note = (
-            f"`test_size` was {share:g} for generation {current} or one before it: of the rows "
-            "held out now, only those are scored that were held out then."
-        )
-        scored = made.evaluate & held_out(rows.ids, share)
-        return replace(made, evaluate=scored), replace(rows, notes=(*rows.notes, note))
-
-    def _refuse_unscored(self, made: Cut, registry: Registry, current: int | None) -> None:
-        """Raise before training where a rule is about rows that the deployed model cannot score."""
-        if current is None or make_trainer(self.project).can_predict:
-            return
-        if registry.get(current).about.get("period") == made.period:
-            return  # --again: it scored rows of that period when it was trained
-        about = [rule for rule in gate.read_rules(self.project.gate.rules) if rule.slice == _NEWEST]
-        if about:
-            raise PlanError(
-                f"Rule {about[0].title!r} is about rows of the newest {self.project.data.cadence}, "
-                f"which generation {current} has not scored. Set `predict` in [retrain], a program "
-                "that scores rows with a model, or remove the rule."
             )
 
     def _nothing(self) -> str:
@@ -538,12 +483,6 @@ class Retrain:
 
 
 _ENDED = {"failed": "failed", "unresolved": "is unresolved"}
-
-
-def _share(about: Mapping[str, Any], share: float) -> float:
-    """The least share of rows that a generation, and those that it goes on from, held out."""
-    known = about.get("test_size")
-    return min(share, known) if isinstance(known, float) else share
 
 
 def _said_skipped(skipped: Sequence[str], cadence: str) -> Iterator[str]:
