@@ -396,3 +396,13 @@ def test_a_newer_week_goes_before_an_unfinished_one(second):
         "abandoned",
         "promoted",
     ]
+
+
+def test_the_intervals_of_a_retrain_are_those_of_95_percent_whatever_rules_ask_for(tmp_path):
+    loose = RULES + "confidence = 0.5\n"
+    found = []
+    for name, rules in (("usual", RULES), ("loose", loose)):
+        made = make(tmp_path / name, weeks=2, rules=rules)
+        retrain(made, WEEKS[0])
+        found.append(retrain(made, WEEKS[1]).measured.held_out)
+    assert found[0] == found[1]

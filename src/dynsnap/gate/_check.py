@@ -13,13 +13,14 @@ from dynsnap.gate._rule import (
     Rule,
     Unresolved,
     as_rules,
-    confidences,
     groups,
     top_k,
 )
 from dynsnap.metrics import GROUPS
 from dynsnap.predictions import ColumnNames, Predictions, Source, Table
 from dynsnap.predictions.tasks import Task
+
+_SHOWN = 0.95  # the level of intervals beside a verdict, whatever rules ask for
 
 
 def check(
@@ -113,7 +114,7 @@ def judge_pair(
     unresolved: Unresolved = "fail",
     resamples: int = 1000,
 ) -> tuple[Verdict, Comparison]:
-    """The verdict on two generations, and the comparison that a report shows beside it.
+    """The verdict on two generations, and the comparison that a report shows beside it, at 0.95.
 
     Args:
         old: The deployed predictions.
@@ -132,7 +133,7 @@ def judge_pair(
         )
         levels = leveled(blocks, rules, settings)
         verdict = judge(levels, rules, min_count=min_count, unresolved=unresolved)
-        return verdict, levels(confidences(rules)[0])
+        return verdict, levels(_SHOWN)
 
 
 def _given(columns: ColumnNames | Mapping[str, Any] | None) -> Mapping[str, Any]:
