@@ -13,7 +13,17 @@ from dynsnap.errors import FileError, TrainingError
 from dynsnap.project._rows import held_out
 from tests.cli.helpers import dynsnap, refused
 from tests.messages import naming
-from tests.project.made import COMMANDS, PERIODS, TRAIN, WEEKS, deployed, make, retrain
+from tests.project.made import (
+    COMMANDS,
+    NEVER,
+    PERIODS,
+    RULES,
+    TRAIN,
+    WEEKS,
+    deployed,
+    make,
+    retrain,
+)
 
 
 @pytest.fixture
@@ -60,6 +70,14 @@ def test_a_deployed_generation_that_a_program_damages_is_not_scored(second):
     (second / "train.py").write_text(f"{TRAIN}\n{damage}open(name, 'w').write('99')\n")
     with pytest.raises(FileError, match=naming("[Gg]eneration 1", "edge.txt")):
         retrain(second, WEEKS[1])
+
+
+def test_a_program_does_not_change_the_rules_that_it_is_held_against(second):
+    (second / "gate.toml").write_text(NEVER)
+    easy = f"{TRAIN}\nopen('gate.toml', 'w').write({RULES!r})\n"
+    (second / "train.py").write_text(easy)
+    assert retrain(second, WEEKS[1]).decision == "kept"
+    assert deployed(second) == 1
 
 
 def test_a_damaged_generation_does_not_lock_the_project(second):

@@ -1,6 +1,6 @@
 """The new generation and the deployed one on the same rows: truth, comparison, gate, report."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -67,6 +67,7 @@ def measure_pair(
     new: Predictions,
     numbers: tuple[int, int],
     about: Mapping[str, Any],
+    rules: Sequence[gate.Rule],
     *,
     settings: GateSettings,
 ) -> Findings:
@@ -78,7 +79,6 @@ def measure_pair(
             f"{len(old):,} of {len(new):,} rows; the two are compared on those."
         )
         new = new.take(np.isin(_ids(new), _ids(old)))
-    rules = gate.read_rules(settings.rules)
     names = [f"generation {number}" for number in numbers]
     verdict, found = gate.judge_pair(
         old,

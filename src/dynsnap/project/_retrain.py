@@ -170,12 +170,13 @@ class Retrain:
         """
         if not self.project.folder.is_dir():
             raise FileError(f"There is no folder {self.project.folder}.")
-        gate.read_rules(self.project.gate.rules)  # what is wrong is said before anything is done
         make_trainer(self.project).check(importing=True)
         with alone(self.project):
-            return self._run()
+            # Once, and first: what is wrong is said before anything is done, and a program that
+            # trains does not change the rules that it is held against.
+            return self._run(gate.read_rules(self.project.gate.rules))
 
-    def _run(self) -> Result | None:
+    def _run(self, rules: Sequence[gate.Rule]) -> Result | None:
         registry = open_registry(self.project)
         self._tidy()
         pointer = find_deployed(self.project, registry)
@@ -225,7 +226,7 @@ class Retrain:
         if not (folder / records.MEASURED).exists():
             self.say("Comparing the two generations.")
             try:
-                self._measure(folder, plan, generation.number, trained["about"])
+                self._measure(folder, plan, generation.number, trained["about"], rules)
             except FileError:
                 raise  # with room on the disk, the same command goes on
             except DynSnapError as error:  # going on would end here for ever
@@ -438,7 +439,14 @@ class Retrain:
                 found = with_truth(stored, work / TRUTH, "The deployed model", some=True)
             predictions.write(found, kept)
 
-    def _measure(self, folder: Path, plan: Plan, generation: int, about: Mapping[str, Any]) -> None:
+    def _measure(
+        self,
+        folder: Path,
+        plan: Plan,
+        generation: int,
+        about: Mapping[str, Any],
+        rules: Sequence[gate.Rule],
+    ) -> None:
         work = folder / "work"
         new = predictions.read(work / "candidate" / PREDICTIONS)
         if plan.deployed is None:
@@ -446,7 +454,7 @@ class Retrain:
         else:
             old = predictions.read(work / "deployed" / PREDICTIONS)
             numbers = (plan.deployed, generation)
-            found = measure_pair(old, new, numbers, about, settings=self.project.gate)
+            found = measure_pair(old, new, numbers, about, rules, settings=self.project.gate)
         with _files.together():
             _files.write_text(folder / "report.html", report.to_html(found.document))
             _files.write_text(folder / "report.md", report.to_markdown(found.document))
