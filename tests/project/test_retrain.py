@@ -323,6 +323,7 @@ def test_equal_times_and_any_order_of_rows_are_fine(second):
         ("test_size", 'cadence = "00 weeks"\ntest_size', ("cadence", "00 weeks")),
         ("test_size", 'features = ["x"]\ntest_size', ("features", "command")),
         ("test_size", 'features = ["label"]\ntest_size', ("role", "label")),
+        ("test_size", 'id = "two\\nlines"\ntest_size', ("two", "Rename")),
         ("edge.txt", "trained.json", ("model_file", "trained.json")),
         ("edge.txt", "predictions.csv", ("model_file", "predictions_file")),
         ('predictions_file = "predictions.csv"', 'predictions_file = "x.txt"', ("txt", "csv")),

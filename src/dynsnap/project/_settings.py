@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from dynsnap._untrusted import read_toml
+from dynsnap._untrusted import Text, mismatch, read_toml
 from dynsnap.data._time import EXPANDING, length_of_time
-from dynsnap.errors import FileError, PlanError, did_you_mean
+from dynsnap.errors import FileError, PlanError, did_you_mean, one_line
 from dynsnap.gate import MIN_COUNT, UNRESOLVED, Unresolved
 from dynsnap.predictions._sources import format_of
 from dynsnap.study import TomlTable
@@ -242,6 +242,11 @@ def _data(table: TomlTable, folder: Path) -> DataSettings:
     roles = (made.id, made.time, made.label, *made.features)
     if len(set(roles)) < len(roles):
         raise PlanError(f"[data]: a column can have one role only, but these were named: {roles}.")
+    if odd := next((name for name in roles if mismatch(Text(longest=1000), name)), None):
+        raise PlanError(
+            f"[data]: the name of the column {one_line(odd)[:40]!r} holds control characters, or is "
+            "too long. Rename it."
+        )
     return made
 
 
