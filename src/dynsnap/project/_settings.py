@@ -244,8 +244,8 @@ def _data(table: TomlTable, folder: Path) -> DataSettings:
         raise PlanError(f"[data]: a column can have one role only, but these were named: {roles}.")
     if odd := next((name for name in roles if mismatch(Text(longest=1000), name)), None):
         raise PlanError(
-            f"[data]: the name of the column {one_line(odd)[:40]!r} holds control characters, or is "
-            "too long. Rename it."
+            f"[data]: the name of the column {one_line(odd)[:40]!r} holds control characters, or "
+            "is too long. Rename it."
         )
     return made
 
