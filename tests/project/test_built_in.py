@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dynsnap import project as projects
-from dynsnap.errors import DataError
+from dynsnap.errors import DataError, InputError
 from dynsnap.project import _records as records
 from dynsnap.project._rows import held_out
 from dynsnap.project._trainers import make_trainer
@@ -251,3 +251,23 @@ def test_a_class_that_left_the_window_is_named_with_what_helps(tmp_path):
     assert retrain(made, WEEKS[0]).decision == "first"
     said = refused("retrain", made, "--until", WEEKS[1], "-q", code=3)
     assert re.search(naming("'never'", "window", "singlebase"), said)
+
+
+def test_a_model_knows_its_columns_by_name_when_it_is_served(tmp_path, recwarn):
+    import pandas as pd
+
+    from dynsnap import DynSnapClassifier
+
+    made = make(tmp_path / "small", weeks=2, retrain=METHOD.format(method="singlebase", more=""))
+    for file in (made / "data").iterdir():
+        head, *lines = file.read_text().splitlines()
+        more = [f"{line},{at % 3}" for at, line in enumerate(lines)]
+        file.write_text("\n".join([f"{head},z", *more]) + "\n")
+    for day in WEEKS[:2]:
+        retrain(made, day)  # on arrays of the same columns, without a word of names
+    assert not [one for one in recwarn if "feature names" in str(one.message)]
+    served = DynSnapClassifier.load(made / "registry/generations/0002/model.ensemble")
+    rows = pd.DataFrame({"x": [-1.0, 2.0], "z": [1.0, 2.0]})
+    assert served.predict(rows).tolist() == ["early", "late"]
+    with pytest.raises(InputError, match="order"):
+        served.predict(rows[["z", "x"]])

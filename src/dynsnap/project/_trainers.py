@@ -282,7 +282,7 @@ class MethodTrainer:
             made = self._successor(deployed, inputs, labels)
         seconds = time.monotonic() - began
         model = into / self._model_file
-        made.save(model)
+        _save_named(made, self._features(file), model)
         about = {
             "trainer": self._settings.method,
             "features": self._features(file),
@@ -354,7 +354,7 @@ class MethodTrainer:
         given = dict(fresh.get_params(deep=False))
         model = given.pop("model")
         try:
-            return DynSnapClassifier.load(path, model=model, **given)
+            return _unnamed(DynSnapClassifier.load(path, model=model, **given))
         except DynSnapError as error:
             raise TrainingError(f"The deployed model cannot be opened: {error}") from error
 
@@ -373,3 +373,16 @@ class MethodTrainer:
         to = into / "predictions.parquet"
         predictions.write(estimator.predictions(found.inputs, ids=found.ids), to)
         return to
+
+
+def _save_named(made: Any, features: list[str], path: Path) -> None:
+    """Keep the names of the columns with a model: a server may bring them in another order."""
+    made.feature_names_in_ = np.array(features, dtype=object)
+    made.save(path)
+    _unnamed(made)
+
+
+def _unnamed(made: Any) -> Any:
+    """The same estimator for arrays: `check_rows` has seen that the columns are those it knows."""
+    vars(made).pop("feature_names_in_", None)
+    return made
