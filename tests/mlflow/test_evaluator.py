@@ -93,6 +93,18 @@ def test_labels_that_a_model_chose_itself_are_judged(iris):
     assert found.names_of(found.labels).tolist() == ["b", "a"]
 
 
+def test_a_missing_truth_is_no_class(generations, evaluated, iris):
+    rows, truth = iris[1]
+    some = rows.assign(target=[None, *truth[1:]])
+    everything = evaluated(1)[1].metrics["dynsnap/accuracy"] * len(rows)
+    found = evaluated(1, data=some)[1].metrics["dynsnap/accuracy"] * (len(rows) - 1)
+    assert everything - found == pytest.approx(0) or everything - found == pytest.approx(1)
+    # The champion's predictions know the truth of all rows.
+    pairs = [evaluated(1, data=data, champion="models:/iris@champion") for data in (None, some)]
+    lost = [found.metrics["dynsnap/lost"] for _, found in pairs]
+    assert lost[0] == lost[1]
+
+
 def test_without_a_champion_predictions_are_logged(evaluated):
     run, found = evaluated(0)
     assert 0 < found.metrics["dynsnap/accuracy"] <= 1

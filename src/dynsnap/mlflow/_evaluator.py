@@ -12,6 +12,7 @@ from typing import Any
 
 import mlflow
 import numpy as np
+import pandas as pd  # type: ignore[import-untyped]
 from mlflow.models.evaluation import EvaluationResult, ModelEvaluator
 
 from dynsnap import comparison, gate, predictions, report
@@ -73,7 +74,10 @@ class DynSnapEvaluator(ModelEvaluator):  # type: ignore[misc]
         old = _champion(settings["champion"]) if "champion" in settings else None
         found = _predicted(dataset, model, predictions, settings.get("id"))
         log_predictions(found)
-        metrics = {"dynsnap/accuracy": float(np.mean(found.labels == found.truth))}
+        assert found.truth is not None
+        known = found.truth >= 0
+        right = found.labels[known] == found.truth[known]
+        metrics = {"dynsnap/accuracy": float(np.mean(right))}
         if old is not None:
             pair, verdict = _compared(old, found, rules)
             metrics |= pair
@@ -110,7 +114,10 @@ def _predicted(dataset: Any, model: Any, column: str | None, id_column: str | No
     features = dataset.features_data
     if dataset.labels_data is None:
         raise PlanError("The evaluator dynsnap needs true classes: pass `targets`.")
-    truth = [str(label) for label in dataset.labels_data]
+    # A missing truth is none, and no class of its own.
+    truth: list[Any] = [None if pd.isna(label) else str(label) for label in dataset.labels_data]
+    if not any(truth):
+        raise PlanError("The evaluator dynsnap needs true classes, and `targets` has none.")
     ids: Any = np.arange(len(truth))
     if id_column is not None:
         if not hasattr(features, "columns") or id_column not in features.columns:
@@ -125,7 +132,7 @@ def _predicted(dataset: Any, model: Any, column: str | None, id_column: str | No
     if columns:
         classes = [name.removeprefix(_SCORE) for name in columns]
         scores = answers[columns].to_numpy(float)
-        unseen = sorted(set(truth) - set(classes))
+        unseen = sorted({*truth} - {*classes, None})
         scores = np.pad(scores, ((0, 0), (0, len(unseen))))
         # A model may choose its labels by a threshold of its own.
         labels = [str(label) for label in answers["label"]] if "label" in answers.columns else None
@@ -141,7 +148,7 @@ def _predicted(dataset: Any, model: Any, column: str | None, id_column: str | No
             )
         answers = answers[named[0]]
     labels = [str(label) for label in np.asarray(answers).reshape(-1)]
-    classes = sorted({*labels, *truth})
+    classes = sorted({*labels, *truth} - {None})
     return Predictions(ids=ids, classes=classes, labels=labels, truth=truth)
 
 
