@@ -7,14 +7,14 @@ inputs and replicates of the published labels, so that a reader can recompute ea
 import json
 import statistics
 from collections.abc import Iterable, Iterator
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 
+from _seeds import labels_of, rows_of
 from dynsnap.comparison import PairedDifference
 from dynsnap.report import kappa
 from dynsnap.study import (
     HeldAgainst,
-    MethodLabels,
     MethodSummary,
     Role,
     Row,
@@ -22,7 +22,6 @@ from dynsnap.study import (
     frontier,
     held_against,
     read_study,
-    read_table,
     starts_fresh,
 )
 
@@ -42,20 +41,18 @@ HEADS = {
 
 
 class Measured:
-    """One folder of results.
+    """One study of the results, further seeds included.
 
     Args:
-        folder: The folder: a table, a study file, and labels.
+        folder: Its folder: a table, a study file, and labels.
     """
 
     def __init__(self, folder: Path) -> None:
         self.name = folder.name
         self._folder = folder
-        self.rows = read_table(folder / "table.csv")
+        self.rows = rows_of(folder)
         self.plan: StudyPlan = read_study(folder / "study.toml", stored=True)
-        found = MethodLabels.read(folder)
-        assert found is not None, f"{folder} has no labels"
-        self.labels = found
+        self.labels = labels_of(folder)
 
     @cached_property
     def held(self) -> dict[str, tuple[HeldAgainst, ...]]:
@@ -66,12 +63,6 @@ class Measured:
     def methods(self) -> dict[str, MethodSummary]:
         """Every method with its verdict."""
         return {one.method: one for one in frontier(self.rows, held=self.held, plan=self.plan)}
-
-    @cached_property
-    def about(self) -> dict[str, object]:
-        """What the study was run with."""
-        known: dict[str, object] = json.loads((self._folder / "about.json").read_text())
-        return known
 
     @cached_property
     def students(self) -> dict[str, tuple[int, float]]:
@@ -130,12 +121,6 @@ class Measured:
         return total - (len(one.accuracies) - 1) * one.cost, one.cost, total
 
 
-@cache
-def measured(study: str) -> Measured:
-    """A study of this folder, read once."""
-    return Measured(RESULTS / study)
-
-
 def has_labels(study: str, results: Path | None = None) -> bool:
     """Whether a study was run and its labels are published."""
     folder = (results or RESULTS) / study
@@ -150,12 +135,12 @@ def points(one: PairedDifference | None, places: int = 1) -> str:
     return f"{value} ({low} to {high})"
 
 
-def percent(row: Row | None, *, spread: bool = True) -> str:
+def percent(row: Row | None, *, spread: bool = True, places: int = 1) -> str:
     """A row of a table in percent, with its standard deviation over replicates."""
     if row is None:
         return ""
     around = 100 * row.spread if spread and row.spread is not None else None
-    return with_spread(100 * row.value, around)
+    return with_spread(100 * row.value, around, places)
 
 
 def with_spread(value: float, spread: float | None, places: int = 1) -> str:

@@ -6,7 +6,19 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dynsnap.study import Row, StudyPlan, SweepRow, read_study, read_sweeps, read_table
+import numpy as np
+
+from dynsnap._types import AnyArray
+from dynsnap.predictions import StudyLabels
+from dynsnap.study import (
+    MethodLabels,
+    Row,
+    StudyPlan,
+    SweepRow,
+    read_study,
+    read_sweeps,
+    read_table,
+)
 
 
 def folders(folder: Path) -> list[Path]:
@@ -47,6 +59,38 @@ def sweeps_of(folder: Path) -> list[SweepRow]:
             for one in read_sweeps(path / "sweeps.csv")
         )
     ]
+
+
+def labels_of(folder: Path) -> MethodLabels:
+    """The labels of a study; those of further seeds on the same inputs are more replicates."""
+    read = [one for seed in folders(folder) if (one := MethodLabels.read(seed)) is not None]
+    assert read, f"{folder} has no labels"
+    first = read[0]
+    test, late = dict(first.test.labels), dict(first.late.labels) if first.late else {}
+    for place, part in enumerate(read[1:], start=1):
+        if part.test.ids.tolist() != first.test.ids.tolist():
+            continue
+        for mine, theirs, own in ((test, part.test, first.test), (late, part.late, first.late)):
+            if theirs is not None and own is not None:
+                codes = _codes(theirs, own)
+                mine |= {
+                    replace(key, replicate=key.replicate + 1000 * place): codes[said]
+                    for key, said in theirs.labels.items()
+                }
+    whole = replace(first.test, labels=test)
+    return MethodLabels(whole, replace(first.late, labels=late) if first.late else None)
+
+
+def _codes(theirs: StudyLabels, own: StudyLabels) -> AnyArray:
+    """Their numbers of classes in ours: each study counts them in its own order."""
+    codes = np.full(int(max(one.max() for one in [theirs.truth, *theirs.labels.values()])) + 2, -2)
+    for truth, mine in zip(theirs.truth, own.truth, strict=True):
+        codes[truth] = mine
+    # A class that is no truth here is wrong wherever it is said: a number of its own will do.
+    for unknown in np.flatnonzero(codes == -2):
+        codes[unknown] = 10_000 + unknown
+    codes[-1] = -1
+    return codes
 
 
 def replicates(folder: Path) -> dict[str, int]:

@@ -35,6 +35,7 @@ from _measured import (  # noqa: E402
     values_table,
     verdict,
 )
+from _seeds import folders, sweeps_of  # noqa: E402
 from dynsnap import predictions  # noqa: E402
 from dynsnap._types import AnyArray  # noqa: E402
 from dynsnap.comparison import PairedDifference, paired_difference  # noqa: E402
@@ -46,7 +47,6 @@ from dynsnap.study import (  # noqa: E402
     Row,
     frontier,
     missing_rounds,
-    read_sweeps,
     read_table,
 )
 
@@ -305,16 +305,17 @@ def swept_lines(varied: str, studies: str, *, costs: bool = False) -> Iterator[s
         "correct_consistency": "ACC-CON",
         "lost": "lost",
     }
-    paths = {study: RESULTS / study / "sweeps.csv" for study in studies.split()}
-    paths = {study: path for study, path in paths.items() if path.is_file()}
-    if paths:
+    found = {study: sweeps_of(RESULTS / study) for study in studies.split()}
+    if any(found.values()):
         heads = ["study", varied, *metrics.values(), *(["κ"] if costs else []), "new class"]
         heads += [] if costs else ["new class, minus margin 0"]
         yield f"| {' | '.join(heads)} |"
         yield "|---" * len(heads) + "|"
-    for study, path in paths.items():
+    for study, points_of in found.items():
+        if not points_of:
+            continue
         swept: dict[str, dict[str, Row]] = {}
-        for one in read_sweeps(path):
+        for one in points_of:
             if one.over == varied:  # a study may vary more
                 swept.setdefault(one.point, {})[one.row.metric] = one.row
         new = new_class_of_carries(study, swept) if costs else new_class_of_margins(study, swept)
@@ -394,8 +395,8 @@ def target_lines(study: str) -> Iterator[str]:
     yield f"| | target | {' | '.join(f'`{name}`' for name in shown)} |"
     yield "|---" * (len(shown) + 2) + "|"
     for name, aim in TARGET.items():
-        cells = [f"{100 * row.value:.2f}{_interval(row)}" for row in _aimed(found, shown, name)]
-        yield f"| {name} (95 % interval) | at least {aim:g} | {' | '.join(cells)} |"
+        cells = [percent(row, places=2) for row in _aimed(found, shown, name)]
+        yield f"| {name} | at least {aim:g} | {' | '.join(cells)} |"
     limit = f"at most {TARGET_COST:g}"
     costs = (
         ("the first generation", "", _first),
@@ -440,12 +441,6 @@ def _aimed(found: dict[str, MethodSummary], shown: Sequence[str], name: str) -> 
         row = {"CON": one.consistency, "ACC-CON": one.correct_consistency}.get(name, one.accuracy)
         assert row is not None
         yield row
-
-
-def _interval(row: Row) -> str:
-    if row.low is None or row.high is None:
-        return ""
-    return f" ({100 * row.low:.1f} to {100 * row.high:.1f})"
 
 
 def _retrain(one: MethodSummary) -> float:
@@ -524,13 +519,17 @@ def _own_replicates(study: str) -> dict[str, int]:
 
 
 def _about(study: str) -> str:
-    about = json.loads((RESULTS / study / "about.json").read_text())
-    said = said_replicates(about["replicates"], _own_replicates(study))
-    spread = " ± is the standard deviation over replicates." if about["replicates"] > 1 else ""
+    seeds = [json.loads((one / "about.json").read_text()) for one in folders(RESULTS / study)]
+    about = seeds[0]
+    replicates, rounds, seconds = (
+        sum(one[key] for one in seeds) for key in ("replicates", "rounds", "training_seconds")
+    )
+    said = said_replicates(replicates, _own_replicates(study))
+    spread = " ± is the standard deviation over replicates." if replicates > 1 else ""
     missing = about.get("rounds_missing")
     more = f" ({missing_rounds(missing, more=True)}, and so is what needs them)" if missing else ""
     return (
-        f"{about['test_inputs']:,} test inputs, {said}, {about['rounds']} rounds{more}, {about['training_seconds']:.0f} s of "
+        f"{about['test_inputs']:,} test inputs, {said}, {rounds} rounds{more}, {seconds:.0f} s of "
         f"training on {about['environment'].get('device', 'cpu')}.{spread} Repeat: `dynsnap run {study}`."
     )
 

@@ -12,10 +12,7 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
-
-import numpy as np
 
 RESULTS = Path(__file__).parent
 sys.path.insert(0, str(RESULTS))
@@ -33,13 +30,13 @@ from _claims import (  # noqa: E402  it lies beside this file
 from _measured import Measured, has_labels, line, points  # noqa: E402
 from _seeds import folders  # noqa: E402
 from _weeks import FRESH, weekly_study  # noqa: E402
-from dynsnap._types import AnyArray  # noqa: E402
 from dynsnap.comparison import PairedDifference  # noqa: E402
-from dynsnap.predictions import StudyLabels  # noqa: E402
 from dynsnap.report import kappa  # noqa: E402
-from dynsnap.study import MethodLabels  # noqa: E402
 
 PAGE = RESULTS.parent / "docs" / "evidence.md"
+# "Not clearly below" is said only where the interval leaves out a loss of more than this.
+TOO_MUCH = 0.05
+OPEN = "open"
 
 
 class Evidence:
@@ -59,14 +56,7 @@ class Evidence:
         if name not in self._known:
             if not has_labels(name, self._results):
                 return None
-            found = Measured(self._results / name)
-            labels = [
-                one
-                for seed in folders(self._results / name)[1:]
-                if (one := MethodLabels.read(seed)) is not None
-            ]
-            found.labels = pooled([found.labels, *labels])
-            self._known[name] = found
+            self._known[name] = Measured(self._results / name)
         return self._known[name]
 
     def _rounds(self, name: str) -> int:
@@ -91,17 +81,19 @@ class Evidence:
     def glance(self) -> Iterator[str]:
         """Every claim with the studies that speak for it and against it."""
         for claim in (one for claims in SECTIONS.values() for one in claims):
-            sides: dict[bool, list[str]] = {True: [], False: []}
+            sides: dict[str, list[str]] = {"for": [], "against": [], "open": []}
             for name in claim.studies:
                 for row in self._of(claim, name):
                     _, _, n, _, unseen, *_, said = (
                         cell.strip() for cell in row.strip("| ").split(" | ")
                     )
-                    fine = "**" not in said
-                    about = f"{n}; {unseen}" if fine and claim.wanted == "no harm" else n
-                    sides[fine].append(f"{name} ({about})")
-            if sides[True] or sides[False]:
-                yield line([claim.says, *("; ".join(sides[side]) for side in (True, False))])
+                    side = "against" if "**" in said else "open" if OPEN in said else "for"
+                    about = (
+                        f"{n}; {unseen}" if side != "against" and claim.wanted == "no harm" else n
+                    )
+                    sides[side].append(f"{name} ({about})")
+            if any(sides.values()):
+                yield line([claim.says, *map("; ".join, sides.values())])
 
     def alone(self) -> str:
         """The studies whose claims rest on one replicate."""
@@ -203,36 +195,6 @@ def _command(study: str, method: str) -> str:
     return f"`dynsnap distill {name}`"
 
 
-def pooled(parts: Sequence[MethodLabels]) -> MethodLabels:
-    """Studies of several seeds on the same inputs as one, with more replicates."""
-    first = parts[0]
-    test, late = dict(first.test.labels), dict(first.late.labels) if first.late else {}
-    for place, part in enumerate(parts[1:], start=1):
-        if part.test.ids.tolist() != first.test.ids.tolist():
-            continue
-        for mine, theirs, own in ((test, part.test, first.test), (late, part.late, first.late)):
-            if theirs is not None and own is not None:
-                codes = _codes(theirs, own)
-                mine |= {
-                    replace(key, replicate=key.replicate + 1000 * place): codes[said]
-                    for key, said in theirs.labels.items()
-                }
-    whole = replace(first.test, labels=test)
-    return MethodLabels(whole, replace(first.late, labels=late) if first.late else None)
-
-
-def _codes(theirs: StudyLabels, own: StudyLabels) -> AnyArray:
-    """Their numbers of classes in ours: each study counts them in its own order."""
-    codes = np.full(int(max(one.max() for one in [theirs.truth, *theirs.labels.values()])) + 2, -2)
-    for truth, mine in zip(theirs.truth, own.truth, strict=True):
-        codes[truth] = mine
-    # A class that is no truth here is wrong wherever it is said: a number of its own will do.
-    for unknown in np.flatnonzero(codes == -2):
-        codes[unknown] = 10_000 + unknown
-    codes[-1] = -1
-    return codes
-
-
 def differences(
     of: Measured, claim: Claim, reference: str, other: Measured
 ) -> Iterator[tuple[str, PairedDifference]]:
@@ -251,11 +213,10 @@ def verdict(found: Sequence[PairedDifference], wanted: Wanted) -> str:
     """What the intervals say about a claim."""
     alone = ", one replicate" if found[0].replicates == 1 else ""
     if wanted == "no harm":
-        return (
-            f"**clearly below**{alone}"
-            if any(one.clearly_below for one in found)
-            else f"not clearly below{alone}"
-        )
+        if any(one.clearly_below for one in found):
+            return f"**clearly below**{alone}"
+        unknown = any(one.low < -TOO_MUCH for one in found)
+        return f"{OPEN if unknown else 'not clearly below'}{alone}"
     good = [one.clearly_above if wanted == "higher" else one.clearly_below for one in found]
     bad = [one.clearly_below if wanted == "higher" else one.clearly_above for one in found]
     if any(bad):
@@ -296,6 +257,7 @@ $ python results/evidence.py --check
   covers inputs alone: another run may differ by more. With n = 2 it is somewhat too narrow: in simulations of two equal methods up to 10 % of such
   intervals left 0 out instead of 5 %; with n = 3, 5 %.
 * **Detectable**: the smallest difference that these data would have shown four times out of five. "Not clearly below" says no more than that.
+  Where the interval includes a loss of more than five points, the verdict is "open".
 * **κ of all generations**: trainings from scratch, the first generation included, of method / reference. **Networks**: what one prediction costs.
 * ACC is of every later generation (g2, g3), on classes that all generations know. The new class has its own lines.
 * Lost is the mean over consecutive retrains. CON and ACC-CON are means over all pairs of generations.
@@ -308,11 +270,12 @@ network](one-network.md).
 GLANCE = """\
 ## At a glance
 
-With n in brackets. "For" is shown, or no clear harm; "against" is not shown, contradicted, or clearly below. No clear harm is no proof: the second number is the
-smallest difference, in points, that these data would have shown four times out of five. With n = 1 another run may differ by more:
+With n in brackets. "For" is shown, or no clear harm; "against" is not shown, contradicted, or clearly below; "open" is no clear harm where the interval
+includes a loss of more than five points. No clear harm is no proof: the second number is the smallest difference, in points, that these data would have shown four times
+out of five. With n = 1 another run may differ by more:
 
-| claim | for | against |
-|---|---|---|"""
+| claim | for | against | open |
+|---|---|---|---|"""
 
 WEEKS = """\
 ## Real weeks
@@ -349,11 +312,11 @@ def main() -> None:
     fresh = page(RESULTS)
     if parser.parse_args().check:
         known = PAGE.read_text(encoding="utf-8") if PAGE.is_file() else ""
-        raise SystemExit(
-            0
-            if fresh == known
-            else f"{PAGE.name} is not up to date: run python results/evidence.py."
-        )
+        if fresh != known:
+            raise SystemExit(f"{PAGE.name} is not up to date: run python results/evidence.py.")
+        rows = sum(line.count("`dynsnap ") for line in fresh.splitlines() if line.startswith("| "))
+        print(f"{PAGE.name} says what the results do: {rows} claims recomputed.")
+        return
     PAGE.write_text(fresh, encoding="utf-8")
 
 

@@ -19,6 +19,7 @@ from tests.cli.helpers import dynsnap
 from tests.documents import blocks, numbers, tables
 
 ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "results"
 PAGE = (ROOT / "docs/beyond.md").read_text(encoding="utf-8")
 
 
@@ -46,20 +47,31 @@ def standings(beyond):
 
 @functools.cache
 def published(study, inputs):
-    """Labels and truth of published results, with pyarrow and numpy alone."""
-    table = pq.read_table(ROOT / "results" / study / "labels.parquet")
-    rows = np.array(table.column("inputs").to_pylist()) == inputs
-    return {name: table.column(name).to_numpy()[rows] for name in table.column_names}
+    """Labels and truth of published results, with pyarrow and numpy alone.
+
+    A further seed's replicate 0 is `r0-2021` here.
+    """
+    found = {}
+    for seed in ("", *sorted(one.name[-5:] for one in RESULTS.glob(f"{study}-20[0-9][0-9]"))):
+        table = pq.read_table(RESULTS / f"{study}{seed}" / "labels.parquet")
+        rows = np.array(table.column("inputs").to_pylist()) == inputs
+        for name in table.column_names:
+            column = table.column(name).to_numpy()[rows]
+            if seed and name in ("id", "truth"):
+                assert (column == found[name]).all()  # the same inputs in the same order
+            found[f"{name}{seed}" if "/" in name else name] = column
+    return found
 
 
-def by_hand(study, method, *, first=None):
+def by_hand(study, method, *, first=None, of=None):
     """The columns of the summary: n, ACC of each generation, new class, lost, CON, ACC-CON.
 
-    Of the first so many replicates, or of all.
+    Of the first so many replicates, of one of them, or of all.
     """
     test, late = (published(study, kind) for kind in ("test", "late"))
     names = [name for name in test if name.startswith(f"{method}/average/g3/")]
     replicates = [name.rpartition("/")[2] for name in names][:first]
+    replicates = replicates if of is None else replicates[of : of + 1]
     each, new, lost, same, both = [], [], [], [], []
     for replicate in replicates:
         keys = [f"{method}/average/g{number}/{replicate}" for number in (1, 2, 3)]
@@ -214,6 +226,7 @@ def sides(inputs, method, reference, number):
     if reference == "itself":
         other = [k.replace(f"/g{number}/", "/g1/") for k in own]
     else:
+        own = [k for k in own if k.replace(f"{method}/", f"{reference}/", 1) in inputs]
         other = [k.replace(f"{method}/", f"{reference}/", 1) for k in own]
     return [[inputs[k] == inputs["truth"] for k in keys] for keys in (own, other)]
 
@@ -264,7 +277,8 @@ def test_what_is_claimed_of_rolling_was_measured(standings):
     found = {
         name: standings(f"{name}-rolling") for name in ("cifar100", "cifar10", "20news", "digits")
     }
-    assert [name for name, one in found.items() if one["rolling"].qualifies] == ["digits"]
+    qualify = [name for name, one in found.items() if one["rolling"].qualifies]
+    assert qualify == ["cifar10", "digits"]
     said = item("Rolling loses")
     for name, shown in (("cifar100", 2), ("cifar10", 2), ("20news", 0), ("digits", 0)):
         mine, fresh = (by_hand(f"{name}-rolling", one)[2][1] for one in ("rolling", FRESH))
@@ -283,8 +297,14 @@ def test_what_is_claimed_of_rolling_was_measured(standings):
         }
         for name, one in found.items()
     }
-    assert below["cifar100"] == {2} and 3 in below["cifar10"] & below["20news"]
-    assert not below["digits"]
+    assert (below["cifar100"], below["20news"]) == ({2}, {2, 3})
+    assert not below["cifar10"] and not below["digits"]
+    # Of three runs on CIFAR-10, two alone are clearly below in the last generation.
+    mine, fresh = sides(published("cifar10-rolling", "test"), "rolling", FRESH, 3)
+    alone = [interval([a], [b])[2] < 0 for a, b in zip(mine, fresh, strict=True)]
+    assert (sum(alone), len(alone)) == (2, 3)
+    told = interval(mine, fresh)
+    assert [f"{abs(one):.1f}" for one in told] == item("It also learns less")[1:4]
     late = next(one.late for one in found["cifar100"]["rolling"].held if one.role == "fresh")
     assert late.low < 0 < late.high
     for one in found.values():
@@ -299,23 +319,27 @@ def test_what_is_claimed_of_rolling_bagging_was_measured(standings, beyond):
     for study in ("cifar10-rolling", "20news-rolling"):
         best = standings(study)["rolling-bagging-refresh"]
         assert best.qualifies and len([x for one in best.held for x in one.accuracies]) > 3
-    ours, hard = (beyond._measured(name).labels for name in ("cifar10-rolling", "cifar10-paper"))
     name = "rolling-bagging-refresh"
-    gap = ours.difference(name, "extbagging", "accuracy_3", elsewhere=hard)
-    assert gap.clearly_below and round(100 * gap.value, 2) == -1.31
-    first = ours.difference(name, f"never-retrain-{name}", "accuracy_3")
-    assert first.low < 0 < first.high
-    test = published("cifar10-rolling", "test")
-    old, new = (test[f"{name}/average/g{n}/r0"] == test["truth"] for n in (1, 3))
-    flips = int((~old & new).sum()), int((old & ~new).sum())
-    assert flips == (102, 95)
+    test, hard = (published(f"cifar10-{one}", "test") for one in ("rolling", "paper"))
+    both = {**test, **{k: v for k, v in hard.items() if k.startswith("extbagging/")}}
+    mine, fresh = sides(both, name, "extbagging", 3)
+    assert len(mine) == 2
+    assert all(interval([a], [b])[2] < 0 for a, b in zip(mine, fresh, strict=True))
+    _, low, high = interval(mine, fresh)
+    assert low < 0 < high  # two runs together are too few to say it of a third
+    _, low, high = interval(*sides(test, name, "itself", 3))
+    assert low < 0 < high
+    new, old = sides(test, name, "itself", 3)
+    flips = int(np.sum(np.array(new) & ~np.array(old))), int(np.sum(np.array(old) & ~np.array(new)))
     p = stats.binomtest(flips[0], sum(flips)).pvalue
     assert beyond.mcnemar(*flips) == pytest.approx(p)
     text = generated(PAGE)["bagging", "cifar10-rolling cifar10-paper"]
-    assert {"102", "95", f"{p:.2g}"} <= set(numbers(text))
-    # Rolling bagging alone is below its own first generation on CIFAR-10.
+    assert {*map(str, flips), f"{p:.2g}"} <= set(numbers(text))
+    # Rolling bagging alone is below its own first generation in both runs, clearly in one.
     plain = standings("cifar10-rolling")["rolling-bagging"]
-    assert any(one.role == "first" and one.shortfall for one in plain.held)
+    ends, starts = sides(test, "rolling-bagging", "itself", 3)
+    alone = [interval([a], [b]) for a, b in zip(ends, starts, strict=True)]
+    assert [(value < 0, high < 0) for value, _, high in alone] == [(True, True), (True, False)]
     assert points(*gains(standings("cifar10-rolling")[name], plain)) <= set(
         item("Rolling bagging**")
     )
@@ -324,32 +348,32 @@ def test_what_is_claimed_of_rolling_bagging_was_measured(standings, beyond):
 def test_what_is_claimed_of_the_target_on_cifar_10_was_measured(beyond, standings):
     found = standings("cifar10-rolling")
     fresh, best = found[FRESH], found["rolling-bagging-refresh"]
-    stands = found["rolling-bagging-refresh-standing"]
-    assert beyond.reached("cifar10-rolling") == [best.method]
-    assert stands.qualifies and beyond._missed(stands) == ["ACC 88.76"]
-    assert f"{88.8 - 100 * stands.accuracy.value:.2f}" in item("Stabilized**")
-    (rows,) = tables(generated(PAGE)["target", "cifar10-rolling"])
-    cells = {row[0]: [numbers(cell) for cell in row[2:]] for row in rows[1:]}
-    for name, rows in {
-        "CON": (best.consistency, fresh.consistency),
-        "ACC-CON": (best.correct_consistency, fresh.correct_consistency),
-        "ACC": (best.accuracy, fresh.accuracy),
+    assert beyond.reached("cifar10-rolling") == []
+    # The first run reaches it, by three inputs; the second misses two of three.
+    for one, missed in ((0, []), (1, ["ACC-CON", "ACC"])):
+        _, each, (*_, con, acc_con) = by_hand("cifar10-rolling", best.method, of=one)
+        shares = {"CON": con, "ACC-CON": acc_con, "ACC": np.mean(each)}
+        assert [k for k, aim in beyond.TARGET.items() if shares[k] < aim] == missed
+        assert {f"{one:.2f}" for one in shares.values()} <= set(item("One run is not enough"))
+        if not missed:
+            assert 3 <= 45 * (shares["ACC"] - 88.8) < 4
+    text = generated(PAGE)["target", "cifar10-rolling"]
+    assert beyond._missed(best) == [f"ACC {100 * best.accuracy.value:.2f}"]
+    assert f"`{best.method}`: ACC {100 * best.accuracy.value:.2f}\n" in text
+    (rows,) = tables(text)
+    cells = {row[0]: row[2] for row in rows[1:]}
+    for name, row in {
+        "CON": fresh.consistency,
+        "ACC-CON": fresh.correct_consistency,
+        "ACC": fresh.accuracy,
     }.items():
-        assert cells[f"{name} (95 % interval)"] == [
-            [f"{100 * row.value:.2f}", f"{100 * row.low:.1f}", f"{100 * row.high:.1f}"]
-            for row in rows
-        ]
+        assert numbers(cells[name]) == [f"{100 * row.value:.2f}", f"{100 * row.spread:.2f}"]
     # The table of results has the mean cost of three generations, and that of the two retrains.
     total = [3 * one.accuracy.cost for one in (best, fresh)]
-    first = [all_three - 2 * one.cost for all_three, one in zip(total, (best, fresh), strict=True)]
-    for name, costs in (("the first generation", first), ("all generations", total)):
-        assert [float(one[0]) for one in cells[f"cost of {name} (κ)"]] == pytest.approx(costs)
-    assert cells["cost of a retrain (κ)"] == [["1.45"], ["3.0"]]
-    assert 3 <= 4500 * (best.accuracy.value - 0.888) < 4  # three inputs above the target
-    again = standings("cifar10-distill")[FRESH].accuracies[-1].value
-    assert 0.004 < fresh.accuracies[-1].value - again < 0.006  # half a point between two runs
+    ours, theirs = (whole - 2 * one.cost for whole, one in zip(total, (best, fresh), strict=True))
+    assert float(cells["cost of the first generation (κ)"]) == pytest.approx(theirs)
+    assert float(cells["cost of all generations (κ)"]) == pytest.approx(total[1])
     # It saves cost from the fourth generation on.
-    ours, theirs = first
     assert ours + 2 * best.cost > theirs + 2 * fresh.cost
     assert ours + 3 * best.cost < theirs + 3 * fresh.cost
 
@@ -613,8 +637,10 @@ def test_what_is_claimed_of_stabilized_predictions_was_measured(standings):
     unclear = 0
     for study, n, name, plain, later, _, lost in rows[1:]:
         test = published(study, "test")
+        ends = [k.rpartition("/")[2] for k in test if k.startswith(f"{name}/average/g3/")]
+        assert len(ends) == int(n)
         keys = {
-            one: [[f"{one}/average/g{g}/r{r}" for g in (2, 3)] for r in range(int(n))]
+            one: [[f"{one}/average/g{g}/{end}" for g in (2, 3)] for end in ends]
             for one in (name, plain)
         }
         right = [

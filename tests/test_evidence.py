@@ -99,19 +99,30 @@ def test_no_clear_harm_is_told_with_what_could_have_gone_unseen():
         (says.rpartition(": ")[0], Path(command.strip("`").split()[-1]).stem, n, unseen, said)
         for says, command, n, _, unseen, *_, said in claims()
     }
-    glance = next(table for table in tables(PAGE) if table[0] == ["claim", "for", "against"])
-    seen = 0
-    for says, fine, _ in glance[1:]:
-        for study, n, unseen in re.findall(r"([\w-]+) \((\d+)(?:; ([\d.]+))?\)", fine):
-            known = [row for row in rows if row[:3] == (says, study, n)]
-            assert any(
-                said.startswith("not clearly below") and detectable == unseen
-                if unseen
-                else said.startswith("shown")
-                for *_, detectable, said in known
-            )
-            seen += bool(unseen)
-    assert seen > 20
+    heads = ["claim", "for", "against", "open"]
+    glance = next(table for table in tables(PAGE) if table[0] == heads)
+    seen = {"not clearly below": 0, "open": 0}
+    for says, fine, _, unknown in glance[1:]:
+        for cell, harmless in ((fine, "not clearly below"), (unknown, "open")):
+            for study, n, unseen in re.findall(r"([\w-]+) \((\d+)(?:; ([\d.]+))?\)", cell):
+                known = [row for row in rows if row[:3] == (says, study, n)]
+                assert any(
+                    said.startswith(harmless) and detectable == unseen
+                    if unseen
+                    else said.startswith("shown")
+                    for *_, detectable, said in known
+                )
+                seen[harmless] += bool(unseen)
+    assert seen["not clearly below"] > 20 and seen["open"] > 3
+
+
+def test_open_is_what_may_have_lost_more_than_five_points():
+    for _, _, _, cell, *_, said in claims():
+        lows = [float(low) for low in re.findall(r"\(([-+][\d.]+) to", cell)]
+        if said.startswith("open"):
+            assert min(lows) < -4.9
+        elif said.startswith("not clearly below"):
+            assert min(lows) >= -5
 
 
 def test_every_section_begins_with_what_was_chosen_on_which_rows(script):
@@ -148,6 +159,7 @@ def test_studies_appear_when_they_are_run(script, tmp_path):
         (-0.03, -0.01, "lower", "shown"),
         (0.01, 0.03, "lower", "contradicted"),
         (-0.01, 0.03, "no harm", "not clearly below"),
+        (-0.06, 0.03, "no harm", "open"),
         (-0.03, -0.01, "no harm", "clearly below"),
     ],
 )

@@ -51,7 +51,7 @@ def terminal() -> None:
     found = dynsnap.compare(HERE.parents[1] / OLD, HERE.parents[1] / NEW)
     # As a terminal shows it: what the command prints into a pipe has no colours.
     told = report.to_terminal(report.comparison_document(found), width=WIDTH, colour=True)
-    head = told.partition("Every metric")[0].rpartition("\n")[0].rstrip()
+    head = told.partition("Old, new and change")[0].rpartition("\n")[0].rstrip()
     console = Console(record=True, width=WIDTH, file=io.StringIO(), color_system="truecolor")
     console.print(Text("$ " + " ".join(COMMAND), style="bold"))
     console.print(Text.from_ansi(head))

@@ -48,6 +48,8 @@ def tested(ours: dict[Study, Found | None], results: Path) -> list[Claim]:
         lines = []
         verdicts: dict[bool | None, tuple[str, ...]] = {True: (), False: (), None: ()}
         for study, found in varied if judge is _needed else run:
+            if study.again and judge is not _near_bagging:
+                continue  # rounds of another section, which would count twice
             if (judged := judge(study, found, results)) is not None:
                 line, holds = judged
                 verdicts[holds] += (study.title,)

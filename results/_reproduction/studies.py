@@ -25,6 +25,7 @@ class Study:
     title: str
     paper: str | None = None  # its name in paper.csv
     unlike: str = ""  # how it differs from the paper
+    again: bool = False  # whether all but ExtBagging's rows are of the rounds of another study
     # Points that ACC, CON and ACC-CON may lie off the paper's: of singlebase on either side, of
     # dynsnap-cyc below.
     singlebase: tuple[float, float, float] | None = None
@@ -47,7 +48,11 @@ Differences from the paper:
 
 * DynSnap-cyc's first round is the first half of Snapshot's training (`prefixes`). 10 of Snapshot's 20 snapshots are also among the 30 that
   DynSnap-cyc prunes, so the two are more alike than separate runs. SingleBase's replicates are the rounds of ExtBagging and DynSnap-step.
-* ExtBagging has 7 members, the paper's 20.
+* ExtBagging has 7 members, the paper's 20. It has those in the section below.
+"""
+
+WHOLE = """\
+The third replicate of the section above, with ExtBagging's 13 further members. All other rows are of the same rounds as there.
 """
 
 STUDIES = (
@@ -58,6 +63,13 @@ STUDIES = (
         unlike=SHARED,
         singlebase=(0.7, 0.7, 0.7),
         dynsnap_cyc=(0.7, 1.5, 1.0),
+    ),
+    Study(
+        folder="cifar10-full",
+        title="CIFAR-10 with ExtBagging's 20 members",
+        paper="cifar10",
+        unlike=WHOLE,
+        again=True,
     ),
     Study(
         folder="cifar100-paper",

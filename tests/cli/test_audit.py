@@ -63,6 +63,17 @@ def test_a_page_has_every_theorem_and_escapes_names(tmp_path):
     assert dynsnap("audit", OLD, NEW, "--html", OLD).exit_code == 2
 
 
+def test_a_page_explains_every_symbol_of_its_claims(tmp_path):
+    page = tmp_path / "page.html"
+    assert dynsnap("audit", OLD, NEW, "--html", page, "-q").exit_code == 0
+    found = json.loads(dynsnap("audit", OLD, NEW, "--json", "-").stdout)
+    claims = " ".join(bound["claim"] for bound in [*found["bounds"], found["accuracy_bounds"]])
+    symbols = set(re.findall(r"\b[^\W\d]\b\u0303?", claims))
+    assert {"d", "o", "s", "r", "õ", "s\u0303"} <= symbols
+    explained = set(re.findall(r"<li>([^:<]+):", page.read_text()))
+    assert symbols | {"ACC", "ACC-CON"} <= explained
+
+
 @pytest.mark.parametrize("order", ["1", "3.5", "inf"])
 def test_any_order_from_one_up_will_do(order):
     found = json.loads(dynsnap("audit", OLD, NEW, "--order", order, "--json", "-").stdout)

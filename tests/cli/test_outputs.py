@@ -7,7 +7,7 @@ import pytest
 
 from dynsnap.cli._outputs import claim_outputs, kept_in
 from dynsnap.errors import FileError, PlanError
-from tests.cli.helpers import NEW, OLD, dynsnap
+from tests.cli.helpers import NEW, OLD, dynsnap, refused
 from tests.messages import naming
 
 
@@ -45,6 +45,24 @@ def test_outputs_that_cannot_be_written_are_refused_before_any_work(tmp_path):
     if Path("/dev/null").exists():
         with pytest.raises(FileError, match=naming("--json", "/dev/null", "regular file")):
             claim_outputs([], {"--json": Path("/dev/null")})
+
+
+@pytest.mark.parametrize("name", ["out.xlsx", "out", "-"])
+@pytest.mark.parametrize(
+    ("arguments", "option"),
+    [
+        (["compare", "absent", "absent", "--flips"], "--flips"),
+        (["stabilize", "absent", "absent", "-o"], "--output"),
+        (["stabilize", "absent", "absent", "-o", "new.csv", "--rescore", 5], "--rescore"),
+        (["predict", "absent", "absent", "-o"], "--output"),
+        (["export", "absent", "--onnx"], "--onnx"),
+    ],
+)
+def test_a_format_that_cannot_be_written_is_wrong_use_before_anything_is_read(
+    arguments, option, name
+):
+    found = refused(*arguments, name, code=2)
+    assert option in found and name in found
 
 
 @pytest.mark.slow

@@ -116,7 +116,7 @@ def test_columns_of_a_table_are_found_by_name_and_not_by_place(tmp_path):
         (None, "wrong.npz", "x.csv", 3, r"\(1, 8, 8\)"),
         (None, "wrong.npz", "x.csv", 3, naming(r"wrong\.npz", "trained on")),
         (None, "empty.npz", "x.csv", 3, r"empty\.npz holds no inputs"),
-        (None, "test.npz", "x.txt", 3, "x.txt"),
+        (None, "test.npz", "x.txt", 2, "x.txt"),
         (None, "test.npz", "test.npz", 2, "would overwrite"),
     ],
 )

@@ -122,13 +122,19 @@ def test_other_files_are_refused(tmp_path, name):
 
 
 @pytest.mark.parametrize(
-    ("text", "encoding", "named"),
-    [("a;b\n1;2\n", "utf-8", '";"'), ("a,b\n1,2\n", "utf-16", "UTF-16")],
+    ("name", "text", "encoding", "named"),
+    [
+        ("new.csv", "a;b\n1;2\n", "utf-8", '";"'),
+        ("new.csv", "a,b\n1,2\n", "utf-16", "UTF-16"),
+        ("new.jsonl", '{"text": "a"}\n', "utf-16", "UTF-16"),
+    ],
 )
-def test_tables_as_a_spreadsheet_may_write_them_are_recognised(tmp_path, text, encoding, named):
-    file = tmp_path / "new.csv"
+def test_tables_as_other_programs_may_write_them_are_recognised(
+    tmp_path, name, text, encoding, named
+):
+    file = tmp_path / name
     file.write_text(text, encoding=encoding)
-    with pytest.raises(DataError, match=naming("new.csv", named)):
+    with pytest.raises(DataError, match=naming(name, named)):
         read_inputs(file)
 
 

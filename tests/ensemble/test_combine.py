@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from dynsnap.ensemble import COMBINATIONS, combine
+from dynsnap.ensemble import COMBINATIONS, combine, judged
 from dynsnap.errors import InputError, PlanError
 from tests.messages import naming
 from tests.strategies import score_rows
@@ -202,6 +202,22 @@ def test_a_new_class_is_judged_by_those_alone_who_know_it(ensemble):
     both = np.concatenate([scores, scores[::-1]])
     combined = combine(both, how="average", known=known)
     np.testing.assert_allclose(combined[:, -1], combine(scores, how="average")[:, -1], atol=1e-9)
+
+
+@given(ensembles(), st.data())
+def test_members_that_are_compared_on_a_row_of_weight_three_meet_it_three_times(ensemble, data):
+    scores, _ = ensemble
+    _, rows, classes = scores.shape
+    truth = data.draw(hnp.arrays(int, rows, elements=st.integers(0, classes - 1)))
+    times = data.draw(hnp.arrays(int, rows, elements=st.integers(1, 4)))
+    known = data.draw(hnp.arrays(bool, (len(scores), classes)))
+    known[:, 0] = True
+    often, new = scores.repeat(times, axis=1), scores[:1]
+    wanted = judged(often, truth.repeat(times), known=known, new=new.repeat(times, axis=1))
+    for one, other in zip(
+        judged(scores, truth, known=known, new=new, weights=0.5 * times), wanted, strict=True
+    ):
+        np.testing.assert_allclose(one, other, rtol=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -372,6 +372,22 @@ def test_missing_labels_are_refused(label):
         small().fit(inputs, np.array([label, *labels[1:]], dtype=object))
 
 
+@pytest.mark.parametrize(
+    ("labels", "advice"),
+    [
+        (np.array([0, 1] * 5, object), r"astype\(int\)"),
+        (np.array([0.0, 1.5] * 5, object), r"astype\(float\)"),
+        (np.array([True, False] * 5, object), r"astype\(bool\)"),
+        (np.array([b"a", b"b"] * 5), "decode"),
+        (np.array([b"a", b"b"] * 5, object), "decode"),
+    ],
+)
+def test_labels_of_an_unusual_type_get_one_line_with_the_way_out(labels, advice):
+    with pytest.raises(InputError, match=naming("y", advice)) as refused:
+        small(GaussianNB()).fit(np.eye(10), labels)
+    assert "\n" not in str(refused.value)
+
+
 def test_a_wrong_shape_is_one_line_that_shows_no_values():
     inputs, labels = digits()[0]
     with pytest.raises(InputError, match=naming("2D", "reshape")) as caught:

@@ -1,11 +1,16 @@
 """What a caller from Python asks of a gate is what a file of rules asks."""
 
 import dataclasses
+import json
+import pickle
+from fractions import Fraction
 
+import numpy as np
 import pytest
 
 from dynsnap.errors import ComparisonError, PlanError
 from dynsnap.gate import Rule, check
+from tests.messages import naming
 
 IDS = list(range(40))
 TRUTH = ["cat", "dog"] * 20
@@ -25,6 +30,27 @@ def test_who_names_a_confidence_means_the_bound(asked, on):
     rule = Rule(metric="lost", at_most=0.1, **asked)
     assert rule.on == on
     assert dataclasses.replace(rule, name="again").on == on
+
+
+@pytest.mark.parametrize("given", [0.95, np.float32(0.95), np.float64(0.95), Fraction(19, 20)])
+def test_a_number_of_any_kind_is_the_same_rule(given):
+    plain = Rule(metric="lost", at_most=0.95, confidence=0.95)
+    found = Rule(metric="lost", at_most=given, confidence=given)
+    assert found == plain and found.title == plain.title
+    assert json.dumps([found.at_most, found.confidence]) == "[0.95, 0.95]"
+    near = Rule(metric="lost", at_most=0.95, confidence=0.9500000001)
+    assert near != plain and near.title != plain.title
+
+
+def test_a_confidence_in_percent_is_refused_with_the_fraction():
+    with pytest.raises(PlanError, match=naming("`confidence`", "0.9,", "90")):
+        Rule(metric="lost", at_most=0.1, confidence=90)
+
+
+def test_a_rule_that_was_stored_asks_for_what_it_asked_for():
+    for rule in (Rule(metric="lost", at_most=0.1), Rule(metric="lost", at_most=0.1, on="bound")):
+        again = pickle.loads(pickle.dumps(rule))  # noqa: S301 (our own)
+        assert again == rule and dataclasses.replace(again, name="again").on == rule.on
 
 
 def test_a_confidence_is_not_passed_by_the_value():

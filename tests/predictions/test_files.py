@@ -430,8 +430,9 @@ def test_a_table_with_other_marks_between_values_is_recognised(mark, tmp_path):
 def test_text_in_another_encoding_is_recognised(tmp_path):
     (tmp_path / "file.csv").write_bytes("id,label\n1,café\n".encode("latin-1"))
     refused(tmp_path / "file.csv", r"its text is not UTF-8\. Write it in UTF-8\.")
-    (tmp_path / "file.csv").write_text("id,label\n1,café\n2,thé\n", encoding="utf-16")
-    refused(tmp_path / "file.csv", "UTF-16.*UTF-8")
+    for name, text in {"file.csv": "id,label\n1,café\n", "file.jsonl": '{"id": 1}\n'}.items():
+        (tmp_path / name).write_text(text, encoding="utf-16")
+        refused(tmp_path / name, "UTF-16.*UTF-8")
 
 
 def test_a_table_without_rows_is_said_so(tmp_path):

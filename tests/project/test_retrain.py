@@ -63,6 +63,7 @@ def test_weeks_are_retrained_gated_and_deployed(folder):
     assert json.loads((place / "gate.json").read_text())["verdict"] == "passed"
     assert "<!doctype html>" in (place / "report.html").read_text()[:20].lower()
     assert "generation 1" in (place / "report.md").read_text()
+    assert "not verified" not in (place / "report.html").read_text()  # there was no file to verify
     assert ElementTree.parse(place / "junit.xml").getroot().find("testsuite").get("failures") == "0"
     assert not (place / "work").exists()
     assert {"accuracy_old", "lost", "gained"} <= found[1].measured.newest.keys()
@@ -120,6 +121,8 @@ def test_a_project_without_a_program_that_predicts_is_compared_on_old_rows(tmp_p
     measured = list(projects.results(made))[-1].measured
     assert measured.evaluated < list(projects.results(made))[-1].plan.evaluate
     assert measured.notes
+    verdict = json.loads((made / "retrains" / PERIODS[1] / "gate.json").read_text())
+    assert [each["verified"] for each in verdict["verification"]] == [True, False]
 
 
 def test_a_second_loop_is_refused(second):

@@ -114,7 +114,7 @@ def whole(text="words"):
         banner=Banner(text, text, good=False, reasons=(Bullet(text, "whole"), Bullet(text))),
         warnings=(text,),
         sections=(section,),
-        footer=text,
+        made_from=text,
         suite="kit",
         checks=tuple(Check(text, status, text) for status in ("passed", "failed", "skipped")),
         properties=((text, text),),

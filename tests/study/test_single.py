@@ -8,13 +8,15 @@ import numpy as np
 import pytest
 
 from dynsnap import predictions
-from dynsnap.ensemble import Retraining, method
-from dynsnap.errors import PlanError
+from dynsnap.cli import _models
+from dynsnap.ensemble import Retraining, TeacherScores, method
+from dynsnap.errors import FileError, PlanError
 from dynsnap.store import RunFolder
 from dynsnap.study import Ensemble, open_stream, read_study, read_table
 from tests.cli.met import Met
 from tests.cli.studies import TINY, contents, dynsnap
 from tests.messages import naming
+from tests.streams import small_stream
 
 NAMES = ["singlebase", "single", "single-warm", "single-distill", "single-long", "single-ema"]
 NAMES += ["single-codistill"]
@@ -254,3 +256,27 @@ def test_a_file_that_is_not_the_one_that_was_meant_or_lacks_rows_is_refused(run,
         ended = dynsnap("run", tmp_path / "study.toml", "--out", tmp_path / "run", "-q")
         assert ended.exit_code == 3
         assert re.search(naming(*named), ended.stderr)
+
+
+def test_a_teacher_that_is_written_again_while_it_is_read_teaches_what_was_digested(
+    tmp_path, monkeypatch
+):
+    stream = small_stream()
+    file, read = tmp_path / "said.parquet", predictions.read
+    scores = np.random.default_rng(0).dirichlet(np.ones(10), (2, len(stream.pool.ids)))
+    meant, other = (
+        predictions.Predictions(ids=stream.pool.ids, classes=stream.pool.classes, scores=each)
+        for each in scores
+    )
+    predictions.write(meant, file)
+    key = f"sha256:{hashlib.sha256(file.read_bytes()).hexdigest()}"
+
+    def read_late(place):
+        predictions.write(other, file)
+        return read(place)
+
+    monkeypatch.setattr(predictions, "read", read_late)
+    taught = TeacherScores.from_bytes(_models._teacher(key, file, stream))
+    assert np.array_equal(taught.scores, scores[0].astype(np.float32))
+    with pytest.raises(FileError, match=naming(file.name, "digest")):
+        _models._teacher(key, file, stream)

@@ -434,6 +434,20 @@ def test_the_step_toward_deployed_weights_is_the_one_that_loses_least(seed):
     assert step == slow
 
 
+@given(st.integers(0, 10_000))
+def test_for_the_step_a_row_of_weight_three_is_three_rows(seed):
+    rng = np.random.default_rng(seed)
+    truth, deployed = rng.integers(0, 3, (2, 20))
+    labels = [np.where(rng.random(20) < 0.6, truth, rng.integers(0, 3, 20)) for _ in STEPS]
+    times = rng.integers(1, 5, 20)
+    how = {"new": np.array([False, False, True]), "steps": STEPS}
+    often = [each.repeat(times) for each in (*labels, deployed, truth)]
+    wanted = chosen_step(often[:-2], *often[-2:], **how)
+    for scale in (1, 0.1):
+        found = chosen_step(labels, deployed, truth, **how, weights=scale * times)
+        assert found == wanted
+
+
 @pytest.mark.parametrize("model", [mlp, Normed])
 def test_interpolated_weights_lie_on_the_way_to_the_deployed_ones(model):
     pool = POOL if model is mlp else pictures()
@@ -472,6 +486,20 @@ def test_a_new_class_that_no_held_out_row_shows_has_rows_set_aside():
     assert not np.isin(round_.aside, round_.train).any()
     assert len(trainer(stream, kept=kept)._open(interpolated()).aside) == 0
     assert len(list(way.train([interpolated()]))) == 1
+
+
+def test_rows_that_decide_the_step_count_as_much_as_they_weigh():
+    weighted = dataclasses.replace(POOL, weights=np.linspace(0.5, 4, len(POOL)))
+    stream = with_holdout(weighted)
+    held = stream.evaluation["untouched"]
+    way, asked = trainer(stream, kept=deployed()), interpolated()
+    aside = np.array([3, 5])
+    found = way._held_out(asked).joined_weights(aside)
+    rows = stream.selection_holdout[asked.generation - 1]
+    assert len(rows)
+    wanted = [*weighted.weights[np.isin(weighted.ids, held.ids[rows])], *weighted.weights[aside]]
+    assert sorted(found) == pytest.approx(sorted(wanted))
+    assert trainer(with_holdout(POOL), kept={})._held_out(asked).joined_weights(aside) is None
 
 
 def test_interpolation_needs_a_warm_start_and_held_out_rows():

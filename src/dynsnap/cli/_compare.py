@@ -71,7 +71,7 @@ from dynsnap.errors import PlanError
 @click.option(
     "--flips",
     "flips_to",
-    type=options.FILE,
+    type=options.Written(comparison.flips_format),
     metavar="PATH",
     help="Write every input that was lost or gained, with both labels and scores: .parquet, "
     ".arrow, .csv, .tsv or .jsonl.",
@@ -148,8 +148,6 @@ def compare(
     titles = generation_names(generations if columns.many_models else files, names)
     outputs = {"--json": json_to, "--markdown": markdown_to, "--html": html_to, "--flips": flips_to}
     claim_outputs(files_behind([*places, noise_floor]), outputs)
-    if flips_to is not None:
-        comparison.flips_format(flips_to)
     claim_figures(svg_to, png_to)
     named.check(html_to)
     rename = options.parse_renames(renames)

@@ -21,9 +21,9 @@ from dynsnap.store import SavedEnsemble
 @click.option(
     "--onnx",
     "output",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=_options.ends_in(".onnx"),
     required=True,
-    metavar="FILE",
+    metavar="FILE.onnx",
     help="Where to write the ONNX model.",
 )
 @click.option(

@@ -3,7 +3,9 @@
 What a word means is for the backend to say, which `dynsnap.trainers` finds.
 """
 
+import contextlib
 import hashlib
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +15,7 @@ import numpy as np
 
 from dynsnap import predictions, trainers
 from dynsnap._types import AnyArray, MemberScores, Scores
+from dynsnap._untrusted import regular
 from dynsnap.data import Stream
 from dynsnap.ensemble import (
     GIVEN,
@@ -74,31 +77,51 @@ def _teacher(key: str, path: Path, stream: Stream) -> bytes:
     The file must have the digest that the study names it by, so it is the file that was meant.
     """
     pool = stream.pool
-    try:
-        digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    except OSError as error:
-        raise FileError(f"The teacher {path} cannot be read: {error.strerror}.") from error
-    if key != GIVEN + digest:
-        raise FileError(
-            f"The teacher {path} has another digest than the study names. Found {digest}: if this "
-            "is the file that you mean, write it as `teacher_sha256`."
-        )
-    if path.suffix == ".ensemble":
-        ensemble = load_ensemble(path)
-        scorer = make_scorer(ensemble, trainer=None, factory=None, device="cpu")
-        try:
-            scores = combined_scores(ensemble, scorer, pool.inputs)
-        except InputError as error:
-            raise InputError(f"{path} was trained on other inputs than these: {error}") from error
-        said = Predictions(ids=pool.ids, classes=ensemble.classes, scores=scores)
-    else:
-        said = predictions.read(path)
+    with _meant(key, path) as copy:
+        if path.suffix == ".ensemble":
+            ensemble = load_ensemble(copy)
+            scorer = make_scorer(ensemble, trainer=None, factory=None, device="cpu")
+            try:
+                scores = combined_scores(ensemble, scorer, pool.inputs)
+            except InputError as error:
+                raise InputError(
+                    f"{path} was trained on other inputs than these: {error}"
+                ) from error
+            said = Predictions(ids=pool.ids, classes=ensemble.classes, scores=scores)
+        else:
+            said = predictions.read(copy)
     given = TeacherScores.of(
         said, name=str(path), ids=pool.ids, classes=pool.classes, labels=pool.labels
     )
     for rows in stream.generations[1:]:
         given.check(rows, pool.labels)
     return given.to_bytes()
+
+
+@contextlib.contextmanager
+def _meant(key: str, path: Path) -> Iterator[Path]:
+    """A copy, of this process alone, of the file of a teacher, if it has the digest of the study.
+
+    The file is read once: what was digested is what is parsed, whoever writes it meanwhile.
+    """
+    try:
+        content = regular(path).read_bytes()
+    except OSError as error:
+        raise FileError(f"The teacher {path} cannot be read: {error.strerror}.") from error
+    digest = hashlib.sha256(content).hexdigest()
+    if key != GIVEN + digest:
+        raise FileError(
+            f"The teacher {path} has another digest than the study names. Found {digest}: if this "
+            "is the file that you mean, write it as `teacher_sha256`."
+        )
+    with tempfile.TemporaryDirectory(prefix="dynsnap-") as folder:
+        copy = Path(folder) / path.name
+        copy.write_bytes(content)
+        del content
+        try:
+            yield copy
+        except FileError as error:  # about the user's file, not about the copy
+            raise FileError(str(error).replace(str(copy), str(path))) from error
 
 
 def combined_scores(

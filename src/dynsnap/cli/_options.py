@@ -10,12 +10,14 @@ from typing import Any, TypeVar
 import click
 
 from dynsnap._untrusted import Plain, Table, Text, mismatch, read_toml
-from dynsnap.errors import PlanError
+from dynsnap.errors import DynSnapError, PlanError
 from dynsnap.gate import read_columns
 from dynsnap.metrics import GROUPS
 from dynsnap.metrics._ranking import CHEAP_SCORES
 from dynsnap.predictions import ColumnNames, check_columns_table, tasks
 from dynsnap.predictions._locate import is_uri
+from dynsnap.predictions._sources import format_of
+from dynsnap.predictions._text import on_one_line
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -34,6 +36,39 @@ class _Place(_Named):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         return value if is_uri(value) else super().convert(value, param, ctx)
+
+
+class Written(_Named):
+    """A file to write, whose ending must stand for a format that can be written.
+
+    Checked with the other options, before any work is done: `-` has no ending and is refused too.
+
+    Args:
+        check: Raises an error of dynsnap's for another ending.
+    """
+
+    def __init__(self, check: Callable[[Path], object]) -> None:
+        super().__init__(path_type=Path)
+        self._check = check
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        path = super().convert(value, param, ctx)
+        try:
+            if not path.is_dir():  # which is refused as a directory, where outputs are claimed
+                self._check(path)
+        except DynSnapError as error:
+            self.fail(str(error), param, ctx)
+        return path
+
+
+def ends_in(suffix: str) -> Written:
+    """A file to write in the one format that there is for it."""
+
+    def check(path: Path) -> None:
+        if path.suffix.lower() != suffix:
+            raise PlanError(f"{on_one_line(path)} does not end in {suffix}.")
+
+    return Written(check)
 
 
 # Whether a file can be read is for its reader to say (exit code 3), not for the command line (2).
@@ -237,7 +272,7 @@ trust_option = click.option(
 output_option = click.option(
     "-o",
     "--output",
-    type=FILE,
+    type=Written(format_of),
     required=True,
     metavar="OUT",
     help="The predictions: .parquet, .arrow, .feather, .csv, .tsv, .jsonl or .npz.",

@@ -48,9 +48,9 @@ from dynsnap.predictions._same import same_files
 )
 @click.option(
     "--rescore",
-    type=(click.IntRange(1), _options.FILE),
-    metavar="COUNT FILE",
-    help="Write the ids of the COUNT most uncertain inputs to FILE (CSV): those to score first "
+    type=(click.IntRange(1), _options.ends_in(".csv")),
+    metavar="COUNT FILE.csv",
+    help="Write the ids of the COUNT most uncertain inputs to FILE.csv: those to score first "
     "with the next model.",
 )
 @_options.column_options(with_models=False, with_tasks=False)

@@ -81,10 +81,13 @@ def json_fields(path: Path, names: Sequence[str], text: str) -> dict[str, list[s
 
 def json_object(line: bytes, where: str) -> dict[str, Any]:
     """A line of JSON that holds an object."""
+    from dynsnap.predictions._declared import refuse_utf16  # not loaded with the package
+
     try:
+        refuse_utf16(line)
         row = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise DataError(f"{where} is not JSON: {one_line(str(error))}.") from error
+        raise DataError(f"{where} is not JSON: {one_line(str(error)).rstrip('.')}.") from error
     if not isinstance(row, dict):
         raise DataError(f"{where} is not a JSON object with fields.")
     return row

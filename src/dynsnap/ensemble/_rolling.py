@@ -139,7 +139,12 @@ def best(
 
 
 def judged(
-    scores: MemberScores, truth: Labels, *, known: Flags | None, new: MemberScores | None = None
+    scores: MemberScores,
+    truth: Labels,
+    *,
+    known: Flags | None,
+    new: MemberScores | None = None,
+    weights: Floats | None = None,
 ) -> tuple[Accuracies, Accuracies, Floats | None]:
     """Accuracy and agreement of members on rows that no member was ever trained on.
 
@@ -150,6 +155,7 @@ def judged(
         truth: The true class of each row.
         known: Which classes each member knows, (members, classes); None for all.
         new: Scores of new members on the same rows, which know all classes.
+        weights: How much each row counts; None where all count 1.
 
     Returns:
         The accuracy of each member; its agreement with all of them together; and the accuracies of
@@ -165,10 +171,12 @@ def judged(
     labels = scores.argmax(axis=2)
     together = combine(scores, how="average", known=known).argmax(axis=1)
     asked = np.ones(labels.shape, bool) if known is None else known[:, truth]
-    count = np.maximum(asked.sum(axis=1), 1)
-    accuracy = ((labels == truth) & asked).sum(axis=1) / count
-    agreement = ((labels == together) & asked).sum(axis=1) / count
+    counts = asked if weights is None else asked * weights
+    whole = counts.sum(axis=1)
+    whole = np.where(whole > 0, whole, 1)
+    accuracy = ((labels == truth) * counts).sum(axis=1) / whole
+    agreement = ((labels == together) * counts).sum(axis=1) / whole
     if new is None or not len(new):
         return accuracy, agreement, None
     right = new.argmax(axis=2) == truth
-    return accuracy, agreement, (right[:, None] & asked).sum(axis=2) / count
+    return accuracy, agreement, (right[:, None] * counts).sum(axis=2) / whole

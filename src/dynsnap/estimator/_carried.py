@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from dynsnap._types import AnyArray, Labels, MemberScores
+from dynsnap._types import AnyArray, Floats, Labels, MemberScores
 from dynsnap.ensemble import Rolling, best, judged
 from dynsnap.errors import InputError
 from dynsnap.estimator._fitted import Fitted, FittedEnsemble
@@ -19,6 +19,7 @@ def roll(
     *,
     inputs: Any,
     truth: Labels,
+    weights: Floats | None,
     classes: AnyArray,
     train_new: Callable[[int], tuple[Fitted, MemberScores]],
 ) -> Fitted:
@@ -30,6 +31,7 @@ def roll(
         before: The estimator before.
         inputs: Rows that no member was ever trained on.
         truth: Their classes.
+        weights: How much each counts; None where all count 1.
         classes: All classes by now.
         train_new: An ensemble of so many new members, and their scores on those rows. The first of
             many are the same as of few, and are not trained again.
@@ -39,7 +41,8 @@ def roll(
     scores[:, :, list(class_places(before, classes))] = before._open()(inputs)[old.places]
     count = rolling.carried(size)
     new, said = train_new(size - count) if count < size else (None, None)
-    accuracy, agreement, bars = judged(scores, truth, known=old.known(len(classes)), new=said)
+    known = old.known(len(classes))
+    accuracy, agreement, bars = judged(scores, truth, known=known, new=said, weights=weights)
     kept = best(accuracy, agreement, count=count, rolling=rolling, new=bars)
     if len(kept) < count:
         new, _ = train_new(size - len(kept))

@@ -1,7 +1,8 @@
 """What callers hand to the estimator, checked and in the form that trainers take."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -227,7 +228,7 @@ def targets(labels: Any, rows: int, *, name: str = "y") -> AnyArray:
     """Class labels, one per input, as a flat array."""
     if labels is None:
         raise InputError("A classifier requires y to be passed, but the target y is None.")
-    found = column_or_1d(labels, warn=True)
+    found = _plain(column_or_1d, labels, warn=True)
     if len(found) != rows:
         raise InputError(
             f"`X` and `{name}` must be of one length, but have {rows} and {len(found)}."
@@ -245,8 +246,36 @@ def targets(labels: Any, rows: int, *, name: str = "y") -> AnyArray:
                 f"{type(other).__name__} and {found[texts.index(True)]!r} is text. Convert them "
                 "with str()."
             )
-    check_classification_targets(found)
+    if found.dtype.kind in "SO":
+        _refuse_objects(found, name)
+    _plain(check_classification_targets, found)
     return np.asarray(found)
+
+
+def _plain(check: Callable[..., Any], labels: Any, **how: Any) -> Any:
+    """What a check of scikit-learn gives, or what it found wrong on one line."""
+    try:
+        return check(labels, **how)
+    except ValueError as error:  # the lines after the first show values
+        raise InputError(str(error).partition("\n")[0]) from error
+
+
+def _refuse_objects(labels: AnyArray, name: str) -> None:
+    """Raise for labels that scikit-learn takes for those of a regression, or not at all."""
+    first = labels.flat[0] if labels.size else ""
+    if isinstance(first, str):
+        return
+    for kind, plain in ((bool | np.bool_, "bool"), (Integral, "int"), (Real, "float")):
+        if all(isinstance(label, kind) for label in labels):
+            raise InputError(
+                f"Unknown label type: {name} holds numbers in an array of objects. Convert it to "
+                f"plain ones, with astype({plain})."
+            )
+    known = isinstance(first, bytes)
+    raise InputError(
+        f"Unknown label type: {name} holds {'bytes' if known else type(first).__name__}, and "
+        f"classes are text or numbers. Convert it to text, with {'decode' if known else 'str'}()."
+    )
 
 
 def checked(estimator: Any, inputs: Any, labels: Any) -> tuple[Any, AnyArray]:

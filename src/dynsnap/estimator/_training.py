@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from dynsnap._types import AnyArray, Labels, MemberScores
+from dynsnap._types import AnyArray, Floats, Labels, MemberScores
 from dynsnap.ensemble import (
     Method,
     Round,
@@ -101,6 +101,7 @@ def train(
         parent=next(iter(deployed), "") if stored else None,
         held_out=held_out,
         truth=None if plan.rolling is None or aside is None else positions[aside],
+        weights=None if aside is None or pool.weights is None else pool.weights[aside],
     )
     size = plan.plan.size
     if plan.rolling is None or before is None or size == "auto":
@@ -112,6 +113,7 @@ def train(
         before,
         inputs=inputs[aside],
         truth=positions[aside],
+        weights=made.weights,
         classes=classes,
         train_new=made.ensemble,
     )
@@ -134,6 +136,7 @@ class _Generation:
             where rounds neither start nor learn from anything that is stored.
         held_out: Whether rows are held out of all generations.
         truth: The classes of the rows that members of two generations are compared on.
+        weights: How much each of these rows counts; None where all count 1.
     """
 
     estimator: ConfiguredEnsemble
@@ -146,6 +149,7 @@ class _Generation:
     parent: str | None
     held_out: bool
     truth: Labels | None
+    weights: Floats | None
 
     def ensemble(self, size: Size) -> tuple[Fitted, MemberScores]:
         """An ensemble of so many new members, and their scores on the rows set aside."""
@@ -159,7 +163,8 @@ class _Generation:
         kept = members(method.plan, rounds)
         scores = kept.scores["test"]
         if self.truth is not None:
-            kept = replace(kept, accuracy=np.mean(scores.argmax(axis=2) == self.truth, axis=1))
+            right = scores.argmax(axis=2) == self.truth
+            kept = replace(kept, accuracy=np.average(right, axis=1, weights=self.weights))
         made = fitted(
             method,
             rounds,

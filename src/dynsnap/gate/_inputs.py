@@ -21,9 +21,10 @@ def refuse_other_predictions(levels: Sequence[Comparison]) -> None:
     first = levels[0]
     for other in levels[1:]:
         if _measured(other) != _measured(first) or other.unknown_labels != first.unknown_labels:
+            apart = " and ".join(f"{each.confidence:.12g}" for each in (first, other))
             raise ComparisonError(
-                f"The comparisons at {first.confidence:g} and {other.confidence:g} confidence are "
-                "not of the same predictions. Compare the same two generations at each level."
+                f"The comparisons at {apart} confidence are not of the same predictions. Compare "
+                "the same two generations at each level."
             )
 
 

@@ -5,7 +5,9 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from numbers import Integral, Real
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, cast
+
+import numpy as np
 
 from dynsnap._registry import Registry
 from dynsnap.comparison import Estimate
@@ -66,7 +68,7 @@ _SIGNED = (-1.0, 1.0)
 # still be lost of all.
 MIN_COUNT = 30
 
-_USUAL = float("0.95")  # the level of a rule that names none, told from 0.95 by its identity
+_USUAL = 0.95  # the level of a rule that names none
 _LEAST_CONFIDENCE = 0.5  # of a bound: below, the value is as likely to be outside as inside
 
 # Sums of shares carry rounding errors far below any share of inputs; 0.85 must pass 0.85.
@@ -84,7 +86,7 @@ class Rule:
             many times what OLD and its twin have, which was trained again on the same data.
         on: "value" judges the measured value; "bound" the worse end of its interval (the low end
             against `at_least`, the high end against `at_most`), so that luck does not pass.
-        confidence: The level of that interval.
+        confidence: The level of that interval, 0.95 if left out. To name one asks for the bound.
         unresolved: What a bound means where the interval covers the threshold: "fail" (pass only
             if clearly good), "pass" (fail only if clearly worse), or "report", the third verdict.
             None leaves it to `judge`.
@@ -109,7 +111,7 @@ class Rule:
     at_least: float | str | None = None  # a number, once the rule is made
     at_most: float | str | None = None
     on: On | None = None  # one of the two, once the rule is made
-    confidence: float = _USUAL
+    confidence: float = cast(float, None)  # a number, once the rule is made
     class_name: str | None = None
     slice: tuple[str, str] | None = None
     min_count: int | None = None
@@ -124,8 +126,10 @@ class Rule:
         entry = metric(self.metric)
         object.__setattr__(self, "metric", entry.name)  # another word for it becomes its name
         if self.on is None:  # as in files: who asks for what only a bound has means a bound
-            asked = self.confidence is not _USUAL or self.unresolved or self.correction
+            asked = self.confidence is not None or self.unresolved or self.correction
             object.__setattr__(self, "on", "bound" if asked else "value")
+        if self.confidence is None:
+            object.__setattr__(self, "confidence", _USUAL)
         if (self.at_least is None) == (self.at_most is None):
             raise PlanError(
                 f"A rule on {self.metric} needs exactly one of `at_least` and `at_most`, "
@@ -149,8 +153,10 @@ class Rule:
         if not self.allow_odd:
             self._refuse_odd(entry, low, high)
         if not 0 < self.confidence < 1:
+            meant = self.confidence / 100 if 1 < self.confidence < 100 else _USUAL
             raise PlanError(
-                f"`confidence` must lie between 0 and 1, such as 0.95, got {self.confidence:g}."
+                f"`confidence` must lie between 0 and 1, such as {meant:g}, got "
+                f"{self.confidence:g}."
             )
         if self.on == "bound" and self.confidence < _LEAST_CONFIDENCE and not self.allow_odd:
             # 0.05 is the level of a test, and hardly an interval at all.
@@ -251,6 +257,10 @@ class Rule:
                 raise PlanError(
                     f"`{key}` of a rule on {self.metric} must be a number, got {value!r}."
                 )
+            if value is not None and not isinstance(value, int | float):
+                # A fraction, or a number of numpy's, which stands for what it is written as.
+                plain = str(value) if isinstance(value, np.generic) else value
+                object.__setattr__(self, key, float(plain))
         if not isinstance(self.allow_odd, bool):  # any text is true, "false" too
             raise PlanError(f"`allow_odd` must be True or False, got {self.allow_odd!r}.")
         if self.slice is not None and (not isinstance(self.slice, tuple) or len(self.slice) != 2):
@@ -349,7 +359,7 @@ class Rule:
         if self.name:
             return self.name
         sign = "≥" if self.at_least is not None else "≤"
-        bound = f" at {self.confidence:g} confidence" if self.on == "bound" else ""
+        bound = f" at {self.confidence:.12g} confidence" if self.on == "bound" else ""
         if self.unresolved == "pass":
             bound = f" unless clearly worse{bound}"
         together = " together (Holm)" if self.correction else ""
@@ -529,7 +539,7 @@ def confidences(rules: Iterable[Rule]) -> tuple[float, ...]:
         >>> confidences([Rule(metric="lost", at_most=0.1, on="bound", confidence=0.9)])
         (0.9,)
     """
-    return tuple(sorted({rule.confidence for rule in rules if rule.on == "bound"})) or (0.95,)
+    return tuple(sorted({rule.confidence for rule in rules if rule.on == "bound"})) or (_USUAL,)
 
 
 def _words(low: float, high: float) -> str:

@@ -153,11 +153,16 @@ def check_columns(columns: int) -> None:
 
 def check_first_line(start: bytes, *, mark: str) -> None:
     """Raise if a CSV or TSV file is in UTF-16, or its first line names too many columns."""
-    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        raise InputError("Its text is UTF-16. Write it in UTF-8.")
+    refuse_utf16(start)
     marks = start.partition(b"\n")[0].count(mark.encode())
     if marks > _COLUMNS:  # fewer columns, where names hold commas
         check_columns(1 + marks)
+
+
+def refuse_utf16(start: bytes) -> None:
+    """Raise if text begins as Windows writes UTF-16, with a byte order mark."""
+    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise InputError("Its text is UTF-16. Write it in UTF-8.")
 
 
 def check_whole(values: int, size: int) -> None:

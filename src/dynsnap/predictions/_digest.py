@@ -34,22 +34,28 @@ class Verification:
     Attributes:
         verified: Whether every byte was checked.
         detail: What was checked, or why nothing was.
+        file: Whether there was a file to check; else the detail states where it came from.
 
     Example:
         >>> str(Verification(False, "no digest"))
         'not verified: no digest'
+        >>> str(Verification(False, "predicted by this run", file=False))
+        'predicted by this run'
     """
 
     verified: bool
     detail: str
+    file: bool = True
 
     def __str__(self) -> str:
+        if not self.file:
+            return self.detail
         return f"{'verified' if self.verified else 'not verified'}: {self.detail}"
 
 
 NO_DIGEST = Verification(False, "no digest")
 _REWRITTEN = Verification(False, "written again by another program")
-IN_MEMORY = Verification(False, "in memory, not from files")
+IN_MEMORY = Verification(False, "in memory, with no file to verify", file=False)
 
 
 def together(parts: Collection[Verification]) -> Verification:

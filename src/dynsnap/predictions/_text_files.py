@@ -17,7 +17,12 @@ import pyarrow.compute as pc
 
 from dynsnap._untrusted import Bounded, allowance
 from dynsnap.errors import InputError
-from dynsnap.predictions._declared import check_columns, check_first_line, check_whole
+from dynsnap.predictions._declared import (
+    check_columns,
+    check_first_line,
+    check_whole,
+    refuse_utf16,
+)
 from dynsnap.predictions._schema import ColumnNames
 from dynsnap.predictions._text import on_one_line, shown
 
@@ -95,6 +100,8 @@ def _check_lines(path: Path) -> None:
     """Raise unless each line is one object of little depth, and all have about the same names."""
     rows, first, names = 0, 1, set[bytes]()
     for block in _blocks(path):
+        if not rows:
+            refuse_utf16(block)
         lines = _check_shape(block, first)
         first += lines
         rows += lines

@@ -10,12 +10,15 @@ import pyarrow.parquet as pq
 
 from dynsnap import gate, predictions, report
 from dynsnap.errors import FileError, InputError, TrainingError
-from dynsnap.predictions import Predictions
+from dynsnap.predictions import Predictions, Verification
 from dynsnap.predictions._ids import as_text
 from dynsnap.project import _records as records
 from dynsnap.project._records import Measured
 from dynsnap.project._rows import NEWEST
 from dynsnap.project._settings import GateSettings
+
+PREDICTED_NOW = Verification(False, "predicted by this retrain", file=False)
+STORED = Verification(True, "SHA-256 of the registry")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,8 +73,19 @@ def measure_pair(
     rules: Sequence[gate.Rule],
     *,
     settings: GateSettings,
+    rescored: bool,
 ) -> Findings:
-    """The deployed generation and a new one, held against the rules of the project."""
+    """The deployed generation and a new one, held against the rules of the project.
+
+    Args:
+        old: Predictions of the deployed generation.
+        new: Predictions of the new one.
+        numbers: Of the two generations.
+        about: What the training states of itself.
+        rules: What they are held against.
+        settings: How rules are judged.
+        rescored: Whether the deployed generation scored the rows in this retrain, not in its own.
+    """
     notes = []
     if len(old) < len(new):
         notes.append(
@@ -88,6 +102,10 @@ def measure_pair(
         min_count=settings.min_count,
         unresolved=settings.unresolved,
         resamples=settings.resamples,
+    )
+    verdict = replace(
+        verdict,
+        verification={names[0]: PREDICTED_NOW if rescored else STORED, names[1]: PREDICTED_NOW},
     )
     held_out, newest = records.of_pair(found)
     measured = Measured(

@@ -454,7 +454,15 @@ class Retrain:
         else:
             old = predictions.read(work / "deployed" / PREDICTIONS)
             numbers = (plan.deployed, generation)
-            found = measure_pair(old, new, numbers, about, rules, settings=self.project.gate)
+            found = measure_pair(
+                old,
+                new,
+                numbers,
+                about,
+                rules,
+                settings=self.project.gate,
+                rescored=make_trainer(self.project).can_predict,
+            )
         with _files.together():
             _files.write_text(folder / "report.html", report.to_html(found.document))
             _files.write_text(folder / "report.md", report.to_markdown(found.document))

@@ -313,7 +313,7 @@ class Document:
     Attributes:
         about: What it was made from, in a line or two.
         warnings: What a reader must not miss.
-        footer: What made it.
+        made_from: Where its numbers come from; date and versions end every page anyway.
         suite: What the checks are called together.
         properties: What else is known of the checks, by name.
     """
@@ -323,7 +323,7 @@ class Document:
     about: str = ""
     banner: Banner | None = None
     warnings: tuple[str, ...] = ()
-    footer: str = ""
+    made_from: str = ""
     suite: str = ""
     checks: tuple[Check, ...] = ()
     properties: tuple[tuple[str, str], ...] = ()

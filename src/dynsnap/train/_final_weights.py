@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from dynsnap import seeds
-from dynsnap._types import Flags, Labels, Positions, Scores
+from dynsnap._types import Flags, Floats, Labels, Positions, Scores
 from dynsnap.train._context import TrainingContext, batches, load
 from dynsnap.train._devices import flushing_denormals, log
 from dynsnap.train._items import forward, plain
@@ -19,6 +19,7 @@ from dynsnap.train._prepare import Encoded, State
 _ROWS_AT_ONCE = 512
 STEPS = tuple(step / 10 for step in range(9))  # toward the parent; all the way is the parent
 NEW_CLASS_KEPT = 0.97  # of the rows of a new class that are right without interpolation
+_ROUNDING = 1e-12  # of all weights: sums of different rows that are equal but for rounding
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -30,22 +31,40 @@ class HeldOutRows:
         rows: Where they are in it.
         labels: Their true classes.
         new: Which classes the generation before did not know.
+        weights: How much each of them counts; None where all count 1.
+        pool_weights: The same of the rows that are trained on, of which some may join them.
     """
 
     inputs: Encoded
     rows: Positions
     labels: Labels
     new: Flags
+    weights: Floats | None = None
+    pool_weights: Floats | None = None
+
+    def joined_weights(self, aside: Positions) -> Floats | None:
+        """How much these rows count, and after them some that are trained on otherwise."""
+        if self.weights is None and self.pool_weights is None:
+            return None
+        first = np.ones(len(self.rows)) if self.weights is None else self.weights
+        second = np.ones(len(aside)) if self.pool_weights is None else self.pool_weights[aside]
+        return np.concatenate([first, second])
 
 
 def chosen_step(
-    labels: Iterable[Labels], deployed: Labels, truth: Labels, *, new: Flags, steps: Iterable[float]
+    labels: Iterable[Labels],
+    deployed: Labels,
+    truth: Labels,
+    *,
+    new: Flags,
+    steps: Iterable[float],
+    weights: Floats | None = None,
 ) -> float:
     """How far to move weights toward the deployed ones: the step that loses least.
 
     A step must leave accuracy at least where it is, and nearly all that is right of each new class.
     Of those that do, the one with the fewest rows that the deployed network has right and the
-    moved one wrong; of equals the shortest.
+    moved one wrong; of equals the shortest. A row of weight 3 is three rows.
 
     Args:
         labels: Labels of the network on held-out rows after each step, the first without a move.
@@ -53,6 +72,7 @@ def chosen_step(
         truth: The true classes.
         new: Which classes are new.
         steps: The steps, rising from 0.
+        weights: How much each row counts; None where all count 1.
 
     Example:
         >>> truth, deployed = np.array([0, 0, 1, 1]), np.array([0, 0, 1, 0])
@@ -62,15 +82,19 @@ def chosen_step(
         >>> chosen_step([here, there], deployed, truth, new=np.array([False, True]), steps=[0, 0.5])
         0
     """
-    start, best = None, (0.0, len(truth) + 1)
+    counts = np.ones(len(truth)) if weights is None else weights
+    close = _ROUNDING * counts.sum()
+    start, best = None, (0.0, np.inf)
     for step, found in zip(steps, labels, strict=True):
         right = found == truth
-        of_new = np.array([right[truth == place].sum() for place in np.flatnonzero(new)])
+        in_all = counts[right].sum()
+        of_new = np.array([counts[right & (truth == place)].sum() for place in np.flatnonzero(new)])
         if start is None:
-            start = right.sum(), of_new
-        lost = int(((deployed == truth) & ~right).sum())
-        kept = right.sum() >= start[0] and (of_new >= NEW_CLASS_KEPT * start[1]).all()
-        if kept and lost < best[1]:
+            start = in_all, of_new
+        lost = counts[(deployed == truth) & ~right].sum()
+        as_right = in_all >= start[0] - close
+        kept = as_right and (of_new >= NEW_CLASS_KEPT * start[1] - close).all()
+        if kept and lost < best[1] - close:
             best = step, lost
     return best[0]
 
@@ -123,7 +147,8 @@ class FinalWeights:
         deployed = self._judged(self._module(parent.weights), theirs)
         steps = STEPS if aside.size or len(held_out.rows) else STEPS[:1]
         found = (self._judged(self._moved(weights, old, step), own) for step in steps)
-        step = chosen_step(found, deployed, truth, new=held_out.new, steps=steps)
+        counts = held_out.joined_weights(aside)
+        step = chosen_step(found, deployed, truth, new=held_out.new, steps=steps, weights=counts)
         log.debug("%s: weights moved %.1f of the way to the deployed ones.", spec, step)
         return self._moved(weights, old, step)
 

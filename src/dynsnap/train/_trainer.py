@@ -318,11 +318,14 @@ class TorchTrainer:
     def _held_out(self, spec: RoundSpec) -> HeldOutRows:
         """The rows that no network of any generation trains on, as far as they have arrived."""
         rows = self._stream.selection_holdout[spec.generation - 1]
+        held = self._stream.evaluation[SELECTION_SET]
         return HeldOutRows(
             inputs=self._evaluation[SELECTION_SET],
             rows=rows,
-            labels=self._stream.evaluation[SELECTION_SET].labels[rows],
+            labels=held.labels[rows],
             new=self._stream.new_classes(spec.generation),
+            weights=None if held.weights is None else held.weights[rows],
+            pool_weights=self._stream.pool.weights,
         )
 
     def _set_aside(self, spec: RoundSpec, train: Positions) -> Positions:

@@ -321,6 +321,15 @@ def test_metrics_are_folded_and_the_footer_tells_where_it_is_from(tmp_path, monk
         assert part in footer
 
 
+def test_every_page_ends_with_its_date_and_versions(monkeypatch):
+    from dynsnap import __version__, report
+
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "86400")
+    bare = report.Document.of("Anything", report.document.Prose("Words."))
+    footer = report.to_html(bare).partition("<footer")[2]
+    assert "1970-01-02" in footer and __version__ in footer
+
+
 @pytest.mark.parametrize("count", [13, pytest.param(30, marks=pytest.mark.slow)])
 def test_many_generations_are_readable(count):
     from dynsnap import report

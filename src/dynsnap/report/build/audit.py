@@ -2,7 +2,8 @@
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from dynsnap.comparison import Estimate
@@ -24,6 +25,20 @@ from dynsnap.report.words import count, counted
 from dynsnap.theory import Audit, MemberEffects
 
 SCHEMA = "dynsnap.audit/1"
+
+# In the claims of theorems; what is not in a claim is not explained.
+_SYMBOLS = {
+    "d": "the distance of two vectors of scores",
+    "s": "the scores of a member",
+    "o": "the scores of the ensemble, the mean of its members'",
+    "s̃": "the scores of the same member in the new generation, where s is of the old one",
+    "õ": "the scores of the new ensemble, where o is of the old one",
+    "r": "the right scores: 1 for the true class and 0 for the others, or the true values",
+    "correctness": "1 − d / √2, with the distance of order 2 to the right scores",
+    "ACC": "accuracy",
+    "ACC-CON": "correct consistency, the share of inputs that both ensembles label correctly",
+}
+_WORD = re.compile(r"ACC-CON|[^\W_]+\u0303?")
 
 _MUST = "The side that must not be larger, as a mean over the inputs."
 
@@ -47,13 +62,15 @@ def audit_document(
         'monday → tuesday'
     """
     claims = dict.fromkeys(f"{bound.name.split(',')[0]}: {bound.claim}" for bound in _all(audit))
-    body: list[Node] = [_bounds(audit, "bounds", ids)]
+    # Beside the claims, which a page has in the table and other formats further down.
+    body: list[Node] = [_bounds(audit, "bounds", ids), _symbols([audit], "full")]
     if audit.standings:
         body.append(_versus_members(audit, "standings"))
     if audit.effects is not None:
         body.append(_effects(audit.effects))
     body.append(Bullets.of("What this does not say", [audit.honest]))
     body.append(Bullets.of("Claims", claims, "brief"))
+    body.append(_symbols([audit], "brief"))
     if audit.notes:
         body.append(Bullets.of("Notes", audit.notes))
     broken = "A theorem does not hold on these members by more than rounding."
@@ -78,6 +95,7 @@ def audit_section(audits: Mapping[str, Audit]) -> Section:
         body += [Prose(f"{name}: {_about(audit)}."), _bounds(audit, f"bounds-{place}")]
         body += [_versus_members(audit, f"standings-{place}")] if audit.standings else []
         body += [Prose(note, "quiet") for note in audit.notes]
+    body.append(_symbols(audits.values()))
     body.append(Prose(next(iter(audits.values())).honest, "quiet"))
     said = "Every theorem holds on" if holds else "A theorem does not hold on"
     return Section(
@@ -148,6 +166,13 @@ def _about(audit: Audit) -> str:
 
 def _all(audit: Audit) -> list[Any]:
     return [*audit.bounds, *([audit.accuracy_bounds] if audit.accuracy_bounds else [])]
+
+
+def _symbols(audits: Iterable[Audit], detail: Detail = "all") -> Bullets:
+    claims = " ".join(bound.claim for audit in audits for bound in _all(audit))
+    there = set(_WORD.findall(claims))
+    said = (f"{name}: {means}." for name, means in _SYMBOLS.items() if name in there)
+    return Bullets.of("Symbols", said, detail)
 
 
 def _bounds(audit: Audit, name: str, ids: Sequence[str] | None = None) -> Table:

@@ -12,7 +12,6 @@ ABOUT_SAME_DATA = (
 ABOUT_OWN_ANSWERS = (
     "Same data (the noise floor): two answers of the old model to the same input differ this much."
 )
-MADE = "Nothing on this page is fetched from anywhere."
 
 
 def about_floor(comparison: Comparison) -> str:

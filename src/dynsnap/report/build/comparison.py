@@ -1,20 +1,13 @@
 """A comparison as a document: the four cases first, then everything else, worst first."""
 
-import datetime
-import os
-import platform
-import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from importlib import metadata
 from typing import TypeAlias
 
-from dynsnap import __version__
 from dynsnap._registry import Registry
 from dynsnap.comparison import Comparison, Estimate, Estimates, PairResult, TransitionCounts
 from dynsnap.errors import InputError
 from dynsnap.metrics import metric
 from dynsnap.report.build.cells import (
-    MADE,
     SAME_DATA,
     about_floor,
     count_cell,
@@ -57,7 +50,7 @@ BREAKDOWNS = ("class", "slice")
 
 _NAMED = 5  # generations that a title names, of more the first and the last two
 _CHANGED = 20  # new or dropped classes that are named
-_FILES = 6  # that a footer names
+_FILES = 6  # that the end of a page names
 # The glossary's other words for them.
 _ALSO = {
     "lost": ("NFR", "negative flips"),
@@ -125,7 +118,7 @@ def comparison_document(
         sections=tuple(
             comparison_sections(comparison, by, limit, excerpts or {}, learned_from or {})
         ),
-        footer=signature(comparison),
+        made_from=files_of(comparison),
     )
 
 
@@ -197,23 +190,17 @@ def setting(comparison: Comparison) -> str:
     )
 
 
-def signature(comparison: Comparison | None = None) -> str:
-    """When and from what a page was made, and by which versions."""
-    made = datetime.datetime.fromtimestamp(
-        int(os.environ.get("SOURCE_DATE_EPOCH") or time.time()), datetime.UTC
-    )
-    versions = [f"dynsnap {__version__}", f"Python {platform.python_version()}"]
-    versions += [f"{name} {metadata.version(name)}" for name in ("numpy", "pyarrow")]
-    said = f"Made on {made:%Y-%m-%d} (UTC) by {', '.join(versions)}. "
-    if comparison is not None and comparison.alignment.files:
-        report = comparison.alignment
-        files = [
-            f"{clipped(file, 120)} ({counted(rows, 'row')})"
-            for file, rows in zip(report.files, report.rows, strict=True)
-        ]
-        some = files if len(files) <= _FILES else [*files[: _FILES - 1], "…", files[-1]]
-        said += f"{counted(len(files), 'file')}: {', '.join(some)}. "
-    return said + MADE
+def files_of(comparison: Comparison | None) -> str:
+    """The files that were compared, and their rows; empty where there are none."""
+    if comparison is None or not comparison.alignment.files:
+        return ""
+    report = comparison.alignment
+    files = [
+        f"{clipped(file, 120)} ({counted(rows, 'row')})"
+        for file, rows in zip(report.files, report.rows, strict=True)
+    ]
+    some = files if len(files) <= _FILES else [*files[: _FILES - 1], "…", files[-1]]
+    return f"{counted(len(files), 'file')}: {', '.join(some)}."
 
 
 def _arrow(pair: PairResult) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dynsnap.errors import some_of
-from dynsnap.report.build.cells import MADE, count_cell
+from dynsnap.report.build.cells import count_cell
 from dynsnap.report.document import (
     Banner,
     Bullets,
@@ -142,7 +142,6 @@ def history_document(found: HistoryFindings) -> Document:
             f"GENERATION {found.deployed}", found.advice, good=last.verdict in ("passed", "none")
         ),
         sections=tuple(sections),
-        footer=MADE,
     )
 
 

@@ -4,10 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from dynsnap import __version__
 from dynsnap.comparison import CONFIDENCE, Comparison
 from dynsnap.report.build.audit import audit_section
-from dynsnap.report.build.cells import MADE
 from dynsnap.report.build.comparison import BREAKDOWNS, comparison_sections
 from dynsnap.report.build.frontier import frontier_section
 from dynsnap.report.build.inputs import Excerpts
@@ -120,7 +118,7 @@ def study_document(study: StudyFindings) -> Document:
         title=study.name,
         about=_about(study.about, study.replicates),
         sections=tuple(_sections(study)),
-        footer=f"Made by dynsnap {__version__} from the tables and rounds of the run. {MADE}",
+        made_from="From the tables and rounds of the run.",
     )
 
 

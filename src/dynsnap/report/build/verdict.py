@@ -22,8 +22,8 @@ from dynsnap.report.build.cells import (
 from dynsnap.report.build.comparison import (
     BREAKDOWNS,
     comparison_sections,
+    files_of,
     setting,
-    signature,
     warnings,
 )
 from dynsnap.report.build.groups import worse_slices
@@ -108,7 +108,7 @@ def verdict_document(
         ),
         warnings=tuple(warned),
         sections=tuple(sections),
-        footer=signature(comparison),
+        made_from=files_of(comparison),
         suite="gate",
         checks=tuple(_check(outcome) for outcome in verdict.outcomes),
         properties=(
@@ -197,6 +197,7 @@ def verification(verdict: Verdict) -> str:
     names: dict[str, list[str]] = {}
     for name, each in verdict.verification.items():
         status = "verified" if each.verified else f"not verified ({each.detail})"
+        status = status if each.file else each.detail
         names.setdefault(status, []).append(name)
     said = [f"{', '.join(some)} {status}" for status, some in names.items()]
     return f"Inputs: {'; '.join(said)}."

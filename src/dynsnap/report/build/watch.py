@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from datetime import date
 
-from dynsnap.report.build.cells import MADE, count_cell
+from dynsnap.report.build.cells import count_cell
 from dynsnap.report.document import (
     Banner,
     Bullet,
@@ -70,7 +70,6 @@ def watch_document(found: Watch) -> Document:
             ),
         ),
         sections=tuple(sections),
-        footer=MADE,
         suite="watch",
         checks=tuple(
             Check(

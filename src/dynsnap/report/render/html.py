@@ -28,6 +28,7 @@ from dynsnap.report.figures import Figure
 from dynsnap.report.render.html_table import Room, table
 from dynsnap.report.render.letters import numbers
 from dynsnap.report.render.markup import Child, Markup, element, term
+from dynsnap.report.render.signature import signature
 from dynsnap.report.render.svg import DARK, LIGHT, classes, inline, properties
 from dynsnap.report.words import clipped, count, interval, number
 
@@ -127,7 +128,7 @@ def _page(document: Document, rows: int) -> str:
             id="content",
             tabindex="-1",
         ),
-        element("footer", element("p", document.footer)) if document.footer else None,
+        element("footer", element("p", signature(document.made_from))),
         element("div", id="tip", role="tooltip", hidden=True),
         element("script", Markup(script)),
     ]
