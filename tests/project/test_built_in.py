@@ -3,8 +3,10 @@
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from dynsnap import DynSnapClassifier, predictions
 from dynsnap import project as projects
 from dynsnap.errors import DataError, InputError
 from dynsnap.project import _records as records
@@ -254,10 +256,6 @@ def test_a_class_that_left_the_window_is_named_with_what_helps(tmp_path):
 
 
 def test_a_model_knows_its_columns_by_name_when_it_is_served(tmp_path, recwarn):
-    import pandas as pd
-
-    from dynsnap import DynSnapClassifier
-
     made = make(tmp_path / "small", weeks=2, retrain=METHOD.format(method="singlebase", more=""))
     for file in (made / "data").iterdir():
         head, *lines = file.read_text().splitlines()
@@ -271,3 +269,18 @@ def test_a_model_knows_its_columns_by_name_when_it_is_served(tmp_path, recwarn):
     assert served.predict(rows).tolist() == ["early", "late"]
     with pytest.raises(InputError, match="order"):
         served.predict(rows[["z", "x"]])
+
+
+def test_the_deployed_model_is_scored_as_it_is_served_whatever_project_toml_has_by_now(tmp_path):
+    more = 'members = 2\ncombination = "average"'
+    made = make(tmp_path / "small", weeks=1, retrain=METHOD.format(method="extbagging", more=more))
+    retrain(made, WEEKS[0])
+    model = made / "registry/generations/0001/model.ensemble"
+    config = made / "project.toml"
+    config.write_text(config.read_text().replace("average", "majority"))
+    rows = tmp_path / "rows.parquet"
+    pd.DataFrame({"id": ["a", "b"], "time": ["2024-01-01"] * 2, "x": [-0.5, 1.5]}).to_parquet(rows)
+    trainer = make_trainer(projects.read_project(made))
+    found = predictions.read(trainer.predict(model, rows, tmp_path))
+    served = DynSnapClassifier.load(model)
+    assert np.allclose(found.scores, served.predict_proba(pd.DataFrame({"x": [-0.5, 1.5]})))

@@ -26,6 +26,7 @@ from dynsnap.project._settings import (
     Project,
     filled,
 )
+from dynsnap.store import load_ensemble
 
 _TAIL = 4096  # bytes of a log that are looked at for its last line
 
@@ -293,16 +294,16 @@ class MethodTrainer:
         return Trained(model=model, predictions=self._score(made, asked, into), about=about)
 
     def predict(self, model: Path, rows: Path, into: Path) -> Path:
-        return self._score(self._opened(model), rows, into)
+        return self._score(self._served(model), rows, into)
 
     def sentence(self) -> str:
         return f"Train by the method {self._settings.method}."
 
     def _successor(self, deployed: Path, inputs: Any, labels: Any) -> Any:
         """The next generation: from the deployed one where the method carries something over."""
-        before = self._opened(deployed)
         if not self._goes_on():
             return self._estimator().fit(inputs, labels)
+        before = self._opened(deployed)
         if gone := sorted(set(before.classes_.tolist()) - set(labels.tolist())):
             raise TrainingError(
                 f"No row to train on is of the class {gone[0]!r} any more, which the deployed "
@@ -346,17 +347,15 @@ class MethodTrainer:
         kept = {key: value for key, value in settings.items() if key != "checkpoint_every"}
         return model, {**kept, **own}
 
-    def _opened(self, path: Path) -> Any:
-        from dynsnap.estimator import DynSnapClassifier
+    def _served(self, path: Path) -> Any:
+        """The deployed model by its own settings, not by those that project.toml has by now."""
+        trained_by = trainers.trainer_name(load_ensemble(path).model)
+        # No file holds the code of a network: that of project.toml is all there is.
+        return _load(path, **({} if trained_by == "boost" else {"model": self._estimator().model}))
 
-        fresh = self._estimator()
-        # The model and all settings are those of project.toml, not what the file says.
-        given = dict(fresh.get_params(deep=False))
-        model = given.pop("model")
-        try:
-            return _unnamed(DynSnapClassifier.load(path, model=model, **given))
-        except DynSnapError as error:
-            raise TrainingError(f"The deployed model cannot be opened: {error}") from error
+    def _opened(self, path: Path) -> Any:
+        # It goes on by the model and all settings of project.toml, not by what the file says.
+        return _load(path, **self._estimator().get_params(deep=False))
 
     def _features(self, file: Path) -> list[str]:
         if self._rows.features:
@@ -373,6 +372,15 @@ class MethodTrainer:
         to = into / "predictions.parquet"
         predictions.write(estimator.predictions(found.inputs, ids=found.ids), to)
         return to
+
+
+def _load(path: Path, **given: Any) -> Any:
+    from dynsnap.estimator import DynSnapClassifier
+
+    try:
+        return _unnamed(DynSnapClassifier.load(path, **given))
+    except DynSnapError as error:
+        raise TrainingError(f"The deployed model cannot be opened: {error}") from error
 
 
 def _save_named(made: Any, features: list[str], path: Path) -> None:
