@@ -1,14 +1,18 @@
 """Every engine of the package is held against the contract, and none was forgotten."""
 
 import inspect
+import pickle
 from pathlib import Path
 
 import pytest
 
 from dynsnap import engine
 from dynsnap.data import digits_stream
+from dynsnap.engine._worker import failed
 from dynsnap.ensemble import serial
-from dynsnap.errors import PlanError
+from dynsnap.errors import PlanError, TrainingError
+from dynsnap.predictions._slicing import UnknownSliceError
+from dynsnap.predictions._vocabulary import NoRowsError
 from dynsnap.testing import CentroidTrainer, check_engine
 from tests.engine.made import STEP
 from tests.messages import naming
@@ -75,6 +79,33 @@ def test_the_check_finds_an_engine_that_works_only_once():
 
     with pytest.raises(AssertionError, match="asked again"):
         check_engine(tired, Refusing(digits_stream()), recipes=[STEP])
+
+
+class OddError(TrainingError):
+    """An error that pickle cannot make again: it takes no text."""
+
+    def __init__(self, *, code):
+        super().__init__(f"odd {code}")
+
+
+class HoldingError(TrainingError):
+    """An error that pickle cannot write."""
+
+    def __init__(self, text):
+        super().__init__(text)
+        self.held = lambda: text
+
+
+@pytest.mark.parametrize("error", [OddError(code=3), HoldingError("odd 3")])
+def test_errors_of_a_trainers_own_arrive_with_their_text(error):
+    sent = pickle.loads(pickle.dumps(failed(error)))  # noqa: S301
+    assert type(sent.error) is TrainingError and str(sent.error) == "odd 3"
+
+
+@pytest.mark.parametrize("kind", [NoRowsError, UnknownSliceError, TrainingError])
+def test_errors_of_dynsnaps_own_can_be_sent(kind):
+    again = pickle.loads(pickle.dumps(kind("what was wrong")))  # noqa: S301
+    assert type(again) is kind and str(again) == "what was wrong"
 
 
 def test_errors_of_dynsnaps_own_arrive_from_worker_processes_as_they_are():

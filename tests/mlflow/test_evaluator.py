@@ -1,8 +1,10 @@
 """The evaluator that MLflow finds by its entry point: metrics, page and verdict."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import mlflow
+import pandas as pd
 import pytest
 from click.testing import CliRunner
 
@@ -10,7 +12,7 @@ import dynsnap
 import dynsnap.mlflow
 from dynsnap.cli import cli
 from dynsnap.errors import PlanError
-from dynsnap.mlflow._evaluator import DynSnapEvaluator
+from dynsnap.mlflow._evaluator import DynSnapEvaluator, _predicted
 from tests.messages import naming
 
 
@@ -66,6 +68,41 @@ def test_metrics_page_and_verdict_are_logged(generations, evaluated, tmp_path):
 def test_a_rule_that_fails_is_a_verdict_and_no_error(evaluated):
     run, _ = evaluated(1, champion="models:/iris@champion", at_least=["accuracy=1.0"])
     assert mlflow.MlflowClient().get_run(run).data.tags["dynsnap.verdict"] == "failed"
+
+
+def test_every_rule_of_the_gate_can_be_asked_for(evaluated, tmp_path):
+    rules = tmp_path / "gate.toml"
+    rules.write_text(
+        '[[rule]]\nmetric = "lost"\nat_most = 0.5\nconfidence = 0.9\n'
+        '[[rule]]\nmetric = "lost"\nat_most = 0.6\nclass = "*"\nunresolved = "pass"\n'
+        'correction = "holm"\nmin_count = 1\n'
+    )
+    run, found = evaluated(1, champion="models:/iris@champion", rules=str(rules))
+    assert mlflow.MlflowClient().get_run(run).data.tags["dynsnap.verdict"] == "passed"
+    plain = evaluated(1, champion="models:/iris@champion")[1]
+    assert found.metrics == plain.metrics
+
+
+def test_labels_that_a_model_chose_itself_are_judged(iris):
+    rows, _ = iris[1]
+    answers = pd.DataFrame({"score:a": [0.6, 0.6], "score:b": [0.4, 0.4], "label": ["b", "a"]})
+    data = SimpleNamespace(
+        features_data=rows.iloc[:2], labels_data=["b", "a"], predictions_data=answers
+    )
+    found = _predicted(data, None, None, None)
+    assert found.names_of(found.labels).tolist() == ["b", "a"]
+
+
+def test_a_missing_truth_is_no_class(generations, evaluated, iris):
+    rows, truth = iris[1]
+    some = rows.assign(target=[None, *truth[1:]])
+    everything = evaluated(1)[1].metrics["dynsnap/accuracy"] * len(rows)
+    found = evaluated(1, data=some)[1].metrics["dynsnap/accuracy"] * (len(rows) - 1)
+    assert everything - found == pytest.approx(0) or everything - found == pytest.approx(1)
+    # The champion's predictions know the truth of all rows.
+    pairs = [evaluated(1, data=data, champion="models:/iris@champion") for data in (None, some)]
+    lost = [found.metrics["dynsnap/lost"] for _, found in pairs]
+    assert lost[0] == lost[1]
 
 
 def test_without_a_champion_predictions_are_logged(evaluated):

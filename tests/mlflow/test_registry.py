@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import mlflow
+import pandas as pd
 import pytest
 
 import dynsnap
@@ -275,9 +276,10 @@ def test_an_ensemble_of_the_loop_is_a_model_of_mlflow(tmp_path, server, name):
     ended = command("retrain", folder, "--until", WEEKS[0])
     assert ended.exit_code == 0, ended.output
     uri = f"models:/{name}@champion"
-    found = mlflow.pyfunc.load_model(uri).predict([[-2.0], [2.0]])
+    rows = pd.DataFrame({"x": [-2.0, 2.0]})
+    found = mlflow.pyfunc.load_model(uri).predict(rows)
     assert found["label"].tolist() == ["early", "late"]
-    assert dynsnap.mlflow.load_model(uri).predict([[-2.0], [2.0]]).tolist() == ["early", "late"]
+    assert dynsnap.mlflow.load_model(uri).predict(rows).tolist() == ["early", "late"]
 
 
 @contextlib.contextmanager

@@ -4,13 +4,26 @@ import json
 import re
 import shutil
 
+import numpy as np
 import pytest
 
+import dynsnap as dynsnap_api
 from dynsnap import project as projects
 from dynsnap.errors import FileError, TrainingError
+from dynsnap.project._rows import held_out
 from tests.cli.helpers import dynsnap, refused
 from tests.messages import naming
-from tests.project.made import PERIODS, TRAIN, WEEKS, deployed, make, retrain
+from tests.project.made import (
+    COMMANDS,
+    NEVER,
+    PERIODS,
+    RULES,
+    TRAIN,
+    WEEKS,
+    deployed,
+    make,
+    retrain,
+)
 
 
 @pytest.fixture
@@ -57,6 +70,14 @@ def test_a_deployed_generation_that_a_program_damages_is_not_scored(second):
     (second / "train.py").write_text(f"{TRAIN}\n{damage}open(name, 'w').write('99')\n")
     with pytest.raises(FileError, match=naming("[Gg]eneration 1", "edge.txt")):
         retrain(second, WEEKS[1])
+
+
+def test_a_program_does_not_change_the_rules_that_it_is_held_against(second):
+    (second / "gate.toml").write_text(NEVER)
+    easy = f"{TRAIN}\nopen('gate.toml', 'w').write({RULES!r})\n"
+    (second / "train.py").write_text(easy)
+    assert retrain(second, WEEKS[1]).decision == "kept"
+    assert deployed(second) == 1
 
 
 def test_a_damaged_generation_does_not_lock_the_project(second):
@@ -185,3 +206,96 @@ def test_a_result_of_another_retrain_is_refused(second):
     places = [second / "retrains" / name / "result.json" for name in PERIODS[:2]]
     places[1].write_text(places[0].read_text())
     assert re.search(naming(PERIODS[0], PERIODS[1]), refused("project", "history", second, code=3))
+
+
+@pytest.mark.parametrize("command", [("rollback",), ("promote", "1")], ids=lambda words: words[0])
+def test_damage_to_the_history_is_not_in_the_way_of_a_move_by_hand(second, command):
+    retrain(second, WEEKS[1])
+    (second / "train.py").write_text("raise SystemExit(1)")
+    refused("retrain", second, "--until", WEEKS[2], "-q", code=3)
+    for name, file in ((PERIODS[0], "result.json"), (PERIODS[2], "plan.json")):
+        (second / "retrains" / name / file).write_text("{")
+    name, *more = command
+    ended = dynsnap("project", name, second, *more)
+    assert ended.exit_code == 0 and deployed(second) == 1
+    assert re.search(naming("result.json", "plan.json"), ended.stderr.replace("\n", " "))
+    for folder in (PERIODS[0], PERIODS[2]):
+        assert folder in refused("retrain", second, "--until", WEEKS[2], "-q", code=3)
+        shutil.rmtree(second / "retrains" / folder)
+    (second / "train.py").write_text(TRAIN)
+    assert retrain(second, WEEKS[2]).decision == "promoted"
+
+
+@pytest.mark.parametrize(
+    ("words", "file"),
+    [
+        (("retrain", "--until", WEEKS[1], "--json"), "project.toml"),
+        (("retrain", "--until", WEEKS[1], "--json"), "gate.toml"),
+        (("retrain", "--until", WEEKS[1], "--json"), "data/week-0.csv"),
+        (("project", "history", "--html"), "registry/deployed.json"),
+        (("project", "history", "--markdown"), f"retrains/{PERIODS[0]}/result.json"),
+    ],
+)
+def test_no_output_replaces_what_a_project_holds(second, words, file):
+    before = (second / file).read_bytes()
+    assert file in refused(*words, second / file, second, code=2)
+    assert (second / file).read_bytes() == before
+
+
+def test_a_rule_about_rows_that_the_deployed_model_cannot_score_is_refused_before_training(
+    tmp_path,
+):
+    alone = re.sub("predict = .*\n", "", COMMANDS)
+    newest = (
+        '[[rule]]\nmetric = "lost"\nat_most = 0.5\nslice = {column = "rows", value = "newest"}\n'
+    )
+    made = make(tmp_path / "small", retrain=alone, rules=newest)
+    retrain(made, WEEKS[0])
+    for more in (("--dry-run",), ("-q",)):
+        said = refused("retrain", made, "--until", WEEKS[1], *more, code=2)
+        assert re.search(naming("newest", "predict"), said)
+    assert not (made / "retrains" / PERIODS[1]).exists()
+    assert retrain(made, WEEKS[0], again=True).decision == "promoted"  # these it has scored
+
+
+@pytest.mark.parametrize("gone", ["deployed.json", "."], ids=["pointer", "registry"])
+def test_a_pointer_that_is_gone_is_no_first_retrain(second, gone):
+    kept = second / "kept"
+    shutil.copytree(second / "registry", kept)
+    lost = second / "registry" / gone
+    lost.unlink() if lost.is_file() else shutil.rmtree(lost)
+    for words in (("retrain", "--until", WEEKS[1], "-q"), ("project", "status")):
+        assert re.search(naming(PERIODS[0], "promote"), refused(*words, second, code=3))
+    refused("retrain", "--until", WEEKS[1], "--dry-run", second, code=3)
+    refused("project", "rollback", second, code=3)
+    shutil.copytree(kept, second / "registry", dirs_exist_ok=True)
+    (second / "registry/deployed.json").unlink()
+    assert dynsnap("project", "promote", second, "1").exit_code == 0
+    assert retrain(second, WEEKS[1]).decision == "promoted"
+
+
+def test_rows_that_a_generation_was_trained_on_are_not_scored_after_test_size_grew(second):
+    config = second / "project.toml"
+    config.write_text(config.read_text().replace("test_size = 0.4", "test_size = 0.8"))
+    result = retrain(second, WEEKS[1])
+    work = projects.FolderRegistry(second / "registry").checked(2)[1] / "predictions.parquet"
+    ids = np.array(dynsnap_api.read(work).ids, dtype=object)
+    assert len(ids) == result.measured.evaluated
+    assert held_out(ids, 0.4).all()
+    assert any("test_size" in note for note in result.plan.notes)
+    retrain(second, WEEKS[2])  # what the second generation goes on from has seen the others
+    third = projects.FolderRegistry(second / "registry").get(3)
+    assert third.about["test_size"] == 0.4
+
+
+def test_a_project_does_not_change_the_column_of_ids(second):
+    for number in range(3):
+        file = second / f"data/week-{number}.csv"
+        head, *rows = file.read_text().splitlines()
+        kept = [f"{row},k{row.partition(',')[0]}" for row in rows]
+        file.write_text("\n".join([f"{head},key", *kept]) + "\n")
+    config = second / "project.toml"
+    config.write_text(config.read_text().replace("[data]", '[data]\nid = "key"'))
+    for more in (("--dry-run",), ("-q",)):
+        said = refused("retrain", second, "--until", WEEKS[1], *more, code=2)
+        assert re.search(naming("'key'", "'id'"), said)

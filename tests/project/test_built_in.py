@@ -3,10 +3,12 @@
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from dynsnap import DynSnapClassifier, predictions
 from dynsnap import project as projects
-from dynsnap.errors import DataError
+from dynsnap.errors import DataError, InputError
 from dynsnap.project import _records as records
 from dynsnap.project._rows import held_out
 from dynsnap.project._trainers import make_trainer
@@ -73,6 +75,7 @@ def named_model(name):
     [
         (METHOD.format(method="singel", more=""), ("singel", "single")),
         (METHOD.format(method="singlebase", more="member = 3"), ("member", "members")),
+        (METHOD.format(method="singlebase", more="random_state = 3"), ("random_state", "seed")),
         (METHOD.format(method="singlebase", more="").partition("[model]")[0], ("model",)),
         (named_model("os.linear_model.LogisticRegression"), ("os",)),
         (
@@ -84,7 +87,7 @@ def named_model(name):
             ("what", "lightgbm", "mlp", "sklearn"),
         ),
     ],
-    ids=["method", "setting", "no model", "other module", "misspelt", "unknown"],
+    ids=["method", "setting", "seed", "no model", "other module", "misspelt", "unknown"],
 )
 def test_methods_and_models_that_do_not_exist_are_refused(tmp_path, retrain_table, named):
     made = make(tmp_path / "small", retrain=retrain_table)
@@ -200,8 +203,9 @@ def test_options_of_one_demo_are_not_those_of_the_other(tmp_path):
         ({"z": [1.0]}, ["x"], ("x", "z")),
         ({"y": [1.0], "x": [2.0]}, ["x", "y"], ("order",)),
         ({"x": [1.0], "word": ["a"]}, None, ("word", "features")),
+        ({"two\nlines": [1.0]}, None, ("two", "Rename")),
     ],
-    ids=["more", "renamed", "another order", "text"],
+    ids=["more", "renamed", "another order", "text", "name"],
 )
 def test_columns_that_are_not_those_of_the_deployed_generation_are_refused(
     tmp_path, columns, known, named
@@ -239,3 +243,44 @@ def test_rows_of_one_class_are_named(tmp_path):
     path.write_text(path.read_text().replace(",early", ",late"))
     said = refused("retrain", made, "--until", WEEKS[0], "-q", code=3)
     assert re.search(naming("one class", "late", "window"), said) and "np." not in said
+
+
+def test_a_class_that_left_the_window_is_named_with_what_helps(tmp_path):
+    table = METHOD.format(method="single-distill", more="")
+    made = make(tmp_path / "small", weeks=2, retrain=table, data='window = "1 week"')
+    first = made / "data/week-0.csv"
+    first.write_text(re.sub(r",late(?=\n.*,early)", ",never", first.read_text(), count=20))
+    assert retrain(made, WEEKS[0]).decision == "first"
+    said = refused("retrain", made, "--until", WEEKS[1], "-q", code=3)
+    assert re.search(naming("'never'", "window", "singlebase"), said)
+
+
+def test_a_model_knows_its_columns_by_name_when_it_is_served(tmp_path, recwarn):
+    made = make(tmp_path / "small", weeks=2, retrain=METHOD.format(method="singlebase", more=""))
+    for file in (made / "data").iterdir():
+        head, *lines = file.read_text().splitlines()
+        more = [f"{line},{at % 3}" for at, line in enumerate(lines)]
+        file.write_text("\n".join([f"{head},z", *more]) + "\n")
+    for day in WEEKS[:2]:
+        retrain(made, day)  # on arrays of the same columns, without a word of names
+    assert not [one for one in recwarn if "feature names" in str(one.message)]
+    served = DynSnapClassifier.load(made / "registry/generations/0002/model.ensemble")
+    rows = pd.DataFrame({"x": [-1.0, 2.0], "z": [1.0, 2.0]})
+    assert served.predict(rows).tolist() == ["early", "late"]
+    with pytest.raises(InputError, match="order"):
+        served.predict(rows[["z", "x"]])
+
+
+def test_the_deployed_model_is_scored_as_it_is_served_whatever_project_toml_has_by_now(tmp_path):
+    more = 'members = 2\ncombination = "average"'
+    made = make(tmp_path / "small", weeks=1, retrain=METHOD.format(method="extbagging", more=more))
+    retrain(made, WEEKS[0])
+    model = made / "registry/generations/0001/model.ensemble"
+    config = made / "project.toml"
+    config.write_text(config.read_text().replace("average", "majority"))
+    rows = tmp_path / "rows.parquet"
+    pd.DataFrame({"id": ["a", "b"], "time": ["2024-01-01"] * 2, "x": [-0.5, 1.5]}).to_parquet(rows)
+    trainer = make_trainer(projects.read_project(made))
+    found = predictions.read(trainer.predict(model, rows, tmp_path))
+    served = DynSnapClassifier.load(model)
+    assert np.allclose(found.scores, served.predict_proba(pd.DataFrame({"x": [-0.5, 1.5]})))

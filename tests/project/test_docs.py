@@ -91,9 +91,12 @@ def test_a_project_that_init_wrote_is_ready(tmp_path, monkeypatch):
     # And the program that it names is that of the small project.
     made = make(tmp_path / "small")
     text = (folder / "project.toml").read_text()
-    mine = text.partition("[retrain]")[0] + "[retrain]\n" + COMMANDS + "[gate]\nmin_count = 1\n"
+    alone = re.sub("predict = .*\n", "", COMMANDS)
+    mine = text.partition("[retrain]")[0] + "[retrain]\n" + alone + "[gate]\nmin_count = 1\n"
     (made / "project.toml").write_text(mine)
+    (made / "gate.toml").write_text((folder / "gate.toml").read_text())
     assert retrain(made, WEEKS[0]).decision == "first"
+    assert retrain(made, WEEKS[1]).decision == "promoted"
 
 
 # --- schedulers -----------------------------------------------------------------------------

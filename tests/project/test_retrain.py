@@ -325,6 +325,8 @@ def test_equal_times_and_any_order_of_rows_are_fine(second):
         ('path = "data"', 'path = "~nobody-is-called-this/x"', ("path", "nobody")),
         ("test_size", 'cadence = "00 weeks"\ntest_size', ("cadence", "00 weeks")),
         ("test_size", 'features = ["x"]\ntest_size', ("features", "command")),
+        ("test_size", 'features = ["label"]\ntest_size', ("role", "label")),
+        ("test_size", 'id = "two\\nlines"\ntest_size', ("two", "Rename")),
         ("edge.txt", "trained.json", ("model_file", "trained.json")),
         ("edge.txt", "predictions.csv", ("model_file", "predictions_file")),
         ('predictions_file = "predictions.csv"', 'predictions_file = "x.txt"', ("txt", "csv")),
@@ -398,3 +400,13 @@ def test_a_newer_week_goes_before_an_unfinished_one(second):
         "abandoned",
         "promoted",
     ]
+
+
+def test_the_intervals_of_a_retrain_are_those_of_95_percent_whatever_rules_ask_for(tmp_path):
+    loose = RULES + "confidence = 0.5\n"
+    found = []
+    for name, rules in (("usual", RULES), ("loose", loose)):
+        made = make(tmp_path / name, weeks=2, rules=rules)
+        retrain(made, WEEKS[0])
+        found.append(retrain(made, WEEKS[1]).measured.held_out)
+    assert found[0] == found[1]

@@ -55,6 +55,8 @@ def test_every_kind_of_time_is_the_same_time(tmp_path, times):
         (pa.array([at % 2 for at in range(COUNT)]), {"0", "1"}),
         (pa.array(["a", "b"] * (COUNT // 2)).dictionary_encode(), {"a", "b"}),
         (pa.array(["a", None] * (COUNT // 2)), {"a", None}),
+        (pa.array([1.0, 0.0] * (COUNT // 2)), {"1", "0"}),
+        (pa.array([1.0, float("nan"), None] * (COUNT // 3)), {"1", None}),
     ],
 )
 def test_labels_are_texts_whole_numbers_or_categories(tmp_path, labels, wanted):
@@ -69,6 +71,9 @@ def test_labels_are_texts_whole_numbers_or_categories(tmp_path, labels, wanted):
         ({"time": pa.array(["9999-12-31T23:00:00-05:00"] * COUNT)}, ("time", "years")),
         ({"time": pa.array(np.arange(COUNT))}, ("time", "int64")),
         ({"label": pa.array([[1]] * COUNT)}, ("label", "list")),
+        ({"label": pa.array([0.5] * COUNT)}, ("label", "double")),
+        ({"label": pa.array(["1", "1.0"] * (COUNT // 2))}, ("label", "'1'", "'1.0'")),
+        ({"id": pa.array(np.arange(COUNT) / 2)}, ("id", "double")),
         ({"label": pa.array(["x" * 20_000] * COUNT)}, ("label", "20,000")),
         ({"label": pa.array(["a\x1b[31m"] * COUNT)}, ("label", "control")),
         ({"id": pa.array([[1]] * COUNT)}, ("id", "list")),
@@ -108,3 +113,33 @@ def test_every_skipped_week_is_kept_and_years_of_them_take_no_time(tmp_path):
 def test_places_without_rows_are_named(tmp_path):
     made = make(tmp_path / "small", weeks=0)
     assert re.search(naming("data", "path"), refused("retrain", made, code=3))
+
+
+def test_whole_numbers_are_one_class_however_a_week_writes_them(tmp_path):
+    for week, kind in enumerate((pa.int64(), pa.float64())):
+        columns = {
+            "id": pa.array(range(week * 10, week * 10 + 10)).cast(kind),
+            "time": pa.array([f"2024-01-{1 + 7 * week:02}"] * 10),
+            "label": pa.array([1, 0] * 5).cast(kind),
+        }
+        pq.write_table(pa.table(columns), tmp_path / f"week-{week}.parquet")
+    found = read_rows(DataSettings(path=tmp_path))
+    assert set(found.labels) == {"0", "1"}
+    assert sorted(found.ids, key=int) == [str(number) for number in range(20)]
+
+
+def test_rows_that_csv_cannot_hold_are_named(tmp_path):
+    made = make(tmp_path / "small", weeks=0)
+    (made / "data").mkdir()
+    rows_of(made / "data", x=pa.array([[1.0]] * COUNT))
+    said = refused("retrain", made, "--until", WEEKS[0], "-q", code=3)
+    assert re.search(naming("'x'", "list", "rows_format"), said)
+
+
+def test_a_dry_run_refuses_rows_that_a_retrain_refuses(tmp_path):
+    made = make(tmp_path / "small", weeks=0)
+    (made / "data").mkdir()
+    (made / "data/one.csv").write_text("id,time,x,label\na,2024-01-01,1,late\n")
+    for more in (("--dry-run",), ("-q",)):
+        assert "1 rows" in refused("retrain", made, "--until", WEEKS[0], *more, code=3)
+    assert not (made / "retrains").exists()

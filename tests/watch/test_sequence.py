@@ -138,3 +138,12 @@ def test_intervals_hold_the_rate_and_narrow_with_rows(rows, share, alpha):
 def test_limits_that_are_none_are_refused(rate):
     with pytest.raises(PlanError):
         Evidence(rate)
+
+
+@pytest.mark.parametrize("limit", [1e-300, 5e-324, 1e-12])
+def test_the_smallest_limits_and_shares_have_an_answer(limit):
+    evidence = Evidence(limit)
+    evidence.add(rows=1000, differing=30)
+    assert evidence.value > 1e20 and np.isfinite(evidence.value)
+    low, high = mean_interval(1000, 30, alpha=limit)
+    assert 0 <= low < 0.03 < high <= 1

@@ -85,6 +85,28 @@ def test_a_file_for_each_day_is_the_same_as_times(tmp_path):
     assert re.search(naming(DAYS[3]), " ".join(fewer["notes"]))
 
 
+@pytest.mark.parametrize("name", ["old", "new"])
+def test_a_file_of_a_day_without_rows_is_a_day_without_rows(tmp_path, name):
+    folders = [tmp_path / "old", tmp_path / "new"]
+    for folder in folders:
+        folder.mkdir()
+        for day in DAYS[:3]:
+            table(folder / f"{day}.csv", ["1,a", "2,b"], "id,label")
+    table(tmp_path / name / f"{DAYS[1]}.csv", [], "id,label")
+    found = json.loads(dynsnap("watch", *folders, "--at-most", "0.05", "--json", "-").stdout)
+    assert [day["day"] for day in found["parts"][0]["days"]] == [DAYS[0], DAYS[2]]
+    assert re.search(naming(DAYS[1]), " ".join(found["notes"]))
+
+
+def test_a_slice_that_is_named_twice_is_counted_once(tmp_path):
+    files = logs(tmp_path, lambda _: 2)
+    once, twice = (
+        dynsnap("watch", *files, "--at-most", "0.05", *slices, "--json", "-").stdout
+        for slices in (["--slice", "region"], ["--slice", "region", "--slice", "region"])
+    )
+    assert json.loads(once) == json.loads(twice)
+
+
 def test_reports_show_days_and_alarms(tmp_path):
     loud = logs(tmp_path, lambda at: 10)
     junit = tmp_path / "junit.xml"

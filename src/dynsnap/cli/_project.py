@@ -3,6 +3,7 @@
 import functools
 import os
 import shlex
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -63,9 +64,10 @@ def retrain(
     """
     if dry_run and json_to is not None:
         raise click.UsageError("--json writes a result, and --dry-run has none.")
-    claim_outputs([], {"--json": json_to})
+    project = projects.read_project(folder)
+    claim_outputs(_kept_in(project), {"--json": json_to})
     made = projects.Retrain(
-        project=projects.read_project(folder),
+        project=project,
         until=None if until is None else projects.parse_until(until),
         again=again,
         say=(lambda _: None) if quiet else write_line,
@@ -94,6 +96,17 @@ def retrain(
             click.echo(f"Since then the deployed generation has changed: it is {deployed} now.")
         click.echo(f"Report: {folder / 'retrains' / result.plan.name / 'report.html'}")
     ctx.exit(result.exit_code)
+
+
+def _kept_in(project: projects.Project) -> Iterator[Path]:
+    """What a project holds that no report may overwrite."""
+    yield project.folder / projects.FILE
+    yield project.gate.rules
+    data = project.data.path
+    if data is not None:
+        yield from data.iterdir() if data.is_dir() else (data,)
+    for name in ("registry", "retrains"):
+        yield from (project.folder / name).rglob("*")
 
 
 def _facts(result: projects.Result | None, deployed: int | None) -> dict[str, object]:
@@ -164,7 +177,7 @@ def status(ctx: click.Context, folder: Path, as_text: bool) -> None:
     """
     project = projects.read_project(folder)
     registry = projects.open_registry(project)
-    pointer = registry.deployed()
+    pointer = projects.find_deployed(project, registry)
     lines, rows = [], []
     for number in registry.numbers():
         problem = ""
@@ -232,8 +245,9 @@ def status(ctx: click.Context, folder: Path, as_text: bool) -> None:
 def history(folder: Path, html_to: Path | None, markdown_to: Path | None, quiet: bool) -> None:
     """Show all retrains: accuracy, lost, gained, verdicts, cost, class shares, and advice."""
     outputs = {"--html": html_to, "--markdown": markdown_to}
-    claim_outputs([], outputs)
-    found = projects.history_findings(projects.read_project(folder))
+    project = projects.read_project(folder)
+    claim_outputs(_kept_in(project), outputs)
+    found = projects.history_findings(project)
 
     @functools.cache
     def document() -> report.Document:
@@ -255,7 +269,7 @@ def rollback(folder: Path, number: int | None, why: str) -> None:
     project = projects.read_project(folder)
     with projects.alone(project):
         registry = projects.open_registry(project)
-        pointer = registry.deployed()
+        pointer = projects.find_deployed(project, registry)
         if pointer is None:
             raise PlanError("Nothing is deployed, so there is nothing to roll back.")
         target = pointer.before if number is None else number
@@ -297,6 +311,9 @@ def _move(
     registry.checked(number)  # what cannot be deployed ends no retrain
     projects.Retrain(project=project, say=write_line).settle()
     registry.deploy(number, way=way, why=why)
-    projects.write_history(project)
+    try:
+        projects.write_history(project)
+    except FileError as error:  # of what was long ago; the pointer has moved
+        write_line(f"dynsnap: {error} The generation is deployed all the same.")
     before = "none" if pointer is None else f"generation {pointer.generation}"
     click.echo(f"Deployed: generation {number}. Before: {before}.")

@@ -1,5 +1,6 @@
 """Tasks, the events that a worker reports about them, and the worker itself, wherever it runs."""
 
+import pickle
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -82,10 +83,25 @@ Event: TypeAlias = EpochDone | StateSaved | RoundDone | TaskEnded | TaskFailed |
 def failed(error: Exception) -> TaskFailed:
     """The event that reports an exception."""
     return TaskFailed(
-        error=error if isinstance(error, DynSnapError) else None,
+        error=_portable(error) if isinstance(error, DynSnapError) else None,
         text=f"{type(error).__name__}: {error}",
         details="".join(traceback.format_exception(error)),
     )
+
+
+def _portable(error: DynSnapError) -> DynSnapError:
+    """The error, or one of dynsnap's own with its text where pickle cannot make it again.
+
+    The class is a user's own where a trainer is, and may take other arguments than one text.
+    """
+    try:
+        pickle.loads(pickle.dumps(error))  # noqa: S301  # written here
+    except Exception:  # whatever its class does
+        kinds = (kind for kind in type(error).__mro__ if issubclass(kind, DynSnapError))
+        return next(kind for kind in kinds if kind.__module__ == DynSnapError.__module__)(
+            str(error)
+        )
+    return error
 
 
 Tell: TypeAlias = Callable[[Event], None]

@@ -1,6 +1,6 @@
 """May this retrain ship? Rules, and what holding two generations against them gives."""
 
-from dynsnap.gate._check import check
+from dynsnap.gate._check import check, judge_pair
 from dynsnap.gate._evidence import (
     further_disagreements,
     further_inputs,
@@ -51,6 +51,7 @@ __all__ = [
     "inline_rule",
     "inputs_needed",
     "judge",
+    "judge_pair",
     "leveled",
     "read_columns",
     "read_rules",

@@ -1,20 +1,26 @@
 """Two generations held against rules, from whatever holds them to the verdict."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from dynsnap.comparison import (
-    Settings,
-    lined_up,
-)
+from dynsnap.comparison import Comparison, Settings, default_top_k, lined_up
 from dynsnap.gate._inputs import Side
 from dynsnap.gate._judge import Verdict, judge, leveled
 from dynsnap.gate._read import read_columns, read_rules
-from dynsnap.gate._rule import MIN_COUNT, Rule, Unresolved, as_rules, groups, top_k
+from dynsnap.gate._rule import (
+    MIN_COUNT,
+    Rule,
+    Unresolved,
+    as_rules,
+    groups,
+    top_k,
+)
 from dynsnap.metrics import GROUPS
 from dynsnap.predictions import ColumnNames, Predictions, Source, Table
 from dynsnap.predictions.tasks import Task
+
+_SHOWN = 0.95  # the level of intervals beside a verdict, whatever rules ask for
 
 
 def check(
@@ -96,6 +102,38 @@ def check(
             slices_from=slices_from,
             unresolved=unresolved,
         )
+
+
+def judge_pair(
+    old: Predictions,
+    new: Predictions,
+    rules: Sequence[Rule],
+    *,
+    names: Sequence[str],
+    min_count: int = MIN_COUNT,
+    unresolved: Unresolved = "fail",
+    resamples: int = 1000,
+) -> tuple[Verdict, Comparison]:
+    """The verdict on two generations, and the comparison that a report shows beside it, at 0.95.
+
+    Args:
+        old: The deployed predictions.
+        new: Those of the retrained model.
+        rules: What they are held against, at least one.
+        names: What the two are called.
+        min_count: As for `judge`, and so is `unresolved`.
+        resamples: How many resamples the intervals come from.
+    """
+    with lined_up([old, new], names=names) as blocks:
+        settings = Settings(
+            resamples=resamples,
+            seed=0,
+            top_k=(*default_top_k(len(blocks.classes)), *top_k(rules)),
+            metrics=GROUPS if "ranking" in groups(rules) else None,
+        )
+        levels = leveled(blocks, rules, settings)
+        verdict = judge(levels, rules, min_count=min_count, unresolved=unresolved)
+        return verdict, levels(_SHOWN)
 
 
 def _given(columns: ColumnNames | Mapping[str, Any] | None) -> Mapping[str, Any]:

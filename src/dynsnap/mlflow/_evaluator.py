@@ -12,6 +12,7 @@ from typing import Any
 
 import mlflow
 import numpy as np
+import pandas as pd  # type: ignore[import-untyped]
 from mlflow.models.evaluation import EvaluationResult, ModelEvaluator
 
 from dynsnap import comparison, gate, predictions, report
@@ -73,7 +74,10 @@ class DynSnapEvaluator(ModelEvaluator):  # type: ignore[misc]
         old = _champion(settings["champion"]) if "champion" in settings else None
         found = _predicted(dataset, model, predictions, settings.get("id"))
         log_predictions(found)
-        metrics = {"dynsnap/accuracy": float(np.mean(found.labels == found.truth))}
+        assert found.truth is not None
+        known = found.truth >= 0
+        right = found.labels[known] == found.truth[known]
+        metrics = {"dynsnap/accuracy": float(np.mean(right))}
         if old is not None:
             pair, verdict = _compared(old, found, rules)
             metrics |= pair
@@ -110,7 +114,10 @@ def _predicted(dataset: Any, model: Any, column: str | None, id_column: str | No
     features = dataset.features_data
     if dataset.labels_data is None:
         raise PlanError("The evaluator dynsnap needs true classes: pass `targets`.")
-    truth = [str(label) for label in dataset.labels_data]
+    # A missing truth is none, and no class of its own.
+    truth: list[Any] = [None if pd.isna(label) else str(label) for label in dataset.labels_data]
+    if not any(truth):
+        raise PlanError("The evaluator dynsnap needs true classes, and `targets` has none.")
     ids: Any = np.arange(len(truth))
     if id_column is not None:
         if not hasattr(features, "columns") or id_column not in features.columns:
@@ -125,9 +132,13 @@ def _predicted(dataset: Any, model: Any, column: str | None, id_column: str | No
     if columns:
         classes = [name.removeprefix(_SCORE) for name in columns]
         scores = answers[columns].to_numpy(float)
-        unseen = sorted(set(truth) - set(classes))
+        unseen = sorted({*truth} - {*classes, None})
         scores = np.pad(scores, ((0, 0), (0, len(unseen))))
-        return Predictions(ids=ids, classes=[*classes, *unseen], scores=scores, truth=truth)
+        # A model may choose its labels by a threshold of its own.
+        labels = [str(label) for label in answers["label"]] if "label" in answers.columns else None
+        return Predictions(
+            ids=ids, classes=[*classes, *unseen], scores=scores, labels=labels, truth=truth
+        )
     if hasattr(answers, "columns"):
         named = [name for name in ("label", "prediction") if name in answers.columns]
         if not named:
@@ -137,7 +148,7 @@ def _predicted(dataset: Any, model: Any, column: str | None, id_column: str | No
             )
         answers = answers[named[0]]
     labels = [str(label) for label in np.asarray(answers).reshape(-1)]
-    classes = sorted({*labels, *truth})
+    classes = sorted({*labels, *truth} - {None})
     return Predictions(ids=ids, classes=classes, labels=labels, truth=truth)
 
 
@@ -145,22 +156,23 @@ def _compared(
     old: Predictions, found: Predictions, rules: tuple[gate.Rule, ...]
 ) -> tuple[dict[str, float], str | None]:
     """Metrics of the pair and the verdict; page and JSON are logged as artifacts."""
-    made = comparison.compare(old, found, names=("champion", "candidate"))
+    names, verdict = ("champion", "candidate"), None
+    if rules:
+        verdict, made = gate.judge_pair(old, found, rules, names=names)
+    else:
+        made = comparison.compare(old, found, names=names)
     pair = {
         f"dynsnap/{name}": float(one.value)
         for name, one in made.pairs[0].metrics.items()
         if one.value is not None and np.isfinite(one.value)
     }
-    word: str | None = None
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
-        if rules:
-            verdict = gate.judge(made, rules)
-            word = verdict.word
+        if verdict is not None:
             document = report.verdict_document(verdict, made)
             (place / "verdict.json").write_text(json.dumps(gate.to_json(verdict)), "utf-8")
         else:
             document = report.comparison_document(made)
         (place / "comparison.html").write_text(report.to_html(document), "utf-8")
         mlflow.log_artifacts(folder, str(Path(PREDICTIONS).parent))
-    return pair, word
+    return pair, None if verdict is None else verdict.word

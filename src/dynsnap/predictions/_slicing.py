@@ -6,6 +6,7 @@ order statistics of all its rows. They are found by counting digits, so the resu
 little memory, and is the same for a file that is streamed and for one that is read.
 """
 
+import contextlib
 import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -41,7 +42,7 @@ class UnknownSliceError(InputError):
         asked: The slice.
     """
 
-    def __init__(self, message: str, *, asked: str) -> None:
+    def __init__(self, message: str, *, asked: str = "") -> None:  # pickle gives one argument
         super().__init__(message)
         self.asked = asked
 
@@ -423,11 +424,26 @@ def _times(part: SlicePart, values: pa.Array) -> pa.Array:
                 return texts.cast(wanted).cast(pa.timestamp("us"))
             except pa.ArrowInvalid:
                 continue
-    some = listed([str(each) for each in values.drop_null()[:2].to_pylist()], most=2)
+    some = listed(_no_times(values), most=2)
     raise InputError(
         f"The column {shown(part.column)} holds values that are no times, such as {some}. Write "
         "them as 2026-01-31 or 2026-01-31 12:00:00."
     )
+
+
+def _no_times(values: pa.Array) -> list[str]:
+    """Some values that are no times; the first ones where each is a time of another kind."""
+    known = (_written(values) if is_text(values.type) else values).drop_null()
+    odd = (one for one in known if not (is_text(values.type) and _is_time(one)))
+    return [str(one) for one in (*itertools.islice(odd, 2), *known[:2])][:2]
+
+
+def _is_time(text: pa.Scalar) -> bool:
+    for wanted in (pa.timestamp("us"), pa.timestamp("us", "UTC")):
+        with contextlib.suppress(pa.ArrowInvalid):
+            text.cast(wanted)
+            return True
+    return False
 
 
 def _crossed(values: Sequence[tuple[str, ...]]) -> tuple[str, ...]:

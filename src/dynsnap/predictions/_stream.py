@@ -39,6 +39,7 @@ from dynsnap.predictions._schema import ColumnNames
 from dynsnap.predictions._slicing import Slicing
 from dynsnap.predictions._spill import Spill
 from dynsnap.predictions._stream_file import Source, StreamedFile, in_blocks
+from dynsnap.predictions._vocabulary import NoRowsError
 
 if TYPE_CHECKING:
     from dynsnap.predictions.tasks import Task
@@ -356,7 +357,7 @@ def _line_up(
     for file, rows in zip(files, look.rows, strict=True):
         if not rows:
             with reading(file.place):
-                raise InputError("There are no rows.")
+                raise NoRowsError
     generations = [
         StreamedGeneration(file=file, text=text, follow=own)
         for file, text, own in zip(files, look.text, follow, strict=True)

@@ -35,6 +35,13 @@ _MOST_SLICES = 1_000
 _GLANCE = 16_384  # rows: enough to see that a column has too many values
 
 
+class NoRowsError(InputError):
+    """Predictions of no input, which a log of a day without traffic is."""
+
+    def __init__(self, message: str = "There are no rows.") -> None:  # as pickle calls it
+        super().__init__(message)
+
+
 class Batches(Protocol):
     """A file as batches of rows, as often as they are asked for."""
 
@@ -121,7 +128,7 @@ def vocabulary_of(
     else:
         new = natural_order((said | true) - set(known))
     if layout.label is not None and not labels:
-        raise InputError("There are no rows.")
+        raise NoRowsError
     if not known and not new:
         raise InputError("There is no class: no row has a label. Write one into each row.")
     refuse_missing(unlabelled, rows=labels, what="label")

@@ -4,6 +4,7 @@
 generations (`MlflowRegistry` in MLflow), `results` lists all retrains so far.
 """
 
+from dynsnap.project._comparable import find_deployed
 from dynsnap.project._history import PAGE as HISTORY
 from dynsnap.project._history import history_findings, write_history
 from dynsnap.project._mlflow_registry import MlflowRegistry
@@ -35,6 +36,7 @@ __all__ = [
     "Way",
     "advice",
     "alone",
+    "find_deployed",
     "flights_project",
     "history_findings",
     "open_registry",

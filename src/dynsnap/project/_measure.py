@@ -1,6 +1,6 @@
 """The new generation and the deployed one on the same rows: truth, comparison, gate, report."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 
-from dynsnap import comparison, gate, predictions, report
+from dynsnap import gate, predictions, report
 from dynsnap.errors import FileError, InputError, TrainingError
-from dynsnap.metrics import GROUPS
 from dynsnap.predictions import Predictions, Verification
 from dynsnap.predictions._ids import as_text
 from dynsnap.project import _records as records
@@ -71,6 +70,7 @@ def measure_pair(
     new: Predictions,
     numbers: tuple[int, int],
     about: Mapping[str, Any],
+    rules: Sequence[gate.Rule],
     *,
     settings: GateSettings,
     rescored: bool,
@@ -82,7 +82,8 @@ def measure_pair(
         new: Predictions of the new one.
         numbers: Of the two generations.
         about: What the training states of itself.
-        settings: The rules.
+        rules: What they are held against.
+        settings: How rules are judged.
         rescored: Whether the deployed generation scored the rows in this retrain, not in its own.
     """
     notes = []
@@ -92,20 +93,16 @@ def measure_pair(
             f"{len(old):,} of {len(new):,} rows; the two are compared on those."
         )
         new = new.take(np.isin(_ids(new), _ids(old)))
-    rules = gate.read_rules(settings.rules)
     names = [f"generation {number}" for number in numbers]
-    with comparison.lined_up([old, new], names=names) as blocks:
-        how = comparison.Settings(
-            resamples=settings.resamples,
-            seed=0,
-            top_k=(*comparison.default_top_k(len(blocks.classes)), *gate.top_k(rules)),
-            metrics=GROUPS if "ranking" in gate.groups(rules) else None,
-        )
-        levels = gate.leveled(blocks, rules, how)
-        verdict = gate.judge(
-            levels, rules, min_count=settings.min_count, unresolved=settings.unresolved
-        )
-        found = levels(gate.confidences(rules)[0])
+    verdict, found = gate.judge_pair(
+        old,
+        new,
+        rules,
+        names=names,
+        min_count=settings.min_count,
+        unresolved=settings.unresolved,
+        resamples=settings.resamples,
+    )
     verdict = replace(
         verdict,
         verification={names[0]: PREDICTED_NOW if rescored else STORED, names[1]: PREDICTED_NOW},

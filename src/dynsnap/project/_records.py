@@ -16,6 +16,7 @@ from dynsnap._untrusted import (
     Number,
     OneOf,
     Plain,
+    Schema,
     Table,
     Text,
     Whole,
@@ -224,7 +225,8 @@ def _facts(one: Plan | Measured, schema: str) -> dict[str, Any]:
 
 def read_plan(folder: Path) -> Plan:
     """The plan of a retrain."""
-    return _named(_plan(read_document(folder / PLAN, _PLAN, "the plan of a retrain")), folder)
+    found = _read(folder, PLAN, _PLAN, "the plan of a retrain")
+    return _named(_plan(found), folder)
 
 
 def read_measured(folder: Path) -> Measured:
@@ -234,7 +236,7 @@ def read_measured(folder: Path) -> Measured:
 
 def read_result(folder: Path) -> Result:
     """The result of a retrain."""
-    found = read_document(folder / RESULT, _RESULT, "the result of a retrain")
+    found = _read(folder, RESULT, _RESULT, "the result of a retrain")
     measured = found["measured"]
     return Result(
         plan=_named(_plan(found["plan"]), folder),
@@ -243,6 +245,16 @@ def read_result(folder: Path) -> Result:
         reason=found["reason"],
         finished=found["finished"],
     )
+
+
+def _read(folder: Path, name: str, schema: Schema, what: str) -> dict[str, Any]:
+    try:
+        return read_document(folder / name, schema, what)
+    except FileError as error:
+        raise FileError(
+            f"{error} Restore the file, or take the folder away: its retrain is in no history "
+            "then, and what is deployed stays."
+        ) from error
 
 
 def _named(plan: Plan, folder: Path) -> Plan:

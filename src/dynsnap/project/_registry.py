@@ -283,11 +283,17 @@ class FolderRegistry:
             FileError: It cannot be read.
         """
         path = self.path / POINTER
-        if not path.exists():
+        if not (path.exists() or path.is_symlink()):
             return None
-        found, _ = _document(path, _POINTER, _WHAT)
-        if found["moves"][-1]["to"] != found["generation"]:
-            raise FileError(f"{path}, {_WHAT}, was changed: its last move is to another one.")
+        try:
+            found, _ = _document(path, _POINTER, _WHAT)
+            if found["moves"][-1]["to"] != found["generation"]:
+                raise FileError(f"{path}, {_WHAT}, was changed: its last move is to another one.")
+        except FileError as error:
+            raise FileError(
+                f"{error} Restore it; or remove it, and deploy a generation with: dynsnap project "
+                "promote PROJECT GENERATION"
+            ) from error
         return Deployed(
             generation=found["generation"],
             manifest=found["manifest"],

@@ -27,6 +27,12 @@ from dynsnap import _files, gate, predictions, report
 from dynsnap._untrusted import Plain, Table, Text
 from dynsnap.errors import DynSnapError, FileError, TrainingError, one_line, some_of
 from dynsnap.project import _records as records
+from dynsnap.project._comparable import (
+    find_deployed,
+    least_share,
+    refuse_unscored,
+    unseen_rows,
+)
 from dynsnap.project._measure import measure_first, measure_pair, with_truth
 from dynsnap.project._mlflow_registry import MlflowRegistry
 from dynsnap.project._records import Measured, Plan, Result
@@ -38,7 +44,16 @@ from dynsnap.project._registry import (
     digest_of,
     read_document,
 )
-from dynsnap.project._rows import EVALUATE, TRUTH, Cut, Rows, class_shares, cut, read_rows
+from dynsnap.project._rows import (
+    EVALUATE,
+    TRUTH,
+    Cut,
+    Rows,
+    check_cut,
+    class_shares,
+    cut,
+    read_rows,
+)
 from dynsnap.project._rows import write_cut as write_rows
 from dynsnap.project._settings import Project
 from dynsnap.project._trainers import make_trainer
@@ -106,7 +121,7 @@ class Retrain:
     def outlook(self) -> Outlook:
         """What `run` would do. Nothing is written, trained or started."""
         registry = open_registry(self.project)
-        pointer = registry.deployed()
+        pointer = find_deployed(self.project, registry)
         current = None if pointer is None else pointer.generation
         rules = gate.read_rules(self.project.gate.rules)
         found = self._look(read_rows(self.project.data))
@@ -114,11 +129,15 @@ class Retrain:
             return Outlook(plan=None, deployed=current, sentences=(self._nothing(),))
         made, rows = found
         done = self._finished(made.period)
-        plan = self._plan(made, rows, current, name="")
         if done is not None:
             return Outlook(plan=None, done=done, deployed=current, sentences=(self._already(done),))
+        generation = None if current is None else registry.get(current)
+        made, rows = unseen_rows(self.project, made, rows, generation)
+        plan = self._plan(made, rows, current, name="")
         folder = self._unfinished(plan)
         steps = () if folder is None else self._steps_behind(folder, registry)
+        check_cut(rows, made, self.project.data)
+        refuse_unscored(self.project, made, generation)
         trainer = make_trainer(self.project)
         trainer.check(importing=False)
         deployed = (
@@ -126,6 +145,7 @@ class Retrain:
         )
         lines = [
             f"{deployed}. Newest {self.project.data.cadence}: {made.period}.",
+            *rows.notes,
             *(_said_skipped(made.skipped, str(self.project.data.cadence))),
             f"Rows: {plan.train:,} to train on, {plan.evaluate:,} held out to score.",
             trainer.sentence(),
@@ -150,15 +170,16 @@ class Retrain:
         """
         if not self.project.folder.is_dir():
             raise FileError(f"There is no folder {self.project.folder}.")
-        gate.read_rules(self.project.gate.rules)  # what is wrong is said before anything is done
         make_trainer(self.project).check(importing=True)
         with alone(self.project):
-            return self._run()
+            # Once, and first: what is wrong is said before anything is done, and a program that
+            # trains does not change the rules that it is held against.
+            return self._run(gate.read_rules(self.project.gate.rules))
 
-    def _run(self) -> Result | None:
+    def _run(self, rules: Sequence[gate.Rule]) -> Result | None:
         registry = open_registry(self.project)
         self._tidy()
-        pointer = registry.deployed()
+        pointer = find_deployed(self.project, registry)
         current = None if pointer is None else pointer.generation
         found = self._look(read_rows(self.project.data))
         if found is None:
@@ -169,6 +190,10 @@ class Retrain:
         if done is not None:
             self.say(self._already(done))
             return done
+        generation = None if current is None else registry.get(current)
+        made, rows = unseen_rows(self.project, made, rows, generation)
+        check_cut(rows, made, self.project.data)
+        refuse_unscored(self.project, made, generation)
         folder = self._begun(made, rows, registry, current)
         plan = records.read_plan(folder)
         work = folder / "work"
@@ -188,12 +213,20 @@ class Retrain:
                 PREDICTIONS: candidate / PREDICTIONS,
             },
             model=trained["model"],
-            about={**trained["about"], "period": plan.period, "rows": plan.train},
+            about={
+                **trained["about"],
+                "period": plan.period,
+                "rows": plan.train,
+                "id": self.project.data.id,
+                "test_size": least_share(
+                    None if before is None else before[0], self.project.data.test_size
+                ),
+            },
         )
         if not (folder / records.MEASURED).exists():
             self.say("Comparing the two generations.")
             try:
-                self._measure(folder, plan, generation.number, trained["about"])
+                self._measure(folder, plan, generation.number, trained["about"], rules)
             except FileError:
                 raise  # with room on the disk, the same command goes on
             except DynSnapError as error:  # going on would end here for ever
@@ -220,9 +253,9 @@ class Retrain:
         if self._finished(period) is None:
             raise FileError(
                 f"The newest {self.project.data.cadence} with labelled rows is {period}, but "
-                f"{after} was retrained on already: the clock, --until or the data went back. The "
-                "deployed generation is unchanged. To retrain on the earlier rows all the same: "
-                "--again."
+                f"{after} was retrained on already: the clock, --until or the data went back, or "
+                "`cadence` changed. The deployed generation is unchanged. To retrain on the "
+                "earlier rows all the same: --again."
             )
 
     def _nothing(self) -> str:
@@ -357,7 +390,11 @@ class Retrain:
         registry = open_registry(self.project)
         pointer = registry.deployed()
         for folder in records.unfinished(self.project.folder):
-            plan = records.read_plan(folder)
+            try:
+                plan = records.read_plan(folder)
+            except FileError as error:  # it cannot go on, so it is not in the way of a rollback
+                self.say(str(error))
+                continue
             if pointer is not None and pointer.made_by(plan.name):
                 self._decide(folder, plan, records.read_measured(folder), registry)
             else:
@@ -402,7 +439,14 @@ class Retrain:
                 found = with_truth(stored, work / TRUTH, "The deployed model", some=True)
             predictions.write(found, kept)
 
-    def _measure(self, folder: Path, plan: Plan, generation: int, about: Mapping[str, Any]) -> None:
+    def _measure(
+        self,
+        folder: Path,
+        plan: Plan,
+        generation: int,
+        about: Mapping[str, Any],
+        rules: Sequence[gate.Rule],
+    ) -> None:
         work = folder / "work"
         new = predictions.read(work / "candidate" / PREDICTIONS)
         if plan.deployed is None:
@@ -415,6 +459,7 @@ class Retrain:
                 new,
                 numbers,
                 about,
+                rules,
                 settings=self.project.gate,
                 rescored=make_trainer(self.project).can_predict,
             )

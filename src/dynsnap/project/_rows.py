@@ -2,6 +2,7 @@
 
 import hashlib
 import itertools
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyarrow import compute as pc
 from pyarrow import csv
 
 from dynsnap import _files
@@ -27,6 +29,15 @@ TRAIN, EVALUATE, TRUTH = "train", "evaluate", "truth.parquet"  # the first two w
 NEWEST, EARLIER = "newest", "earlier"
 _MONDAY = 3  # the first of January 1970 was a Thursday
 _SHOWN = 3  # ids in a message
+_WHOLE = re.compile(r"-?\d+")
+_WORDS = (
+    pa.types.is_string,
+    pa.types.is_large_string,
+    pa.types.is_string_view,
+    pa.types.is_integer,
+    pa.types.is_boolean,
+    pa.types.is_null,
+)
 _SKIPPED = 1000  # periods
 _YEARS = np.datetime64("0001-01-02", "us"), np.datetime64("9999-01-01", "us")
 
@@ -95,6 +106,7 @@ def read_rows(settings: DataSettings) -> Rows:
     order = np.lexsort((ids.astype(str), times))
     labels = np.array([each or None for each in _texts(table, settings.label, settings)], object)
     _check_classes(labels, settings)
+    _refuse_two_forms(labels, settings)
     return Rows(
         table=table.take(pa.array(order)),
         ids=ids[order],
@@ -106,13 +118,13 @@ def read_rows(settings: DataSettings) -> Rows:
 
 
 def _texts(table: pa.Table, name: str, settings: DataSettings) -> AnyArray:
-    try:
-        return np.asarray(table.column(name).cast(pa.string()).to_numpy(), dtype=object)
-    except pa.ArrowException:
+    kind = table.schema.field(name).type
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    if not any(fits(kind) for fits in _WORDS):
         raise DataError(
-            f"{settings.path}, column {name!r} must be text or whole numbers, but is "
-            f"{table.schema.field(name).type}."
-        ) from None
+            f"{settings.path}, column {name!r} must be text or whole numbers, but is {kind}."
+        )
+    return np.asarray(table.column(name).cast(pa.string()).to_numpy(), dtype=object)
 
 
 def _check_classes(labels: AnyArray, settings: DataSettings) -> None:
@@ -122,6 +134,16 @@ def _check_classes(labels: AnyArray, settings: DataSettings) -> None:
             check_class_names(names)
     except InputError as error:
         raise DataError(f"{settings.path}, column {settings.label!r}: {error}") from error
+
+
+def _refuse_two_forms(labels: AnyArray, settings: DataSettings) -> None:
+    """Refuse 1 beside 1.0: libraries write whole numbers so as soon as one of them is missing."""
+    names = {each for each in labels if each is not None}
+    if twice := sorted(name for name in names if _WHOLE.fullmatch(name) and f"{name}.0" in names):
+        raise DataError(
+            f"{settings.path}, column {settings.label!r}: the labels {twice[0]!r} and "
+            f"'{twice[0]}.0' would be two classes. Write them in one way."
+        )
 
 
 def _read(settings: DataSettings) -> pa.Table:
@@ -193,8 +215,22 @@ def _checked(file: Path, settings: DataSettings) -> pa.Table:
     where = f"{file}, column {settings.time!r}"
     times = _times(table.column(settings.time), where)
     _check_years(times, where)
-    place = table.column_names.index(settings.time)
-    return table.set_column(place, settings.time, times)
+    named = {settings.time: times}
+    named |= {name: _whole(table.column(name)) for name in (settings.id, settings.label)}
+    for name, column in named.items():
+        table = table.set_column(table.column_names.index(name), name, column)
+    return table
+
+
+def _whole(column: Any) -> Any:
+    """Whole numbers that were written as floats, since some are missing, as whole numbers."""
+    if not pa.types.is_floating(column.type):
+        return column
+    known = pc.if_else(pc.is_nan(column), None, column)
+    try:
+        return known.cast(pa.int64())
+    except pa.ArrowInvalid:
+        return column  # refused with its type
 
 
 def _times(column: Any, where: str) -> Any:
@@ -322,14 +358,18 @@ def _number(day: str, cadence: Cadence) -> int:
     return int(period_numbers(np.array([day], dtype="datetime64[us]"), cadence)[0])
 
 
-def write_cut(rows: Rows, made: Cut, settings: DataSettings, folder: Path, *, ending: str) -> None:
-    """Write what a trainer reads: rows to learn from, and rows to score, which have no label."""
+def check_cut(rows: Rows, made: Cut, settings: DataSettings) -> None:
+    """Raise where no row is left to train on, or none to score."""
     if not made.train.any() or not made.evaluate.any():
         found = "train on" if not made.train.any() else "score"
         raise DataError(
             f"Of {len(rows.ids):,} rows none is left to {found} up to the {settings.cadence} of "
             f"{made.period}. Set another `test_size`, or wait for more rows."
         )
+
+
+def write_cut(rows: Rows, made: Cut, settings: DataSettings, folder: Path, *, ending: str) -> None:
+    """Write what a trainer reads: rows to learn from, and rows to score, which have no label."""
     learned = rows.table.filter(pa.array(made.train))
     asked = rows.table.filter(pa.array(made.evaluate)).drop_columns([settings.label])
     newest = made.newest[made.evaluate]
@@ -344,9 +384,21 @@ def write_cut(rows: Rows, made: Cut, settings: DataSettings, folder: Path, *, en
     for name, table in named.items():
         with _files.replacing(folder / name) as aside:
             if name.endswith(".csv"):
-                csv.write_csv(table, aside)
+                _write_csv(table, aside)
             else:
                 pq.write_table(table, aside)
+
+
+def _write_csv(table: pa.Table, to: Path) -> None:
+    try:
+        csv.write_csv(table, to)
+    except pa.ArrowException as error:
+        nested = [field for field in table.schema if pa.types.is_nested(field.type)]
+        what = f"Column {nested[0].name!r} is {nested[0].type}: " if nested else ""
+        raise DataError(
+            f"{what}the rows cannot be written as CSV ({one_line(str(error))}). Set "
+            'rows_format = "parquet" in [retrain].'
+        ) from error
 
 
 def class_shares(labels: Sequence[str] | AnyArray) -> dict[str, float]:

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from dynsnap._untrusted import read_toml
+from dynsnap._untrusted import Text, mismatch, read_toml
 from dynsnap.data._time import EXPANDING, length_of_time
-from dynsnap.errors import FileError, PlanError, did_you_mean
+from dynsnap.errors import FileError, PlanError, did_you_mean, one_line
 from dynsnap.gate import MIN_COUNT, UNRESOLVED, Unresolved
 from dynsnap.predictions._sources import format_of
 from dynsnap.study import TomlTable
@@ -239,9 +239,14 @@ def _data(table: TomlTable, folder: Path) -> DataSettings:
     length_of_time(made.label_delay, "[data]: `label_delay`", zero=True)
     if made.window != EXPANDING:
         length_of_time(made.window, f'[data]: `window` that is not "{EXPANDING}"')
-    roles = (made.id, made.time, made.label)
+    roles = (made.id, made.time, made.label, *made.features)
     if len(set(roles)) < len(roles):
         raise PlanError(f"[data]: a column can have one role only, but these were named: {roles}.")
+    if odd := next((name for name in roles if mismatch(Text(longest=1000), name)), None):
+        raise PlanError(
+            f"[data]: the name of the column {one_line(odd)[:40]!r} holds control characters, or "
+            "is too long. Rename it."
+        )
     return made
 
 

@@ -39,7 +39,13 @@ _COMMAND = """\
 command = {command}
 # The program that scores rows with a model, so that the deployed one is scored on new rows, too:
 # predict = "python predict.py {{model}} {{rows}} {{predictions}}\""""
-RULES = """\
+_NEWEST = """\
+[[rule]]
+metric = "accuracy_change"
+at_least = -0.02
+slice = { column = "rows", value = "newest" }
+"""
+_ALL = """\
 # A new generation is deployed if every rule holds. docs/gate.md has all kinds of rules.
 [[rule]]
 metric = "accuracy_change"
@@ -49,11 +55,14 @@ at_least = -0.01
 metric = "lost"
 at_most = 0.05
 
-[[rule]]
-metric = "accuracy_change"
-at_least = -0.02
-slice = { column = "rows", value = "newest" }
 """
+RULES = _ALL + _NEWEST
+# Without `predict`, the deployed generation has not scored the newest rows.
+_WITHOUT_PREDICT = (
+    _ALL
+    + "# With `predict` in project.toml, for the newest week alone:\n"
+    + "".join(f"# {line}\n" for line in _NEWEST.splitlines())
+)
 
 
 def write_template(folder: Path, *, data: str, command: str | None) -> list[Path]:
@@ -68,11 +77,12 @@ def write_template(folder: Path, *, data: str, command: str | None) -> list[Path
     for file in files:
         if file.exists():
             raise FileError(f"{file} is there already. Edit it, or name another folder.")
+    rules = RULES if command is None else _WITHOUT_PREDICT
     retrain = _METHOD if command is None else _COMMAND.format(command=_text(command))
     text = _PROJECT.format(name=_text(folder.resolve().name), data=_text(data), retrain=retrain)
     with _files.together():
         _files.make_folder(folder)
-        for file, content in zip(files, (text, RULES), strict=True):
+        for file, content in zip(files, (text, rules), strict=True):
             _files.write_text(file, content)
     return files
 

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from dynsnap import data, predictions, trainers
+from dynsnap._untrusted import Text, mismatch
 from dynsnap.ensemble import METHOD_KINDS
 from dynsnap.errors import DataError, DynSnapError, PlanError, TrainingError, did_you_mean, one_line
 from dynsnap.project._rows import EVALUATE, TRAIN
@@ -25,6 +26,7 @@ from dynsnap.project._settings import (
     Project,
     filled,
 )
+from dynsnap.store import load_ensemble
 
 _TAIL = 4096  # bytes of a log that are looked at for its last line
 
@@ -236,6 +238,11 @@ class MethodTrainer:
 
         file = rows / f"{TRAIN}.{self.rows_format}"
         found, types = self._features(file), pq.read_schema(file)
+        if odd := next((name for name in found if mismatch(Text(), name)), None):
+            raise DataError(
+                f"The name of the column {one_line(odd)[:40]!r} holds control characters, or is "
+                "too long. Rename it."
+            )
         numbers = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean)
         for name in found:
             if name in types.names and not any(fits(types.field(name).type) for fits in numbers):
@@ -276,7 +283,7 @@ class MethodTrainer:
             made = self._successor(deployed, inputs, labels)
         seconds = time.monotonic() - began
         model = into / self._model_file
-        made.save(model)
+        _save_named(made, self._features(file), model)
         about = {
             "trainer": self._settings.method,
             "features": self._features(file),
@@ -287,16 +294,23 @@ class MethodTrainer:
         return Trained(model=model, predictions=self._score(made, asked, into), about=about)
 
     def predict(self, model: Path, rows: Path, into: Path) -> Path:
-        return self._score(self._opened(model), rows, into)
+        return self._score(self._served(model), rows, into)
 
     def sentence(self) -> str:
         return f"Train by the method {self._settings.method}."
 
     def _successor(self, deployed: Path, inputs: Any, labels: Any) -> Any:
         """The next generation: from the deployed one where the method carries something over."""
-        before = self._opened(deployed)
         if not self._goes_on():
             return self._estimator().fit(inputs, labels)
+        before = self._opened(deployed)
+        if gone := sorted(set(before.classes_.tolist()) - set(labels.tolist())):
+            raise TrainingError(
+                f"No row to train on is of the class {gone[0]!r} any more, which the deployed "
+                f"generation knows, and {self._settings.method} goes on from that. Set a longer "
+                "`window` in [data], or a method that trains afresh, such as singlebase. The "
+                "deployed generation is unchanged."
+            )
         # Rows are in the order of time, and the window decides which: "earlier" is all but one.
         return before.retrain(inputs[-1:], labels[-1:], earlier=(inputs[:-1], labels[:-1]))
 
@@ -311,6 +325,8 @@ class MethodTrainer:
         known = DynSnapClassifier(model)._get_param_names()
         given = {**settings, **self._settings.settings}
         for name in given:
+            if name == "random_state":
+                raise PlanError("[retrain]: `random_state` is called `seed` here. Set that one.")
             if name not in known or name in ("model", "method", "keep_data", "monitor"):
                 raise PlanError(f"[retrain] has no setting `{name}`. {did_you_mean(name, known)}")
         return DynSnapClassifier(
@@ -331,17 +347,15 @@ class MethodTrainer:
         kept = {key: value for key, value in settings.items() if key != "checkpoint_every"}
         return model, {**kept, **own}
 
-    def _opened(self, path: Path) -> Any:
-        from dynsnap.estimator import DynSnapClassifier
+    def _served(self, path: Path) -> Any:
+        """The deployed model by its own settings, not by those that project.toml has by now."""
+        trained_by = trainers.trainer_name(load_ensemble(path).model)
+        # No file holds the code of a network: that of project.toml is all there is.
+        return _load(path, **({} if trained_by == "boost" else {"model": self._estimator().model}))
 
-        fresh = self._estimator()
-        # The model and all settings are those of project.toml, not what the file says.
-        given = dict(fresh.get_params(deep=False))
-        model = given.pop("model")
-        try:
-            return DynSnapClassifier.load(path, model=model, **given)
-        except DynSnapError as error:
-            raise TrainingError(f"The deployed model cannot be opened: {error}") from error
+    def _opened(self, path: Path) -> Any:
+        # It goes on by the model and all settings of project.toml, not by what the file says.
+        return _load(path, **self._estimator().get_params(deep=False))
 
     def _features(self, file: Path) -> list[str]:
         if self._rows.features:
@@ -358,3 +372,25 @@ class MethodTrainer:
         to = into / "predictions.parquet"
         predictions.write(estimator.predictions(found.inputs, ids=found.ids), to)
         return to
+
+
+def _load(path: Path, **given: Any) -> Any:
+    from dynsnap.estimator import DynSnapClassifier
+
+    try:
+        return _unnamed(DynSnapClassifier.load(path, **given))
+    except DynSnapError as error:
+        raise TrainingError(f"The deployed model cannot be opened: {error}") from error
+
+
+def _save_named(made: Any, features: list[str], path: Path) -> None:
+    """Keep the names of the columns with a model: a server may bring them in another order."""
+    made.feature_names_in_ = np.array(features, dtype=object)
+    made.save(path)
+    _unnamed(made)
+
+
+def _unnamed(made: Any) -> Any:
+    """The same estimator for arrays: `check_rows` has seen that the columns are those it knows."""
+    vars(made).pop("feature_names_in_", None)
+    return made

@@ -54,9 +54,9 @@ class Evidence:
             raise PlanError(f"The rate must be above 0 and below 1, got {rate!r}.")
         self.value = self.peak = 1.0
         odds = math.log(rate / (1 - rate)) + np.linspace(0.05, 4.0, _BETS)
-        bets = 1 / (1 + np.exp(-odds))
-        self._hit: Floats = np.log(bets / rate)
-        self._miss: Floats = np.log1p(-bets) - math.log1p(-rate)
+        # In logarithms, which the smallest limits do not drive to infinity.
+        self._hit: Floats = -np.logaddexp(0, -odds) - math.log(rate)
+        self._miss: Floats = -np.logaddexp(0, odds) - math.log1p(-rate)
         self._days = 0
         self._whole: Floats = np.zeros(_BETS)  # log of each product since the first day
         # Log of the sum, over all first days, of their weight divided by the product before them.
@@ -89,7 +89,8 @@ def mean_interval(rows: int, differing: int, *, alpha: float) -> tuple[float, fl
     if not rows:
         return 0.0, 1.0
     spread, start = rows / 4, _ROWS / 4 / 10
-    width = math.sqrt((spread + start) * math.log((spread + start) / (start * alpha**2))) / rows
+    depth = math.log((spread + start) / start) - 2 * math.log(alpha)
+    width = math.sqrt((spread + start) * depth) / rows
     rate = differing / rows
     return max(0.0, rate - width), min(1.0, rate + width)
 

@@ -15,6 +15,7 @@ from dynsnap._types import AnyArray
 from dynsnap.errors import FileError, PlanError, some_of
 from dynsnap.predictions import ColumnNames, Predictions, stream
 from dynsnap.predictions._slicing import UnknownSliceError
+from dynsnap.predictions._vocabulary import NoRowsError
 from dynsnap.watch._sequence import Evidence, mean_interval, shares
 
 TIME = "time"
@@ -180,6 +181,7 @@ def watch(
             f"{deployed} is given twice, so no label would ever differ. Name the log of the "
             "deployed model and that of the candidate."
         )
+    slices = tuple(dict.fromkeys(slices))  # one that is named twice counts its rows once
     counts, notes = Counts(), []
     by_day = _by_day(Path(deployed)), _by_day(Path(candidate))
     if all(by_day):
@@ -190,9 +192,9 @@ def watch(
         if not both:
             raise FileError(f"{deployed} and {candidate} have no day in common.")
         for day in both:
-            notes += _count(
-                counts, [by_day[0][day], by_day[1][day]], columns, slices, day=day, time=None
-            )
+            files = [by_day[0][day], by_day[1][day]]
+            with _without_traffic():
+                notes += _count(counts, files, columns, slices, day=day, time=None)
     else:
         notes += _count(counts, [deployed, candidate], columns, slices, day=None, time=time)
     return judge(counts, limit=limit, alpha=alpha, notes=tuple(dict.fromkeys(notes)))
@@ -250,6 +252,16 @@ def _count(
     if timeless:
         notes.append(f"{timeless:,} rows have no time, and are left out.")
     return notes
+
+
+@contextlib.contextmanager
+def _without_traffic() -> Iterator[None]:
+    """Let a file that has a head and no rows be a day without rows."""
+    try:
+        yield
+    except FileError as error:
+        if not isinstance(error.__cause__, NoRowsError):
+            raise
 
 
 @contextlib.contextmanager
