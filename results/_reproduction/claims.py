@@ -19,9 +19,9 @@ from _reproduction.studies import (
     ours_of,
     sweeps_of,
 )
-from _seeds import plan_of
+from _seeds import folders, plan_of
 from dynsnap.report import kappa
-from dynsnap.study import Row, StudyPlan
+from dynsnap.study import Row, StudyPlan, read_sweeps
 
 ABOUT_CLAIMS = """\
 All methods combine members by average. Differences are in points. A difference is clear if it exceeds twice the larger standard deviation
@@ -193,7 +193,7 @@ def _pruned(study: Study, found: Found, results: Path) -> Judged:
     size, rows = max(equal.items())
     said, words = _gaps(pruned[most], rows)
     lines = [f"at equal cost ({kappa(cost)}κ), {most} pruned against all {size}: {said}"]
-    lines += _all_survivors(results / study.folder, whole)
+    lines += _all_survivors(results / study.folder)
     for size in sorted(set(pruned) & set(whole)):
         costs = [kappa(one[size]["accuracy"].cost) for one in (pruned, whole)]
         gaps, _ = _gaps(pruned[size], whole[size])
@@ -204,29 +204,35 @@ def _pruned(study: Study, found: Found, results: Path) -> Judged:
     return "; ".join(lines) + ".", holds
 
 
-def _all_survivors(folder: Path, whole: Mapping[int, Mapping[str, Row]]) -> Iterator[str]:
+def _all_survivors(folder: Path) -> Iterator[str]:
     """All survivors of so many rounds against all their snapshots, where sizes were measured."""
-    path = folder / "size.json"
-    if not path.is_file():
-        return
-    size = json.loads(path.read_text(encoding="utf-8"))
-    if (size["method"], size["combination"]) != ("dynsnap-cyc", "average"):
-        return
-    curves = {
-        metric: {point["rounds"]: point for point in size["curves"][metric]["by_rounds"]}
-        for metric in MAIN
-    }
-    for many, rows in sorted(whole.items()):
-        rounds = round(rows["accuracy"].cost)
-        if all(rounds in curve for curve in curves.values()):
+    seeds = folders(folder)
+    for seed in (one for one in seeds if (one / "size.json").is_file()):
+        size = json.loads((seed / "size.json").read_text(encoding="utf-8"))
+        if (size["method"], size["combination"]) != ("dynsnap-cyc", "average"):
+            continue
+        about = "" if len(seeds) == 1 else f"`{seed.name}` alone, "
+        whole: dict[int, dict[str, Row]] = {}
+        for one in read_sweeps(seed / "sweeps.csv"):  # of the same rounds, not of all seeds
+            if one.sweep == "unpruned":
+                whole.setdefault(int(one.point), {})[one.row.metric] = one.row
+        for many, rows in sorted(whole.items()):
+            rounds = round(rows["accuracy"].cost)
+            points = {
+                metric: next(
+                    (p for p in size["curves"][metric]["by_rounds"] if p["rounds"] == rounds), None
+                )
+                for metric in MAIN
+            }
+            if None in points.values():
+                continue
             gaps = [
-                f"{head} {100 * (curves[metric][rounds]['value'] - rows[metric].value):+.2f}"
+                f"{head} {100 * (points[metric]['value'] - rows[metric].value):+.2f}"
                 for metric, head in MAIN.items()
             ]
-            kept = curves["accuracy"][rounds]["members"]
             yield (
-                f"all {kept:.1f} survivors of {rounds} round{'s' if rounds > 1 else ''} ({kappa(rows['accuracy'].cost)}κ, mean over "
-                f"the choices of rounds) against all {many}: {', '.join(gaps)}"
+                f"all {points['accuracy']['members']:.1f} survivors of {rounds} round{'s' if rounds > 1 else ''} "
+                f"({kappa(rows['accuracy'].cost)}κ, {about}mean over the choices of rounds) against all {many}: {', '.join(gaps)}"
             )
 
 
