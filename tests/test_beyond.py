@@ -575,12 +575,15 @@ CLEAR = [
     ("digits-single", "single", "single-new-1", ("accuracy_3",), "below"),
     ("cifar10-single", "single", "single-new-1", ("lost", "accuracy_3"), "open"),
     ("20news-single", "single", "single-new-1", ("lost", "accuracy_3"), "open"),
-    ("digits-trees", "single", "singlebase", ("accuracy_2", "accuracy_3"), "open"),
-    ("digits-trees", "single-long", "singlebase", ("accuracy_2", "accuracy_3"), "open"),
-    ("digits-trees", "single", "single-long", ("accuracy_2", "accuracy_3"), "open"),
+    ("digits-trees", "single", "singlebase", ("accuracy_3",), "above"),
+    ("digits-trees", "single", "singlebase", ("accuracy_2",), "open"),
+    ("digits-trees", "single", "singlebase", ("late_accuracy",), "below"),
+    ("digits-trees", "single", "single-long", ("accuracy_2", "late_accuracy"), "below"),
+    ("digits-trees", "single", "single-long", ("accuracy_3",), "open"),
     ("digits-trees", "single-warm", "single", ("lost", "accuracy_2", "late_accuracy"), "above"),
-    ("digits-trees", "single-0.8", "single", ("accuracy_2", "accuracy_3"), "below"),
-    ("digits-trees", "single-0.8", "single", ("lost",), "open"),
+    ("digits-trees", "single-distill", "singlebase", ("accuracy_3",), "below"),
+    ("digits-trees", "single-distill", "singlebase", ("lost", "consistency"), "open"),
+    ("digits-trees", "single-0.8", "single", ("lost", "accuracy_2", "accuracy_3"), "below"),
 ]
 
 
@@ -678,3 +681,32 @@ def test_what_is_claimed_of_stabilized_predictions_was_measured(standings):
             float(r[2].split()[0]) for r in margins[1:] if r[0] == study and r[1] != "never retrain"
         ]
         assert max(each) - min(each) < 0.65
+
+
+STUDENT = "distilled-dynsnap-cyc"
+# On digits: a student, what it is held against, metrics, and where the interval lies.
+STUDENTS = [
+    (STUDENT, FRESH, ("accuracy_2", "accuracy_3"), "below"),
+    (STUDENT, "singlebase", ("consistency",), "above"),
+    (STUDENT, "singlebase", ("lost", "correct_consistency"), "open"),
+    (f"{STUDENT}-student=0.7", "singlebase", ("lost", "accuracy_2"), "below"),
+    (f"{STUDENT}-student=0.7", "singlebase", ("accuracy_3",), "open"),
+    (f"{STUDENT}-previous=0.3", "singlebase", ("lost",), "below"),
+]
+
+
+def test_what_is_claimed_of_students_on_digits_was_measured():
+    text = (ROOT / "docs/distill.md").read_text(encoding="utf-8")
+    labels = MethodLabels.read(RESULTS / "distill-digits")
+    for method, reference, metrics, where in STUDENTS:
+        for metric in metrics:
+            one = labels.difference(method, reference, metric)
+            found = "below" if one.clearly_below else "above" if one.clearly_above else "open"
+            assert found == where, (method, reference, metric)
+    told = json.loads((RESULTS / "distill-digits/distill-1-control.json").read_text())["learners"]
+    value = {one["name"]: {k: v["value"] for k, v in one["metrics"].items()} for one in told}
+    kept = numbers(text.partition("**Consistency remains in part.**")[2].partition("\n* **")[0])
+    for reference, places in (("singlebase", (0, 5)), ("untaught", (8, 9))):
+        for metric, place in zip(("consistency", "correct_consistency"), places, strict=True):
+            low, mine, all_of_it = (value[one][metric] for one in (reference, STUDENT, FRESH))
+            assert kept[place] == f"{100 * (mine - low) / (all_of_it - low):.0f}"

@@ -147,7 +147,7 @@ def test_studies_appear_when_they_are_run(script, tmp_path):
     page = script.page(tmp_path)
     assert "`dynsnap run 20news-single`" in page and "dynsnap run digits-rolling" not in page
     waiting = next(table for table in tables(page) if table[0][0] == "study")
-    assert {row[1] for row in waiting[1:]} == {"not stored yet", "5"}
+    assert {row[1] for row in waiting[1:]} == {"not stored yet", "10"}
 
 
 @pytest.mark.parametrize(

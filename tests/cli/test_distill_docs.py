@@ -24,7 +24,7 @@ COMMANDS = [
 @pytest.fixture
 def place(tmp_path, monkeypatch):
     """The documented study with little to train."""
-    less = {"replicates = 5": "replicates = 2\nresamples = 10", "epochs = 100": "epochs = 4"}
+    less = {"replicates = 10": "replicates = 2\nresamples = 10", "epochs = 100": "epochs = 4"}
     few = {'combinations = ["average"]': 'combinations = ["average"]\nmembers = 2\nsnapshots = 2'}
     text = smaller((ROOT / STUDY).read_text(), less | few)
     (tmp_path / STUDY).parent.mkdir()
