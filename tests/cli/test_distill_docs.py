@@ -59,5 +59,5 @@ def test_every_option_is_documented():
 
 def test_the_study_of_the_page_is_the_one_that_it_tells_of():
     plan = study.read_study(ROOT / STUDY)
-    assert (plan.replicates, plan.epochs, plan.keep) == (5, 100, "weights")
+    assert (plan.replicates, plan.epochs, plan.keep) == (10, 100, "weights")
     assert plan.method("dynsnap-cyc").plan.size == 20
