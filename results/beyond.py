@@ -311,15 +311,13 @@ def swept_lines(varied: str, studies: str, *, costs: bool = False) -> Iterator[s
         "correct_consistency": "ACC-CON",
         "lost": "lost",
     }
-    found = {study: sweeps_of(RESULTS / study) for study in studies.split()}
-    if any(found.values()):
+    found = {study: rows for study in studies.split() if (rows := sweeps_of(RESULTS / study))}
+    if found:
         heads = ["study", varied, *metrics.values(), *(["κ"] if costs else []), "new class"]
         heads += [] if costs else ["new class, minus margin 0"]
         yield f"| {' | '.join(heads)} |"
         yield "|---" * len(heads) + "|"
     for study, points_of in found.items():
-        if not points_of:
-            continue
         swept: dict[str, dict[str, Row]] = {}
         for one in points_of:
             if one.over == varied:  # a study may vary more

@@ -81,13 +81,13 @@ class Evidence:
     def glance(self) -> Iterator[str]:
         """Every claim with the studies that speak for it and against it."""
         for claim in (one for claims in SECTIONS.values() for one in claims):
-            sides: dict[str, list[str]] = {"for": [], "against": [], "open": []}
+            sides: dict[str, list[str]] = {"for": [], "against": [], OPEN: []}
             for name in claim.studies:
                 for row in self._of(claim, name):
                     _, _, n, _, unseen, *_, said = (
                         cell.strip() for cell in row.strip("| ").split(" | ")
                     )
-                    side = "against" if "**" in said else "open" if OPEN in said else "for"
+                    side = "against" if "**" in said else OPEN if OPEN in said else "for"
                     about = (
                         f"{n}; {unseen}" if side != "against" and claim.wanted == "no harm" else n
                     )

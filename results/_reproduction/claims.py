@@ -15,6 +15,7 @@ from _reproduction.studies import (
     VARIED,
     Found,
     Study,
+    by_sweep,
     clearly,
     ours_of,
     sweeps_of,
@@ -211,29 +212,25 @@ def _all_survivors(folder: Path) -> Iterator[str]:
         size = json.loads((seed / "size.json").read_text(encoding="utf-8"))
         if (size["method"], size["combination"]) != ("dynsnap-cyc", "average"):
             continue
+        curves = {
+            metric: {point["rounds"]: point for point in size["curves"][metric]["by_rounds"]}
+            for metric in MAIN
+        }
         about = "" if len(seeds) == 1 else f"`{seed.name}` alone, "
-        whole: dict[int, dict[str, Row]] = {}
-        for one in read_sweeps(seed / "sweeps.csv"):  # of the same rounds, not of all seeds
-            if one.sweep == "unpruned":
-                whole.setdefault(int(one.point), {})[one.row.metric] = one.row
-        for many, rows in sorted(whole.items()):
+        # Of the same rounds, not of all seeds.
+        whole = by_sweep(read_sweeps(seed / "sweeps.csv")).get("unpruned", {})
+        for (_, many), rows in sorted(whole.items(), key=lambda one: int(one[0][1])):
             rounds = round(rows["accuracy"].cost)
-            points = {
-                metric: next(
-                    (p for p in size["curves"][metric]["by_rounds"] if p["rounds"] == rounds), None
+            if all(rounds in curve for curve in curves.values()):
+                gaps = [
+                    f"{head} {100 * (curves[metric][rounds]['value'] - rows[metric].value):+.2f}"
+                    for metric, head in MAIN.items()
+                ]
+                kept = curves["accuracy"][rounds]["members"]
+                yield (
+                    f"all {kept:.1f} survivors of {rounds} round{'s' if rounds > 1 else ''} ({kappa(rows['accuracy'].cost)}κ, "
+                    f"{about}mean over the choices of rounds) against all {many}: {', '.join(gaps)}"
                 )
-                for metric in MAIN
-            }
-            if None in points.values():
-                continue
-            gaps = [
-                f"{head} {100 * (points[metric]['value'] - rows[metric].value):+.2f}"
-                for metric, head in MAIN.items()
-            ]
-            yield (
-                f"all {points['accuracy']['members']:.1f} survivors of {rounds} round{'s' if rounds > 1 else ''} "
-                f"({kappa(rows['accuracy'].cost)}κ, {about}mean over the choices of rounds) against all {many}: {', '.join(gaps)}"
-            )
 
 
 def _fresh_starts(study: Study, found: Found, results: Path) -> Judged:

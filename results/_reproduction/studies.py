@@ -3,12 +3,12 @@
 # ruff: noqa: E501  lines of the page are longer than lines of code
 
 import csv
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import _seeds
-from dynsnap.study import Row
+from dynsnap.study import Row, SweepRow
 
 MAIN = {"accuracy": "ACC", "consistency": "CON", "correct_consistency": "ACC-CON"}
 METHODS = ("singlebase", "extbagging", "mcdropout", "snapshot", "dynsnap-cyc", "dynsnap-step")
@@ -149,9 +149,14 @@ Points = dict[tuple[str, str], dict[str, Row]]
 
 
 def sweeps_of(folder: Path) -> dict[str, Points]:
-    """The sweeps of a study, by name."""
+    """The sweeps of a study over all of its seeds, by name."""
+    return by_sweep(_seeds.sweeps_of(folder))
+
+
+def by_sweep(rows: Iterable[SweepRow]) -> dict[str, Points]:
+    """Rows of sweeps, by the name of each."""
     found: dict[str, Points] = {}
-    for one in _seeds.sweeps_of(folder):
+    for one in rows:
         points = found.setdefault(one.sweep, {})
         points.setdefault((one.over, one.point), {})[one.row.metric] = one.row
     return found

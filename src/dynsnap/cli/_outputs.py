@@ -30,10 +30,11 @@ def claim_outputs(inputs: Iterable[Path | str | None], outputs: Mapping[str, Pat
     to_stdout = [option for option, path in wanted.items() if path == STDOUT]
     if len(to_stdout) > 1:
         raise PlanError(f"{' and '.join(to_stdout)} cannot both write to standard output.")
+    files = {option: path for option, path in wanted.items() if path != STDOUT}
+    if not files:
+        return  # inputs may be all that a project holds, which nobody need look through then
     taken = {_real(path): f"the input {path}" for path in inputs if isinstance(path, Path)}
-    for option, path in wanted.items():
-        if path == STDOUT:
-            continue
+    for option, path in files.items():
         place = _real(path)
         if place in taken:
             raise PlanError(f"{option} {path} would overwrite {taken[place]}. Name another file.")

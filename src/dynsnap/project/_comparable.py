@@ -1,5 +1,6 @@
 """What must hold before a model is trained, so that the deployed one can be held against it."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from dynsnap import gate
@@ -65,13 +66,15 @@ def least_share(deployed: Generation | None, share: float) -> float:
     return min(share, known) if isinstance(known, float) else share
 
 
-def refuse_unscored(project: Project, made: Cut, deployed: Generation | None) -> None:
+def refuse_unscored(
+    project: Project, made: Cut, deployed: Generation | None, rules: Iterable[gate.Rule]
+) -> None:
     """Raise where a rule is about rows that the deployed generation cannot score."""
     if deployed is None or make_trainer(project).can_predict:
         return
     if deployed.about.get("period") == made.period:
         return  # --again: it scored rows of that period when it was trained
-    about = [rule for rule in gate.read_rules(project.gate.rules) if rule.slice == _NEWEST]
+    about = [rule for rule in rules if rule.slice == _NEWEST]
     if about:
         raise PlanError(
             f"Rule {about[0].title!r} is about rows of the newest {project.data.cadence}, which "

@@ -137,7 +137,7 @@ class Retrain:
         folder = self._unfinished(plan)
         steps = () if folder is None else self._steps_behind(folder, registry)
         check_cut(rows, made, self.project.data)
-        refuse_unscored(self.project, made, generation)
+        refuse_unscored(self.project, made, generation, rules)
         trainer = make_trainer(self.project)
         trainer.check(importing=False)
         deployed = (
@@ -193,7 +193,7 @@ class Retrain:
         generation = None if current is None else registry.get(current)
         made, rows = unseen_rows(self.project, made, rows, generation)
         check_cut(rows, made, self.project.data)
-        refuse_unscored(self.project, made, generation)
+        refuse_unscored(self.project, made, generation, rules)
         folder = self._begun(made, rows, registry, current)
         plan = records.read_plan(folder)
         work = folder / "work"

@@ -196,8 +196,10 @@ def verification(verdict: Verdict) -> str:
     """
     names: dict[str, list[str]] = {}
     for name, each in verdict.verification.items():
-        status = "verified" if each.verified else f"not verified ({each.detail})"
-        status = status if each.file else each.detail
+        if not each.file:
+            status = each.detail
+        else:
+            status = "verified" if each.verified else f"not verified ({each.detail})"
         names.setdefault(status, []).append(name)
     said = [f"{', '.join(some)} {status}" for status, some in names.items()]
     return f"Inputs: {'; '.join(said)}."
