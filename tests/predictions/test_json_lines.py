@@ -6,7 +6,7 @@ import random
 import tracemalloc
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dynsnap import read
@@ -41,7 +41,6 @@ BAD = {
     "a number": ('{"id": 1, "label": "a"}\n5\n', ("Line 2",)),
     "commas between": ('{"id": 1},\n{"id": 2},\n', ("Line 1",)),
     "two in a line": ('{"id": 1}\n{"id": 2}{"id": 3}\n', ("Line 2", "line of its own")),
-    "packed": (gzip.compress(b'{"id": 1}\n'), ("gzip", "jsonl.gz")),
 }
 
 
@@ -52,6 +51,20 @@ def test_what_is_wrong_is_said_in_one_line(text, named, tmp_path):
     with pytest.raises(FileError, match=naming(r"bad\.jsonl", *named)) as found:
         read(file)
     assert "\n" not in str(found.value)
+
+
+MTIMES = st.integers(0, 2**32 - 1)  # gzip writes one into the file
+
+
+@given(mtime=MTIMES, lines=st.integers(1, 40))
+@example(mtime=int.from_bytes(b"[]]["), lines=1)
+@example(mtime=int.from_bytes(b'{"id'), lines=1)
+@example(mtime=int.from_bytes(b"\n{}\n"), lines=1)
+def test_a_packed_file_is_called_packed_whatever_its_bytes(mtime, lines, tmp_path_factory):
+    file = tmp_path_factory.getbasetemp() / "packed.jsonl"
+    file.write_bytes(gzip.compress(b'{"id": 1}\n' * lines, mtime=mtime))
+    with pytest.raises(FileError, match=naming(r"packed\.jsonl", "gzip", "jsonl.gz")):
+        read(file)
 
 
 KEYS = st.text(max_size=3)

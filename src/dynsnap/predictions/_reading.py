@@ -28,7 +28,13 @@ _DAMAGE = (
     zipfile.BadZipFile,
     zlib.error,
 )
-_STARTS = {b"PAR1": ".parquet", b"ARROW1": ".arrow", b"PK\x03\x04": ".npz", b"\x1f\x8b": ".csv.gz"}
+# None of them begins a text, so that a table whose first column is called PAR1 is not taken for one.
+_STARTS = {
+    b"PAR1\x15": ".parquet",
+    b"ARROW1\0": ".arrow",
+    b"PK\x03\x04": ".npz",
+    b"\x1f\x8b": ".csv.gz",
+}
 _PACKED_TEXT = ("CSV", "TSV", "JSON Lines")
 
 
@@ -52,6 +58,10 @@ def reading(place: Path | str) -> Iterator[None]:
             raise FileError(f"{name} is a pipe or a device. Name a file.")
         yield
     except InputError as error:
+        # Bytes of another format can look like any mistake in a text: what they are comes first.
+        told = _seen(place) if isinstance(place, Path) else None
+        if told is not None:
+            raise FileError(f"{name} cannot be read as {told}") from error
         raise FileError(f"{name}: {error}") from error
     except _DAMAGE as error:
         raise FileError(f"{name} cannot be read as {_why(place, error)}") from error
@@ -74,7 +84,7 @@ def _why(place: Path | str, error: BaseException) -> str:
         return f"{wanted}: it is damaged, or needs more memory than there is."
     if isinstance(error, PermissionError):
         return f"{wanted}: {error.strerror}. Allow it to be read."
-    if isinstance(place, Path) and (known := _seen(place, wanted)):
+    if isinstance(place, Path) and (known := _seen(place)):
         return known
     told = "invalid utf8" in str(error).lower()  # pyarrow's words
     if wanted in _PACKED_TEXT and told:
@@ -86,8 +96,9 @@ def _why(place: Path | str, error: BaseException) -> str:
     return f"{wanted}: {reason.rstrip('.')}. {advice}"
 
 
-def _seen(path: Path, wanted: str) -> str | None:
+def _seen(path: Path) -> str | None:
     """What the first bytes of a file that cannot be read tell."""
+    wanted = format_of(path)
     with contextlib.suppress(OSError), path.open("rb") as handle:
         start = handle.read(8)
         if not start:

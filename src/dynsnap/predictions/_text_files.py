@@ -185,8 +185,7 @@ def _check_alone(block: bytes, ends: Any, first: int, opens: Any, closes: Any) -
     behind = np.where(held, np.append(closes, 0)[which] + 1, ends)
     for line in np.flatnonzero((begin > starts) | (behind < ends)).tolist():
         if (block[starts[line] : begin[line]] + block[behind[line] : ends[line]]).strip():
-            found = _damaged(block, ends, line, first, "there is something else in it")
-            raise pa.ArrowInvalid(str(found))  # the first bytes may tell what the file is instead
+            raise _damaged(block, ends, line, first, "there is something else in it")
 
 
 def _escaped(quotes: Any, slashes: Any) -> Any:
