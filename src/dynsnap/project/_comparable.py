@@ -8,7 +8,7 @@ from dynsnap.errors import FileError, PlanError
 from dynsnap.project import _records as records
 from dynsnap.project._registry import Deployed, Generation, Registry
 from dynsnap.project._rows import NEWEST, Cut, Rows, held_out
-from dynsnap.project._settings import Project
+from dynsnap.project._settings import RETRAINS, Project
 from dynsnap.project._trainers import make_trainer
 
 _NEWEST = ("rows", NEWEST)  # the slice of the newest period
@@ -28,7 +28,7 @@ def find_deployed(project: Project, registry: Registry) -> Deployed | None:
                     f"Nothing is deployed, but the retrain {each.plan.name} deployed generation "
                     f"{each.deployed}: the registry, or its pointer, is gone. Restore it, or "
                     "deploy a generation with: dynsnap project promote PROJECT GENERATION. To "
-                    f"begin anew, remove {project.folder / 'retrains'}."
+                    f"begin anew, remove {project.folder / RETRAINS}."
                 )
     return pointer
 

@@ -25,6 +25,7 @@ from dynsnap.comparison import Comparison, Estimate, Estimates
 from dynsnap.errors import FileError
 from dynsnap.project._registry import read_document
 from dynsnap.project._rows import NEWEST
+from dynsnap.project._settings import RETRAINS
 
 PLAN, MEASURED, RESULT = "plan.json", "measured.json", "result.json"
 Decision: TypeAlias = Literal["first", "promoted", "kept", "abandoned"]
@@ -275,7 +276,7 @@ def _measured(found: dict[str, Any]) -> Measured:
 
 def folders(project: Path) -> list[Path]:
     """The folders of all retrains, in the order in which they were begun."""
-    place = project / "retrains"
+    place = project / RETRAINS
     if not place.is_dir():
         return []
     # Nothing else there is the loop's to read, or to tidy up.

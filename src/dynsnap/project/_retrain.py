@@ -55,7 +55,7 @@ from dynsnap.project._rows import (
     read_rows,
 )
 from dynsnap.project._rows import write_cut as write_rows
-from dynsnap.project._settings import Project
+from dynsnap.project._settings import REGISTRY, RETRAINS, Project
 from dynsnap.project._trainers import make_trainer
 from dynsnap.store import FolderLock
 
@@ -69,7 +69,7 @@ def open_registry(project: Project) -> Registry:
     """The registry that `project.toml` names."""
     if project.registry.kind == "mlflow":
         return MlflowRegistry(project.registry.model, project.registry.uri)
-    return FolderRegistry(project.folder / "registry")
+    return FolderRegistry(project.folder / REGISTRY)
 
 
 @contextmanager
@@ -349,7 +349,7 @@ class Retrain:
                 return folder
             reason = "It was not finished before project.toml, the data or the pointer changed."
             self._give_up(folder, plan, reason)
-        place = self.project.folder / "retrains"
+        place = self.project.folder / RETRAINS
         name, number = made.period, 1
         used = _names_of(registry)  # of retrains whose folders were removed by hand
         while name in used or (place / name).exists():
