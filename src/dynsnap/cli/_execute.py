@@ -133,7 +133,7 @@ budget_option = click.option(
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="Show no progress.")
 out_option = click.option(
     "--out",
-    type=_options.FOLDER,
+    type=_options.FILLED,
     metavar="DIR",
     help="The run folder.  [default: runs/<name of the study>]",
 )

@@ -137,7 +137,7 @@ def project_group() -> None:
 
 
 @project_group.command()
-@_FOLDER
+@click.argument("folder", type=options.FILLED, metavar="PROJECT")
 @click.option(
     "--data",
     default="data",
