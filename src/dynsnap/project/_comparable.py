@@ -72,12 +72,13 @@ def refuse_unscored(
     """Raise where a rule is about rows that the deployed generation cannot score."""
     if deployed is None or make_trainer(project).can_predict:
         return
-    if deployed.about.get("period") == made.period:
+    about = deployed.about
+    if (about.get("period"), about.get("end", made.end)) == (made.period, made.end):
         return  # --again: it scored rows of that period when it was trained
-    about = [rule for rule in rules if rule.slice == _NEWEST]
-    if about:
+    fresh = [rule for rule in rules if rule.slice == _NEWEST]
+    if fresh:
         raise PlanError(
-            f"Rule {about[0].title!r} is about rows of the newest {project.data.cadence}, which "
+            f"Rule {fresh[0].title!r} is about rows of the newest {project.data.cadence}, which "
             f"generation {deployed.number} has not scored. Set `predict` in [retrain], a program "
             "that scores rows with a model, or remove the rule."
         )

@@ -52,6 +52,7 @@ from dynsnap.project._rows import (
     check_cut,
     class_shares,
     cut,
+    period_end,
     read_rows,
 )
 from dynsnap.project._rows import write_cut as write_rows
@@ -128,9 +129,10 @@ class Retrain:
         if found is None:
             return Outlook(plan=None, deployed=current, sentences=(self._nothing(),))
         made, rows = found
-        done = self._finished(made.period)
+        done = self._finished(made)
         if done is not None:
-            return Outlook(plan=None, done=done, deployed=current, sentences=(self._already(done),))
+            said = (self._already(made, done),)
+            return Outlook(plan=None, done=done, deployed=current, sentences=said)
         generation = None if current is None else registry.get(current)
         made, rows = unseen_rows(self.project, made, rows, generation)
         plan = self._plan(made, rows, current, name="")
@@ -186,9 +188,9 @@ class Retrain:
             self.say(self._nothing())
             return None
         made, rows = found
-        done = self._finished(made.period)
+        done = self._finished(made)
         if done is not None:
-            self.say(self._already(done))
+            self.say(self._already(made, done))
             return done
         generation = None if current is None else registry.get(current)
         made, rows = unseen_rows(self.project, made, rows, generation)
@@ -216,6 +218,7 @@ class Retrain:
             about={
                 **trained["about"],
                 "period": plan.period,
+                "end": made.end,
                 "rows": plan.train,
                 "id": self.project.data.id,
                 "test_size": least_share(
@@ -239,24 +242,33 @@ class Retrain:
 
     def _look(self, rows: Rows) -> tuple[Cut, Rows] | None:
         until = self.until or datetime.now(UTC).replace(tzinfo=None)
-        finished = [each for each in records.results(self.project.folder) if each.measured]
-        after = finished[-1].plan.period if finished else None
+        finished = [each.plan for each in records.results(self.project.folder) if each.measured]
+        last = max(finished, key=self._end, default=None)
+        after = None if last is None else self._end(last)
         made = cut(rows, self.project.data, until=until, after=after)
         if made is None:
             return None
-        if after is not None and made.period < after and not self.again:
-            self._refuse_earlier(made.period, after)
+        if last is not None and made.end < self._end(last) and not self.again:
+            self._refuse_earlier(made, last)
         return made, rows
 
-    def _refuse_earlier(self, period: str, after: str) -> None:
+    def _refuse_earlier(self, made: Cut, last: Plan) -> None:
         """Raise rather than deploy a model of the past because a clock was set back."""
-        if self._finished(period) is None:
+        if self._finished(made) is None:
             raise FileError(
-                f"The newest {self.project.data.cadence} with labelled rows is {period}, but "
-                f"{after} was retrained on already: the clock, --until or the data went back, or "
-                "`cadence` changed. The deployed generation is unchanged. To retrain on the "
-                "earlier rows all the same: --again."
+                f"The newest {self.project.data.cadence} with labelled rows is {made.period}, but "
+                f"{last.period} was retrained on already: the clock, --until or the data went "
+                "back. The deployed generation is unchanged. To retrain on the earlier rows all "
+                "the same: --again."
             )
+
+    def _end(self, plan: Plan) -> str:
+        """The first day after the rows of a retrain."""
+        return plan.end or period_end(plan.period, self.project.data.cadence)
+
+    def _other_cadence(self, plan: Plan) -> bool:
+        """Whether a retrain was made before `cadence` changed."""
+        return self._end(plan) != period_end(plan.period, self.project.data.cadence)
 
     def _nothing(self) -> str:
         return (
@@ -264,22 +276,37 @@ class Retrain:
             "deployed generation is unchanged."
         )
 
-    def _already(self, done: Result) -> str:
+    def _already(self, made: Cut, done: Result) -> str:
+        if self._other_cadence(done.plan):
+            return (
+                f"`cadence` changed. The rows of the newest {self.project.data.cadence}, "
+                f"{made.period}, were in the retrain {done.plan.name}: {done.reason} The first "
+                f"{self.project.data.cadence} that ends after {self._end(done.plan)} is the next "
+                "to retrain on. To retrain now: --again."
+            )
         return (
             f"The newest {self.project.data.cadence} with rows, {done.plan.period}, was retrained "
             f"on already: {done.reason} Retrain again with --again."
         )
 
-    def _finished(self, period: str) -> Result | None:
-        """The last finished retrain of a period, unless there is something to do for it."""
-        if self.again or self._unfinished_of(period) is not None:
+    def _finished(self, made: Cut) -> Result | None:
+        """The last finished retrain on these rows, unless there is something to do for them.
+
+        After `cadence` changed they may be part of a longer period that was retrained on.
+        """
+        if self.again or self._unfinished_of(made.period) is not None:
             return None
         found = [
             each
             for each in records.results(self.project.folder)
-            if each.plan.period == period and each.decision != "abandoned"
+            if each.decision != "abandoned"
+            and (
+                self._end(each.plan) == made.end
+                or (self._other_cadence(each.plan) and self._end(each.plan) > made.end)
+            )
         ]
-        return found[-1] if found else None
+        own = [each for each in found if not self._other_cadence(each.plan)]
+        return next(reversed(own or found), None)
 
     def _unfinished_of(self, period: str) -> Path | None:
         begun = records.unfinished(self.project.folder)
@@ -308,6 +335,7 @@ class Retrain:
         return Plan(
             name=name,
             period=made.period,
+            end=made.end,
             skipped=made.skipped,
             deployed=current,
             project=self._digest(),
