@@ -17,7 +17,7 @@ import hashlib
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -33,6 +33,7 @@ from dynsnap.project._comparable import (
     refuse_unscored,
     unseen_rows,
 )
+from dynsnap.project._guarded import guarded, remove
 from dynsnap.project._measure import measure_first, measure_pair, with_truth
 from dynsnap.project._mlflow_registry import MlflowRegistry
 from dynsnap.project._records import Measured, Plan, Result
@@ -202,11 +203,11 @@ class Retrain:
         for note in (*plan.notes, *_said_skipped(plan.skipped, str(self.project.data.cadence))):
             self.say(note)
         before = None if plan.deployed is None else registry.checked(plan.deployed)
-        trained = self._trained(plan, work, before)
+        trained = self._trained(plan, folder, before)
         candidate = work / "candidate"
         if before is not None:
             before = registry.checked(before[0].number)  # a program ran since
-            self._scored(plan, work, before[1] / before[0].model, before[1] / PREDICTIONS)
+            self._scored(plan, folder, before[1] / before[0].model, before[1] / PREDICTIONS)
         self.say("Registering the new generation.")
         generation = registry.register(
             plan.name,
@@ -226,16 +227,18 @@ class Retrain:
                 ),
             },
         )
-        if not (folder / records.MEASURED).exists():
+        _refuse_other_files(generation, candidate)
+        if (folder / records.MEASURED).exists():
+            measured = records.read_measured(folder)
+        else:
             self.say("Comparing the two generations.")
             try:
-                self._measure(folder, plan, generation.number, trained["about"], rules)
+                measured = self._measure(folder, plan, generation.number, trained["about"], rules)
             except FileError:
                 raise  # with room on the disk, the same command goes on
             except DynSnapError as error:  # going on would end here for ever
                 self._give_up(folder, plan, one_line(f"It could not be compared: {error}")[:1000])
                 raise
-        measured = records.read_measured(folder)
         return self._decide(folder, plan, measured, registry)
 
     # --- what there is to do ----------------------------------------------------------------
@@ -429,8 +432,9 @@ class Retrain:
                 self._give_up(folder, plan, "The pointer was moved by hand before it was finished.")
 
     def _trained(
-        self, plan: Plan, work: Path, before: tuple[Generation, Path] | None
+        self, plan: Plan, folder: Path, before: tuple[Generation, Path] | None
     ) -> dict[str, Any]:
+        work = folder / "work"
         deployed = None if before is None else before[1] / before[0].model
         about = None if before is None else before[0].about
         candidate = work / "candidate"
@@ -438,9 +442,13 @@ class Retrain:
             trainer = make_trainer(self.project)
             trainer.check_rows(work, about)
             self.say(f"Training on {plan.train:,} rows.")
+            for later in (work / "deployed", folder / records.MEASURED):
+                remove(later)  # not the loop's: this step comes first
             with _whole_folder(candidate) as into:
-                made = trainer.train(work, into, deployed)
+                with self._guarded(work):
+                    made = trainer.train(work, into, deployed)
                 _refuse_changed(plan, work)
+                _remove_others(into, (made.model, made.predictions))
                 kept = into / PREDICTIONS
                 found = with_truth(made.predictions, work / TRUTH, "The new model")
                 if made.predictions != kept:
@@ -450,15 +458,23 @@ class Retrain:
                 _files.write_text(into / "trained.json", _files.as_json(facts))
         return read_document(candidate / "trained.json", _TRAINED, "what a training left")
 
-    def _scored(self, plan: Plan, work: Path, model: Path, stored: Path) -> None:
+    def _guarded(self, work: Path) -> AbstractContextManager[None]:
+        return guarded(self.project.folder, (work / "candidate", work / "deployed"))
+
+    def _scored(self, plan: Plan, folder: Path, model: Path, stored: Path) -> None:
+        work = folder / "work"
         if (work / "deployed").exists():
             return
         trainer = make_trainer(self.project)
         self.say("Scoring the same rows with the deployed generation.")
+        remove(folder / records.MEASURED)  # not the loop's: this step comes first
         with _whole_folder(work / "deployed") as into:
             kept = into / PREDICTIONS
             if trainer.can_predict:
-                file = trainer.predict(model, work / f"{EVALUATE}.{trainer.rows_format}", into)
+                asked = work / f"{EVALUATE}.{trainer.rows_format}"
+                with self._guarded(work):
+                    file = trainer.predict(model, asked, into)
+                _remove_others(into, (file,))
                 _refuse_changed(plan, work)
                 found = with_truth(file, work / TRUTH, "The deployed model")
                 if file != kept:
@@ -474,7 +490,7 @@ class Retrain:
         generation: int,
         about: Mapping[str, Any],
         rules: Sequence[gate.Rule],
-    ) -> None:
+    ) -> Measured:
         work = folder / "work"
         new = predictions.read(work / "candidate" / PREDICTIONS)
         if plan.deployed is None:
@@ -497,6 +513,7 @@ class Retrain:
             _files.write_text(folder / "gate.json", _files.as_json(found.verdict))
             _files.write_text(folder / "junit.xml", report.to_junit(found.document))
         records.write_measured(folder, found.measured)
+        return found.measured
 
     def _decide(self, folder: Path, plan: Plan, measured: Measured, registry: Registry) -> Result:
         number = measured.generation
@@ -549,6 +566,24 @@ def _whole_folder(place: Path) -> Iterator[Path]:
         raise FileError(f"Cannot write {place}: {error.strerror or error}.") from error
     finally:
         shutil.rmtree(aside, ignore_errors=True)
+
+
+def _remove_others(folder: Path, kept: Sequence[Path]) -> None:
+    """Remove all but some files: what a program leaves beside them is not looked at."""
+    for path in folder.iterdir():
+        if path not in kept:
+            remove(path)
+
+
+def _refuse_other_files(made: Generation, candidate: Path) -> None:
+    """Raise unless the generation is what was scored, also where it was registered before."""
+    for name, known in made.files.items():
+        if digest_of(candidate / name)[0] != known["sha256"]:
+            raise FileError(
+                f"Generation {made.number} is not what the retrain {made.retrain} trained: {name} "
+                "differs. The deployed generation is unchanged. Remove that generation, or "
+                "retrain with --again."
+            )
 
 
 def _names_of(registry: Registry) -> set[str]:
