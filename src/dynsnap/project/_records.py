@@ -348,3 +348,8 @@ def unfinished(project: Path) -> Iterator[Path]:
     for folder in folders(project):
         if (folder / PLAN).exists() and not (folder / RESULT).exists():
             yield folder
+
+
+def unfinished_of(project: Path, period: str) -> Path | None:
+    """The folder of a retrain of this period that has no result yet."""
+    return next((each for each in unfinished(project) if each.name[:10] == period), None)
