@@ -249,6 +249,8 @@ def execute(
             "rounds_missing": len(result.missing),
             "rounds_trained_last": result.trained,
             "training_seconds": result.seconds,
+            "training_inputs": result.inputs,
+            **({"inputs_per_second": speed} if (speed := result.inputs_per_second) else {}),
             "wall_seconds_last": time.monotonic() - start,
         }
         text = json.dumps(about, indent=1) + "\n"
