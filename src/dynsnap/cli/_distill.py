@@ -11,7 +11,7 @@ from dynsnap.cli import _execute, _options
 from dynsnap.cli._models import make_trainer
 from dynsnap.cli._outputs import STDOUT, claim_outputs, kept_in, show, writing_outputs
 from dynsnap.cli._progress import ProgressMonitor
-from dynsnap.ensemble import COMBINATIONS, Combination
+from dynsnap.ensemble import Combination
 from dynsnap.errors import FileError, PlanError
 from dynsnap.study import SECOND_TEACHERS, DistillPlan
 
@@ -32,13 +32,7 @@ from dynsnap.study import SECOND_TEACHERS, DistillPlan
     multiple=True,
     help="Which generation's ensemble to distil; may be repeated.  [default: all]",
 )
-@click.option(
-    "--combination",
-    type=click.Choice(COMBINATIONS),
-    default="average",
-    show_default=True,
-    help="How the teacher's members are combined.",
-)
+@_options.combination_option
 @click.option(
     "--weight",
     type=_options.Number(0, 1, min_open=True),

@@ -10,7 +10,7 @@ from dynsnap._types import AnyArray
 from dynsnap.cli import _options
 from dynsnap.cli._models import restored_model
 from dynsnap.cli._outputs import claim_outputs
-from dynsnap.ensemble import COMBINATIONS, Combination
+from dynsnap.ensemble import Combination
 from dynsnap.errors import InputError
 from dynsnap.export import ExportableEnsemble
 from dynsnap.store import SavedEnsemble
@@ -33,11 +33,7 @@ from dynsnap.store import SavedEnsemble
     metavar="INPUT",
     help="Real inputs to compare the model on, beside random ones; formats as for `predict`.",
 )
-@click.option(
-    "--combination",
-    type=click.Choice(COMBINATIONS),
-    help="How members are combined, if not as stored in the ensemble.",
-)
+@_options.other_combination_option
 @click.option("--label-column", "label", metavar="NAME", help="INPUT's column of true classes.")
 @click.option("--id-column", "id_column", metavar="NAME", help="INPUT's column of ids.")
 @_options.factory_option

@@ -125,9 +125,7 @@ _EXIT = {"passed": 0, "failed": 1, "unresolved": 5}
 @options.resamples_option
 @options.seed_option
 @options.json_option
-@click.option(
-    "--junit", "junit_to", type=options.FILE, metavar="PATH|-", help="Write JUnit XML for CI."
-)
+@options.junit_option
 @options.markdown_option
 @options.html_option
 @named_files_options

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import click
 
 from dynsnap._untrusted import Plain, Table, Text, mismatch, read_toml
+from dynsnap.ensemble import COMBINATIONS
 from dynsnap.errors import DynSnapError, PlanError
 from dynsnap.gate import read_columns
 from dynsnap.metrics import GROUPS
@@ -297,6 +298,18 @@ output_option = click.option(
     metavar="OUT",
     help="The predictions: .parquet, .arrow, .feather, .csv, .tsv, .jsonl or .npz.",
 )
+combination_option = click.option(
+    "--combination",
+    type=click.Choice(COMBINATIONS),
+    default="average",
+    show_default=True,
+    help="How members are combined.",
+)
+other_combination_option = click.option(
+    "--combination",
+    type=click.Choice(COMBINATIONS),
+    help="How members are combined, if not as stored in the ensemble.",
+)
 rename_option = click.option(
     "--rename",
     "renames",
@@ -313,6 +326,9 @@ noise_floor_option = click.option(
 )
 json_option = click.option(
     "--json", "json_to", type=FILE, metavar="PATH|-", help="Write everything as JSON."
+)
+junit_option = click.option(
+    "--junit", "junit_to", type=FILE, metavar="PATH|-", help="Write JUnit XML for CI."
 )
 markdown_option = click.option(
     "--markdown", "markdown_to", type=FILE, metavar="PATH|-", help="Write the report as Markdown."

@@ -9,7 +9,7 @@ from dynsnap import data, predictions, store
 from dynsnap.cli import _options
 from dynsnap.cli._models import combined_scores, make_scorer
 from dynsnap.cli._outputs import claim_outputs
-from dynsnap.ensemble import COMBINATIONS, Combination
+from dynsnap.ensemble import Combination
 from dynsnap.errors import InputError
 from dynsnap.predictions import Predictions
 
@@ -18,11 +18,7 @@ from dynsnap.predictions import Predictions
 @click.argument("ensemble_file", type=_options.FILE, metavar="ENSEMBLE")
 @click.argument("input_path", type=_options.FILE, metavar="INPUT")
 @_options.output_option
-@click.option(
-    "--combination",
-    type=click.Choice(COMBINATIONS),
-    help="How members are combined, if not as stored in the ensemble.",
-)
+@_options.other_combination_option
 @click.option("--label-column", "label", metavar="NAME", help="The column of true classes.")
 @click.option(
     "--id-column",

@@ -10,7 +10,7 @@ from dynsnap import _files, report, study
 from dynsnap.cli import _options as options
 from dynsnap.cli._outputs import STDOUT, claim_outputs, kept_in, show, writing_outputs
 from dynsnap.cli._stored import StoredRounds, read_about, truth_of
-from dynsnap.ensemble import COMBINATIONS, Combination, Method
+from dynsnap.ensemble import Combination, Method
 from dynsnap.errors import FileError, PlanError
 from dynsnap.study import FRESH, LAWS, Draw, LawName, StudyPlan
 
@@ -23,13 +23,7 @@ from dynsnap.study import FRESH, LAWS, Draw, LawName, StudyPlan
     metavar="NAME",
     help="Which of the study's methods to look at.  [default: dynsnap-cyc, or the first ensemble]",
 )
-@click.option(
-    "--combination",
-    type=click.Choice(COMBINATIONS),
-    default="average",
-    show_default=True,
-    help="How members are combined.",
-)
+@options.combination_option
 @click.option(
     "--at",
     metavar="M,M,...",

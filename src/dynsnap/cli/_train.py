@@ -5,11 +5,11 @@ from pathlib import Path
 import click
 
 from dynsnap import data, report, study
-from dynsnap.cli import _execute
+from dynsnap.cli import _execute, _options
 from dynsnap.cli._execute import EngineChoice
 from dynsnap.cli._models import make_trainer
 from dynsnap.cli._progress import ProgressMonitor
-from dynsnap.ensemble import COMBINATIONS, Combination
+from dynsnap.ensemble import Combination
 
 
 @click.command()
@@ -28,13 +28,7 @@ from dynsnap.ensemble import COMBINATIONS, Combination
     multiple=True,
     help="Which generation of the data to train on; may be repeated.  [default: the last]",
 )
-@click.option(
-    "--combination",
-    type=click.Choice(COMBINATIONS),
-    default="average",
-    show_default=True,
-    help="How members are combined at prediction.",
-)
+@_options.combination_option
 @_execute.out_option
 @_execute.data_option
 @_execute.engine_option

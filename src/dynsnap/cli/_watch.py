@@ -48,9 +48,7 @@ _ALARM = 1
     help="The chance of any false alarm, over all days and slices together.",
 )
 @options.json_option
-@click.option(
-    "--junit", "junit_to", type=options.FILE, metavar="PATH|-", help="Write JUnit XML for CI."
-)
+@options.junit_option
 @options.markdown_option
 @options.html_option
 @options.quiet_option
