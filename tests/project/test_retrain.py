@@ -347,7 +347,8 @@ def test_folders_without_a_project_are_refused(tmp_path):
     assert re.search(naming("project.toml", "init"), refused("retrain", tmp_path, code=3))
     assert dynsnap("project", "init", tmp_path / "new").exit_code == 0
     before = contents(tmp_path)
-    refused("project", "init", tmp_path / "new", code=3)
+    refused("project", "init", tmp_path / "new", code=2)
+    refused("project", "init", tmp_path / "other", "--command", "train {model}", code=2)
     assert contents(tmp_path) == before
 
 

@@ -158,7 +158,6 @@ def init(folder: Path, data: str, command: str | None) -> None:
         # project.toml names paths from its own folder, and a shell completes those from here.
         data = os.path.relpath(Path(data).resolve(), folder.resolve())
     made = projects.write_template(folder, data=data, command=command)
-    projects.read_project(folder)
     for file in made:
         click.echo(f"Wrote {file}.")
     if not (folder / data).exists():

@@ -217,7 +217,8 @@ class Retrain:
         if (folder / records.MEASURED).exists():
             measured = records.read_measured(folder)
         else:
-            self.say("Comparing the two generations.")
+            first = plan.deployed is None
+            self.say("Measuring it." if first else "Comparing the two generations.")
             try:
                 measured = steps.measure(generation.number, trained["about"], rules)
             except FileError:

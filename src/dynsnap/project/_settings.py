@@ -185,6 +185,20 @@ def read_project(folder: Path) -> Project:
         raise FileError(f"Cannot read {path}: {error.strerror or error}.") from error
     except ValueError as error:
         raise PlanError(f"{path} is not valid TOML: {error}.") from error
+    return parse_project(found, folder, text)
+
+
+def parse_project(found: dict[str, Any], folder: Path, text: str) -> Project:
+    """What a `project.toml` states.
+
+    Args:
+        found: Its tables.
+        folder: Where it is, or is to be.
+        text: The file itself.
+
+    Raises:
+        PlanError: It has settings that do not exist, or contradict each other.
+    """
     whole = TomlTable(found, FILE)
     name = whole.take("name", str, folder.resolve().name)
     data = _data(_section(whole, "data"), folder)

@@ -1,11 +1,12 @@
 """The files of a new project."""
 
 import json
+import tomllib
 from pathlib import Path
 
 from dynsnap import _files
-from dynsnap.errors import FileError
-from dynsnap.project._settings import FILE
+from dynsnap.errors import PlanError
+from dynsnap.project._settings import FILE, parse_project
 
 _PROJECT = """\
 # What `dynsnap retrain` does in this folder. docs/weekly.md explains every setting.
@@ -76,10 +77,11 @@ def write_template(folder: Path, *, data: str, command: str | None) -> list[Path
     files = [folder / FILE, folder / "gate.toml"]
     for file in files:
         if file.exists():
-            raise FileError(f"{file} is there already. Edit it, or name another folder.")
+            raise PlanError(f"{file} is there already. Edit it, or name another folder.")
     rules = RULES if command is None else _WITHOUT_PREDICT
     retrain = _METHOD if command is None else _COMMAND.format(command=_text(command))
     text = _PROJECT.format(name=_text(folder.resolve().name), data=_text(data), retrain=retrain)
+    parse_project(tomllib.loads(text), folder, text)  # what is refused leaves no files behind
     with _files.together():
         _files.make_folder(folder)
         for file, content in zip(files, (text, rules), strict=True):
