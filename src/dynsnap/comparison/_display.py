@@ -1,6 +1,7 @@
 """Results in a console and as data frames; pages and pictures come from `dynsnap.report`."""
 
 import importlib
+import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -33,6 +34,32 @@ def value_text(estimate: "Estimate | None") -> str:
     if estimate.low is None or estimate.high is None:
         return f"{estimate.value:.4f}"
     return f"{estimate.value:.4f} [{estimate.low:.4f}, {estimate.high:.4f}]"
+
+
+def worst_first(groups: "Iterable[GroupResult]") -> "list[GroupResult]":
+    """Groups by the share that they lost, the largest first; without truth, least consistent first.
+
+    Those that fare alike keep the order in which they come, which in a `PairResult` is that of the
+    classes, or of a slice's values. One whose share is undefined, for it has no weight, comes last.
+
+    Examples:
+        >>> from dynsnap.comparison import Estimate, GroupResult
+        >>> def group(name, lost):
+        ...     metrics = {"lost": Estimate(lost)}
+        ...     return GroupResult(
+        ...         kind="class", column="truth", name=name, inputs=50, weight=50, metrics=metrics
+        ...     )
+        >>> found = worst_first([group("cat", 0.02), group("dog", 0.1), group("ant", 0.02)])
+        >>> [each.name for each in found]
+        ['dog', 'cat', 'ant']
+    """
+    return sorted(groups, key=_severity)
+
+
+def _severity(group: "GroupResult") -> float:
+    metrics = group.metrics
+    value = -metrics["lost"].value if "lost" in metrics else metrics["consistency"].value
+    return math.inf if math.isnan(value) else value
 
 
 def comparison_text(found: "Comparison") -> str:
@@ -115,8 +142,6 @@ def _worst_pair(found: "Comparison") -> "PairResult":
 
 
 def _groups(pair: "PairResult") -> Iterator[str]:
-    from dynsnap.comparison._groups import worst_first
-
     ranked = worst_first(group for group in pair.groups if not group.whole)
     for kind, words in (("class", "worst classes"), ("slice", "worst slices")):
         some = [group for group in ranked if group.kind == kind]

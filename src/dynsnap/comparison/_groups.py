@@ -1,6 +1,5 @@
 """A pair of generations on parts of the inputs: classes, slices, majority and minority classes."""
 
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -64,32 +63,6 @@ def holm(values: Sequence[float]) -> list[float]:
         highest = max(highest, min(1.0, (len(values) - rank) * values[place]))
         corrected[place] = highest
     return corrected
-
-
-def worst_first(groups: Iterable[GroupResult]) -> list[GroupResult]:
-    """Groups by the share that they lost, the largest first; without truth, least consistent first.
-
-    Those that fare alike keep the order in which they come, which in a `PairResult` is that of the
-    classes, or of a slice's values. One whose share is undefined, for it has no weight, comes last.
-
-    Examples:
-        >>> from dynsnap.comparison import Estimate
-        >>> def group(name, lost):
-        ...     metrics = {"lost": Estimate(lost)}
-        ...     return GroupResult(
-        ...         kind="class", column="truth", name=name, inputs=50, weight=50, metrics=metrics
-        ...     )
-        >>> found = worst_first([group("cat", 0.02), group("dog", 0.1), group("ant", 0.02)])
-        >>> [each.name for each in found]
-        ['dog', 'cat', 'ant']
-    """
-    return sorted(groups, key=_severity)
-
-
-def _severity(group: GroupResult) -> float:
-    metrics = group.metrics
-    value = -metrics["lost"].value if "lost" in metrics else metrics["consistency"].value
-    return math.inf if math.isnan(value) else value
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

@@ -148,7 +148,7 @@ class Predictions:
             >>> made.classes, made.labels.tolist(), made.truth.tolist()
             (('0', '1'), [0, 1], [0, 1])
         """
-        from dynsnap.predictions._read import from_frame
+        from dynsnap.predictions._in_memory import from_frame
 
         return from_frame(
             frame, id=id, truth=truth, label=label, scores=scores, weight=weight, slices=slices
@@ -187,7 +187,7 @@ class Predictions:
             >>> made.classes, made.labels.tolist(), made.truth.tolist()
             (('1', '2'), [0, 1], [0, 0])
         """
-        from dynsnap.predictions._read import from_arrays
+        from dynsnap.predictions._in_memory import from_arrays
 
         return from_arrays(
             ids,

@@ -28,7 +28,7 @@ _DAMAGE = (
     zipfile.BadZipFile,
     zlib.error,
 )
-# None of them begins a text, so that a table whose first column is called PAR1 is not taken for one.
+# None of them begins a text: a table whose first column is called PAR1 is not taken for Parquet.
 _STARTS = {
     b"PAR1\x15": ".parquet",
     b"ARROW1\0": ".arrow",
