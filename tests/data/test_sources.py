@@ -240,7 +240,7 @@ def test_folders_of_images_are_read_class_by_class(tmp_path):
     assert found.train.inputs.shape == (3, 4, 6, 3)
     assert found.train.inputs[1, 0, 0].tolist() == [1, 2, 3]
     (note,) = found.notes
-    assert re.search(naming(str(tmp_path / "train"), "1 files", "no images"), note)
+    assert re.search(naming(re.escape(str(tmp_path / "train")), "1 files", "no images"), note)
     elsewhere = load("images", tmp_path / "train", test=tmp_path / "test", grey=True)
     assert elsewhere.test.inputs.shape == (1, 4, 6, 1)
 

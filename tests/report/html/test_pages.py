@@ -312,7 +312,9 @@ def test_metrics_are_folded_and_the_footer_tells_where_it_is_from(tmp_path, monk
     from dynsnap.predictions import write
 
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "86400")
-    files = [tmp_path / "one.parquet", tmp_path / "two.parquet"]
+    folder = tmp_path / ("deep" * 40)  # a footer has no room for all of it
+    folder.mkdir()
+    files = [folder / "one.parquet", folder / "two.parquet"]
     for made, file in zip(generations(), files, strict=True):
         write(made, file)
     html = comparison_page(compare(*files, resamples=5)).html
