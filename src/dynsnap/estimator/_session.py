@@ -170,7 +170,8 @@ class _Progress:
             )
         self._each = verbose > 1
         # FORCE_COLOR, which CI services set, makes no terminal of a log: Rich would draw a bar.
-        self._console = Console(stderr=True, force_terminal=sys.stderr.isatty())
+        terminal = sys.stderr is not None and sys.stderr.isatty()
+        self._console = Console(stderr=True, force_terminal=terminal)
         self._bar = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
