@@ -1,8 +1,10 @@
 """What holds for all tests, those in docstrings too."""
 
 import importlib.util
+import shutil
 import signal
 import tempfile
+from multiprocessing import util
 
 import pytest
 
@@ -26,8 +28,10 @@ collect_ignore.append("src/dynsnap/mlflow/_evaluator.py")
 def _temporary_folder(tmp_path_factory):
     """A folder for what examples make with `tempfile` and killed processes leave there."""
     tmp_path_factory.getbasetemp()  # stays where it is: there one looks into what has failed
-    place = tempfile.TemporaryDirectory(prefix="dynsnap-tests-", ignore_cleanup_errors=True)
-    with place as folder, pytest.MonkeyPatch.context() as patch:
+    folder = tempfile.mkdtemp(prefix="dynsnap-tests-")
+    # Removed when the process ends, and after what multiprocessing keeps in it until then.
+    util.Finalize(None, shutil.rmtree, args=(folder, True), exitpriority=-1000)
+    with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TMPDIR", folder)
         patch.setattr(tempfile, "tempdir", folder)
         yield
