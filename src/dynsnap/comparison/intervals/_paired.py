@@ -55,10 +55,11 @@ def paired_difference(
     """The mean of `values` minus `reference`, with its interval over inputs and replicates.
 
     The two-way random effects of a crossed design: the variance of the mean is that of the means
-    of inputs, plus that of the means of replicates, minus what both contain. Student's t has
-    Satterthwaite's degrees of freedom. Two further inputs are counted on which one replicate gains
-    and one loses (Bonett and Price, 2012), so that methods which agree on all inputs have an
-    interval too.
+    of inputs, plus that of the means of replicates, minus what both contain. The quantile is that
+    of Cochran and Cox (1950): Student's t of the inputs and of the replicates, weighted by their
+    variances, which keeps its level with two and three replicates. Two further inputs are counted
+    on which one replicate gains and one loses (Bonett and Price, 2012), so that methods which agree
+    on all inputs have an interval too.
 
     Args:
         values: What a method has on every input, between 0 and 1, such as whether it is right:
@@ -106,16 +107,15 @@ def difference_of_means(
 
 def _found(each: Floats, smoothed: Floats, confidence: float) -> PairedDifference:
     replicates, inputs = each.shape
-    variance, freedom = _variance(smoothed)
-    error = math.sqrt(variance)
-    beyond = student_quantile((1 + confidence) / 2, freedom)
+    doubt = _doubt(smoothed)
+    beyond = doubt.half_width((1 + confidence) / 2)
     centre = float(smoothed.mean())
     value = float(each.mean())
     return PairedDifference(
         value=value,
-        low=max(-1.0, min(centre - beyond * error, value)),
-        high=min(1.0, max(centre + beyond * error, value)),
-        detectable=min(1.0, (beyond + student_quantile(_POWER, freedom)) * error),
+        low=max(-1.0, min(centre - beyond, value)),
+        high=min(1.0, max(centre + beyond, value)),
+        detectable=min(1.0, beyond + doubt.half_width(_POWER)),
         inputs=inputs,
         replicates=replicates,
     )
@@ -140,18 +140,47 @@ def _differences(values: AnyArray, reference: AnyArray) -> Floats:
     return each
 
 
-def _variance(each: Floats) -> tuple[float, float]:
-    """The variance of the mean of a crossed design, and its degrees of freedom."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Doubt:
+    """What a mean of a crossed design may be off by.
+
+    Attributes:
+        variance: The variance of the mean.
+        sources: Inputs and, where there are several, replicates: the variance of their means, and
+            its degrees of freedom.
+    """
+
+    variance: float
+    sources: tuple[tuple[float, int], ...]
+
+    def half_width(self, share: float) -> float:
+        """The quantile of the mean's error.
+
+        Satterthwaite's degrees of freedom would be many whenever few replicates happen to be alike,
+        so that of two replicates only 89 % of intervals would hold the truth. Weighted quantiles
+        hold 94 % or more (decision 18).
+        """
+        whole = sum(variance for variance, _ in self.sources)
+        if not whole:
+            return 0.0
+        weighted = sum(
+            variance * student_quantile(share, freedom) for variance, freedom in self.sources
+        )
+        return weighted / whole * math.sqrt(self.variance)
+
+
+def _doubt(each: Floats) -> _Doubt:
     replicates, inputs = each.shape
     by_input = float(each.mean(axis=0).var(ddof=1)) / inputs
     if replicates == 1:
-        return by_input, inputs - 1.0
+        return _Doubt(variance=by_input, sources=((by_input, inputs - 1),))
     by_replicate = float(each.mean(axis=1).var(ddof=1)) / replicates
     rest = each - each.mean(axis=0) - each.mean(axis=1, keepdims=True) + each.mean()
     both = float((rest**2).sum()) / ((replicates - 1) * (inputs - 1)) / each.size
-    total = max(by_input + by_replicate - both, by_input, by_replicate)
-    doubt = by_input**2 / (inputs - 1) + by_replicate**2 / (replicates - 1)
-    return total, max(1.0, total**2 / doubt) if doubt else 1.0
+    return _Doubt(
+        variance=max(by_input + by_replicate - both, by_input, by_replicate),
+        sources=((by_input, inputs - 1), (by_replicate, replicates - 1)),
+    )
 
 
 @functools.lru_cache(maxsize=4096)
