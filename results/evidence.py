@@ -27,16 +27,13 @@ from _claims import (  # noqa: E402  it lies beside this file
     Claim,
     Wanted,
 )
-from _measured import Measured, has_labels, line, points  # noqa: E402
+from _measured import BELOW, OPEN, Measured, harm, has_labels, line, points  # noqa: E402
 from _seeds import folders  # noqa: E402
 from _weeks import FRESH, weekly_study  # noqa: E402
 from dynsnap.comparison import PairedDifference  # noqa: E402
 from dynsnap.report import kappa  # noqa: E402
 
 PAGE = RESULTS.parent / "docs" / "evidence.md"
-# "Not clearly below" is said only where the interval leaves out a loss of more than this.
-TOO_MUCH = 0.05
-OPEN = "open"
 
 
 class Evidence:
@@ -213,10 +210,8 @@ def verdict(found: Sequence[PairedDifference], wanted: Wanted) -> str:
     """What the intervals say about a claim."""
     alone = ", one replicate" if found[0].replicates == 1 else ""
     if wanted == "no harm":
-        if any(one.clearly_below for one in found):
-            return f"**clearly below**{alone}"
-        unknown = any(one.low < -TOO_MUCH for one in found)
-        return f"{OPEN if unknown else 'not clearly below'}{alone}"
+        said = harm(found)
+        return f"**{said}**{alone}" if said == BELOW else f"{said}{alone}"
     good = [one.clearly_above if wanted == "higher" else one.clearly_below for one in found]
     bad = [one.clearly_below if wanted == "higher" else one.clearly_above for one in found]
     if any(bad):

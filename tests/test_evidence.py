@@ -62,7 +62,8 @@ def values(study, method, metric):
 
 def shown(found):
     low, high = 100 * found.low, 100 * found.high
-    return f"{100 * found.value:+.1f} ({low:+.1f} to {high:+.1f})"
+    covered = ", inputs alone" if found.replicates == 1 else ""
+    return f"{100 * found.value:+.1f} ({low:+.1f} to {high:+.1f}{covered})"
 
 
 @pytest.mark.slow
