@@ -237,9 +237,9 @@ def simulated(studies: int, say: Callable[[str], None]) -> Iterator[dict[str, ob
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--studies", type=int, help="that measure coverage; 2,000 unless given")
+    parser.add_argument("--studies", type=int, help="that measure coverage; 1,000 unless given")
     asked = parser.parse_args().studies
-    found = list(simulated(asked or 2000, print))
+    found = list(simulated(asked or 1000, functools.partial(print, flush=True)))
     if asked is None:
         FOUND.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 

@@ -157,3 +157,22 @@ def test_means_of_weeks_are_compared_as_they_are():
     assert alone.high - alone.value == pytest.approx(half)
     same = difference_of_means(values, values)
     assert (same.low, same.high) == (0, 0)
+
+
+def test_weeks_that_follow_are_alike_and_count_for_fewer():
+    """Of weeks that carry half of the week before, fewer than 80 % of plain intervals hold 0."""
+    rng = np.random.default_rng(2)
+    held = {0: 0, 3: 0}
+    for _ in range(200):
+        own = rng.normal(0, 0.02, 46)
+        for week in range(1, 46):
+            own[week] += 0.5 * own[week - 1]
+        for lags in held:
+            one = difference_of_means(0.5 + own, np.full(46, 0.5), lags=lags)
+            held[lags] += one.low <= 0 <= one.high
+    assert held[0] < 155 < 168 < held[3]
+    steady = 0.5 + 0.01 * (-1) ** np.arange(46)  # alternating weeks are no reason to be surer
+    plain, serial = (difference_of_means(steady, np.full(46, 0.5), lags=n) for n in (0, 3))
+    assert plain == serial
+    with pytest.raises(InputError, match="lags"):
+        difference_of_means(steady, steady, lags=46)

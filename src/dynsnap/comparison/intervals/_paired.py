@@ -87,12 +87,19 @@ def paired_difference(
 
 
 def difference_of_means(
-    values: AnyArray, reference: AnyArray, *, confidence: float = 0.95
+    values: AnyArray, reference: AnyArray, *, confidence: float = 0.95, lags: int = 0
 ) -> PairedDifference:
     """As `paired_difference`, of units that are means of many inputs, such as weeks.
 
-    Inputs of one week share their weather, so that weeks are the independent units: a value is the
-    mean over the inputs of a week. Nothing is added to such means.
+    Inputs of one week share their weather, so that weeks are the units: a value is the mean over
+    the inputs of a week. Nothing is added to such means.
+
+    Args:
+        values: What a method has in every unit, of shape (replicates, units) or (units,).
+        reference: The same of the method that it is held against.
+        confidence: The coverage of the interval.
+        lags: For units in the order of time, how many later ones a unit may be alike to: the
+            variance over units is that of Newey and West (1987). It is never made smaller.
 
     Example:
         >>> found = difference_of_means([[0.6, 0.5, 0.7]], [[0.5, 0.4, 0.5]])
@@ -102,12 +109,14 @@ def difference_of_means(
     each = _differences(values, reference)
     if not 0 < confidence < 1:
         raise InputError(f"`confidence` must lie between 0 and 1, got {confidence}.")
-    return _found(each, each, confidence)
+    if not 0 <= lags < each.shape[1]:
+        raise InputError(f"`lags` must be at least 0 and below the number of units, got {lags}.")
+    return _found(each, each, confidence, lags)
 
 
-def _found(each: Floats, smoothed: Floats, confidence: float) -> PairedDifference:
+def _found(each: Floats, smoothed: Floats, confidence: float, lags: int = 0) -> PairedDifference:
     replicates, inputs = each.shape
-    doubt = _doubt(smoothed)
+    doubt = _doubt(smoothed, lags)
     beyond = doubt.half_width((1 + confidence) / 2)
     centre = float(smoothed.mean())
     value = float(each.mean())
@@ -169,9 +178,9 @@ class _Doubt:
         return weighted / whole * math.sqrt(self.variance)
 
 
-def _doubt(each: Floats) -> _Doubt:
+def _doubt(each: Floats, lags: int) -> _Doubt:
     replicates, inputs = each.shape
-    by_input = float(each.mean(axis=0).var(ddof=1)) / inputs
+    by_input = float(each.mean(axis=0).var(ddof=1)) / inputs * _serial(each.mean(axis=0), lags)
     if replicates == 1:
         return _Doubt(variance=by_input, sources=((by_input, inputs - 1),))
     by_replicate = float(each.mean(axis=1).var(ddof=1)) / replicates
@@ -181,6 +190,17 @@ def _doubt(each: Floats) -> _Doubt:
         variance=max(by_input + by_replicate - both, by_input, by_replicate),
         sources=((by_input, inputs - 1), (by_replicate, replicates - 1)),
     )
+
+
+def _serial(means: Floats, lags: int) -> float:
+    """How many times larger the variance of a mean is because units that follow are alike."""
+    rest = means - means.mean()
+    whole = float(rest @ rest)
+    if not whole:
+        return 1.0
+    alike = [float(rest[lag:] @ rest[:-lag]) / whole for lag in range(1, lags + 1)]
+    weighted = [(1 - lag / (lags + 1)) * one for lag, one in enumerate(alike, 1)]
+    return max(1.0, 1 + 2 * sum(weighted))
 
 
 @functools.lru_cache(maxsize=4096)
