@@ -111,7 +111,9 @@ class WeeklyStudy:
         """Trainings from scratch (κ) of all generations, the first included."""
         return self._cost[method] * (len(self.names) + 1)
 
-    def minus(self, method: str, reference: str, metric: str) -> PairedDifference:
+    def minus(
+        self, method: str, reference: str, metric: str, *, confidence: float = 0.95
+    ) -> PairedDifference:
         """The mean over weeks of a method minus that of a reference, week by week.
 
         The interval is over weeks and replicates: inputs of one week share their weather, and weeks
@@ -119,7 +121,9 @@ class WeeklyStudy:
         """
         mine, other = (getattr(self.weeks(name), metric) for name in (method, reference))
         count = min(len(mine), len(other))
-        return difference_of_means(mine[:count], other[:count], lags=self._lags)
+        return difference_of_means(
+            mine[:count], other[:count], confidence=confidence, lags=self._lags
+        )
 
     def minus_old(self, method: str) -> PairedDifference:
         """After each retrain minus before it, on the week that follows."""
