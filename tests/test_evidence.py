@@ -1,6 +1,5 @@
 """The page of claims: what it says is computed from published labels, and can be recomputed."""
 
-import functools
 import importlib.util
 import re
 import shutil
@@ -9,14 +8,14 @@ from itertools import combinations, pairwise
 from pathlib import Path
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
+from scipy import stats
 
 from dynsnap.comparison import PairedDifference, paired_difference
-from tests.documents import tables
+from tests.documents import numbers, tables
+from tests.published import RESULTS, columns, with_seeds
 
 ROOT = Path(__file__).parents[1]
-RESULTS = ROOT / "results"
 PAGE = (ROOT / "docs/evidence.md").read_text(encoding="utf-8")
 
 
@@ -29,18 +28,10 @@ def script():
     return module
 
 
-@functools.cache
-def columns(study, inputs):
-    """The published labels of a study, as text, with pyarrow alone."""
-    table = pq.read_table(RESULTS / study / "labels.parquet")
-    rows = np.array(table.column("inputs").to_pylist()) == inputs
-    return {name: table.column(name).to_numpy()[rows] for name in table.column_names}
-
-
 def values(study, method, metric):
     """A metric of every input, by seed and replicate, of a study and of its further seeds."""
     found = {}
-    for folder in (study, *sorted(one.name for one in RESULTS.glob(f"{study}-20[0-9][0-9]"))):
+    for folder in with_seeds(study):
         of = columns(folder, "late" if metric == "new class" else "test")
         for r in range(10):
             keys = [f"{method}/average/g{g}/r{r}" for g in (1, 2, 3)]
@@ -56,13 +47,14 @@ def values(study, method, metric):
                 own = np.mean([a & ~b for a, b in pairwise(right)], axis=0)
             else:
                 own = right[2 if metric == "new class" else metric - 1]
-            found[folder.removeprefix(study), r] = own
+            found[folder.name.removeprefix(study), r] = own
     return found
 
 
 def shown(found):
     low, high = 100 * found.low, 100 * found.high
-    return f"{100 * found.value:+.1f} ({low:+.1f} to {high:+.1f})"
+    covered = ", inputs alone" if found.replicates == 1 else ""
+    return f"{100 * found.value:+.1f} ({low:+.1f} to {high:+.1f}{covered})"
 
 
 @pytest.mark.slow
@@ -175,7 +167,9 @@ def test_further_seeds_of_a_study_are_further_replicates(script):
     assert len(found.labels.replicates("dynsnap-cyc")) == 3
     each = [
         100 * (one["dynsnap-cyc/average/g3/r0"] == one["truth"]).mean()
-        for one in (columns(f"cifar10-paper{seed}", "test") for seed in ("", "-2021", "-2022"))
+        for one in (
+            columns(RESULTS / f"cifar10-paper{seed}", "test") for seed in ("", "-2021", "-2022")
+        )
     ]
     assert found.each("dynsnap-cyc", "accuracy_3") == pytest.approx(each)
     assert found.each("dynsnap-cyc", "consistency") == pytest.approx(
@@ -186,3 +180,25 @@ def test_further_seeds_of_a_study_are_further_replicates(script):
 def test_commands_name_studies_that_come_with_dynsnap():
     shipped = {path.stem for path in (ROOT / "src/dynsnap/studies").glob("*.toml")}
     assert set(re.findall(r"`dynsnap run ([\w-]+)`", PAGE)) <= shipped
+
+
+def test_claims_that_stay_shown_are_those_of_benjamini_and_hochberg(script):
+    rng = np.random.default_rng(4)
+    for strong in (0, 5, 30):
+        p = np.concatenate([rng.random(20), 0.03 * rng.random(strong)])
+        claimed = {str(i): lambda confidence, p=one: p <= 1 - confidence for i, one in enumerate(p)}
+        wanted = {str(i) for i in np.flatnonzero(stats.false_discovery_control(p) <= 0.05)}
+        assert script.discoveries(claimed) == wanted
+
+
+def test_what_chance_would_show_is_told_beside_what_is_shown():
+    (told,) = (one for one in PAGE.splitlines() if one.startswith("* **Many claims.**"))
+    weekly = [row for table in tables(PAGE) if "outcome" in table[0] for row in table[1:]]
+    verdicts = [row[-1] for row in claims()] + [row[-1].partition(";")[0] for row in weekly]
+    about = [one for one in verdicts if "below" not in one and not one.startswith("open")]
+    shown = [one for one in about if one.startswith("shown")]
+    assert numbers(told)[:3] == [
+        str(len(about)),
+        str(len(shown)),
+        f"{0.025 * len(about):.0f}",
+    ]
