@@ -2,6 +2,9 @@
 
 import importlib.util
 import signal
+import tempfile
+
+import pytest
 
 # A shell starts jobs in the background with Ctrl-C ignored, and processes inherit that. Tests of
 # Ctrl-C would then wait in vain.
@@ -17,3 +20,14 @@ KERNELS = [
 collect_ignore = [] if importlib.util.find_spec("triton") else KERNELS
 # It has no doctests, and importing MLflow takes seconds.
 collect_ignore.append("src/dynsnap/mlflow/_evaluator.py")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _temporary_folder(tmp_path_factory):
+    """A folder for what examples make with `tempfile` and killed processes leave there."""
+    tmp_path_factory.getbasetemp()  # stays where it is: there one looks into what has failed
+    place = tempfile.TemporaryDirectory(prefix="dynsnap-tests-", ignore_cleanup_errors=True)
+    with place as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TMPDIR", folder)
+        patch.setattr(tempfile, "tempdir", folder)
+        yield

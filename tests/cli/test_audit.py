@@ -150,7 +150,7 @@ def test_nan_scores_are_refused(save):
 
 
 def test_an_output_that_cannot_be_written_leaves_things_as_they_were(tmp_path):
-    assert "directory" in refused("audit", OLD, NEW, "--json", tmp_path, code=3)
+    assert "directory" in refused("audit", OLD, NEW, "--json", tmp_path, code=2)
     assert list(tmp_path.iterdir()) == []
 
 

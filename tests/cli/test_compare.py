@@ -236,8 +236,8 @@ def test_an_unwritable_output_is_refused_and_older_files_stay(tmp_path):
     older = tmp_path / "older.parquet"
     older.write_text("before")
     for option in ("--json", "--markdown", "--flips"):
-        assert "directory" in refused("compare", OLD, NEW, option, tmp_path, code=3)
-        assert "folder" in refused("compare", OLD, NEW, option, tmp_path / "no" / "x.csv", code=3)
+        assert "directory" in refused("compare", OLD, NEW, option, tmp_path, code=2)
+        assert "folder" in refused("compare", OLD, NEW, option, tmp_path / "no" / "x.csv", code=2)
         refused("compare", OLD, tmp_path / "absent.csv", option, older, code=3)
     assert older.read_text() == "before"
     assert list(tmp_path.iterdir()) == [older]

@@ -228,7 +228,7 @@ def test_a_command_that_fails_makes_no_folders(tmp_path):
 
 def test_figures_that_have_no_place_are_refused_before_any_work(tmp_path):
     (tmp_path / "file").write_text("")
-    said = refused("compare", "absent.csv", NEW, "--svg", tmp_path / "file" / "svg", code=3)
+    said = refused("compare", "absent.csv", NEW, "--svg", tmp_path / "file" / "svg", code=2)
     assert "--svg" in said
     assert "absent" not in said
 

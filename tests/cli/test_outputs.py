@@ -3,12 +3,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 
+from dynsnap.cli import cli
 from dynsnap.cli._outputs import claim_outputs, kept_in
-from dynsnap.errors import FileError, PlanError
+from dynsnap.errors import PlanError
 from tests.cli.helpers import NEW, OLD, dynsnap, refused
 from tests.messages import naming
+from tests.project.made import make
 
 
 def test_an_output_never_overwrites_an_input(tmp_path):
@@ -37,13 +40,74 @@ def test_two_outputs_never_share_a_place(tmp_path):
         claim_outputs([], {"--json": Path("-"), "--markdown": None, "--junit": Path("-")})
 
 
-def test_outputs_that_cannot_be_written_are_refused_before_any_work(tmp_path):
-    with pytest.raises(FileError, match=naming("--json", "is a directory")):
-        claim_outputs([], {"--json": tmp_path})
-    with pytest.raises(FileError, match=naming("--json", r"out\.json", "folder")):
-        claim_outputs([], {"--json": tmp_path / "absent" / "out.json"})
+FINISHED = Path(__file__).parents[2] / "results/digits-trees"
+# What each command that writes something is called with; an absent input would end with 3.
+CALLS = {
+    "demo": [],
+    "demo weekly": [],
+    "run": ["digits"],
+    "report": ["absent"],
+    "size": ["absent"],
+    "publish": ["absent"],
+    "train": ["digits", "--method", "singlebase"],
+    "predict": ["absent", "absent"],
+    "export": ["absent"],
+    "distill": ["digits"],
+    "compare": ["absent", "absent"],
+    "gate": ["absent", "absent", "--at-most", "lost=0.5"],
+    "retrain": ["absent"],
+    "project init": [],
+    "project history": ["absent"],
+    "watch": ["absent", "absent", "--at-most", "0.1"],
+    "stabilize": ["absent", "absent"],
+    "audit": ["absent", "absent"],
+}
+FILES = {"--html", "--json", "--markdown", "--junit", "--flips", "--output", "--onnx", "--rescore"}
+FOLDERS = {"--out", "--svg", "--png"}
+
+
+def targets():
+    """Every option and argument of every command that names what is written."""
+
+    def walk(group, names):
+        context = click.Context(group)
+        for name in group.list_commands(context):
+            command = group.get_command(context, name)
+            if isinstance(command, click.Group):
+                yield from walk(command, (*names, name))
+            yield " ".join((*names, name)), command
+
+    for words, command in walk(cli, ()):
+        for one in command.params:
+            if not getattr(one, "is_flag", False):
+                yield from ((words, name) for name in {*one.opts} & (FILES | FOLDERS))
+    yield from (("publish", "target"), ("project init", "folder"))
+
+
+@pytest.mark.parametrize(("words", "name"), sorted(targets()))
+def test_a_target_that_cannot_be_written_is_wrong_use(words, name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("file").touch()
+    Path("folder.csv").mkdir()
+    call = [*words.split(), *CALLS[words]]
+    if words in ("retrain", "project history"):
+        call[-1] = make(tmp_path / "small")
+    elif words in ("report", "size"):
+        call[-1] = FINISHED
+    ending = ".onnx" if name == "--onnx" else ".csv"
+    wrong = ("folder.csv", f"absent/out{ending}") if name in FILES else ("file", "file/deeper")
+    for place in wrong:
+        more = [place] if not name.startswith("-") else [name, place]
+        if name == "--rescore":
+            more = ["-o", "new.csv", name, 5, place]
+        found = refused(*call, *more, code=2)
+        assert place in found
+    assert {each.name for each in tmp_path.iterdir()} <= {"file", "folder.csv", "small"}
+
+
+def test_a_device_is_no_output():
     if Path("/dev/null").exists():
-        with pytest.raises(FileError, match=naming("--json", "/dev/null", "regular file")):
+        with pytest.raises(PlanError, match=naming("--json", "/dev/null", "regular file")):
             claim_outputs([], {"--json": Path("/dev/null")})
 
 

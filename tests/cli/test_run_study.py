@@ -216,8 +216,8 @@ def test_a_run_folder_is_no_study_file_but_holds_one(finished):
 def test_an_output_that_cannot_be_made_is_said_so(place):
     (place / "file").write_text("")
     ended = dynsnap("run", "tiny.toml", "--out", "file/run")
-    assert ended.exit_code == 3
-    assert re.search(naming("run folder", "file/run"), ended.stderr)
+    assert ended.exit_code == 2
+    assert re.search(naming("--out", "file/run"), ended.stderr)
 
 
 BOOSTED = """

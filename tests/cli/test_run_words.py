@@ -2,11 +2,13 @@
 
 import importlib
 import itertools
+import json
 import re
 import shlex
 
 import pytest
 
+from dynsnap.store import RunFolder
 from dynsnap.study import open_stream, read_study, read_table, workload
 from tests.cli.studies import TINY, dynsnap
 from tests.messages import naming
@@ -87,6 +89,18 @@ def test_the_plan_tells_minutes_at_a_measured_speed(varied):
     assert f"{inputs:,}" in said and "--inputs-per-second" in said  # no number is invented
     said = " ".join(dynsnap("run", file, "--plan", "--inputs-per-second", 10).stdout.split())
     assert re.search(naming(f"{inputs:,}", "10 a second", f"{inputs / 600:,.1f} minutes"), said)
+
+
+def test_a_run_tells_how_fast_it_trained(varied):
+    folder, said = varied
+    about = json.loads((folder / "run/about.json").read_text())
+    rows = [sum(each) for each in zip(*about["training_rows"].values(), strict=True)]
+    specs = [entry.facts["spec"] for entry in RunFolder(folder / "run").entries()]
+    inputs = sum(spec["recipe"]["epochs"] * rows[spec["generation"] - 1] for spec in specs)
+    assert about["training_inputs"] == inputs
+    speed = about["inputs_per_second"]
+    assert speed == pytest.approx(inputs / about["training_seconds"])
+    assert re.search(naming(f"{inputs:,} inputs", f"{speed:,.0f} a second"), said)
 
 
 @pytest.mark.parametrize("speed", ["0", "-1", "nan", "inf", "fast"])

@@ -138,6 +138,17 @@ def test_tables_as_other_programs_may_write_them_are_recognised(
         read_inputs(file)
 
 
+def test_json_lines_have_one_encoding_which_their_beginning_shows(tmp_path):
+    file = tmp_path / "new.jsonl"
+    row = '{"text": "é"}\n'
+    file.write_text(row * 2, encoding="utf-8-sig")
+    assert read_inputs(file).inputs.tolist() == ["é", "é"]
+    file.write_bytes(row.encode() + row.strip().encode("utf-16"))
+    with pytest.raises(DataError, match=naming("line 2", "JSON")) as caught:
+        read_inputs(file)
+    assert "UTF-16" not in str(caught.value)
+
+
 def test_files_that_are_not_there_are_named(tmp_path):
     for name in ("none.csv", "none.jsonl"):
         with pytest.raises(DataError, match=name):

@@ -7,6 +7,7 @@ import pytest
 from lightgbm import LGBMClassifier
 from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.exceptions import DataConversionWarning
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
@@ -15,6 +16,7 @@ from xgboost import XGBClassifier
 
 from dynsnap import DynSnapClassifier
 from dynsnap.errors import DynSnapError, InputError, PlanError
+from dynsnap.estimator import _inputs
 from tests.messages import naming
 
 MODELS = {
@@ -253,3 +255,27 @@ def test_a_category_that_an_encoder_refuses_is_named():
     fitted = ensemble(model, method="extbagging").fit(frame, labels)
     with pytest.raises(InputError, match=naming("unknown", "gold")):
         fitted.predict(frame.assign(plan="gold"))
+
+
+@pytest.mark.parametrize("kind", ["Int64", "UInt8", "int64[pyarrow]", "boolean"])
+def test_labels_of_nullable_types_are_the_classes_that_plain_ones_are(kind):
+    plain = np.arange(6) % 2 == 0 if kind == "boolean" else np.arange(6) % 3
+    column = pd.Series(plain).astype(kind)
+    for labels in (column, column.array):
+        found = _inputs.targets(labels, 6)
+        assert found.dtype.kind == ("b" if kind == "boolean" else "u" if kind == "UInt8" else "i")
+        assert (found == plain).all()
+    with pytest.warns(DataConversionWarning):  # as of any column vector
+        assert (_inputs.targets(column.to_frame(), 6) == plain).all()
+    column[3] = pd.NA
+    for labels in (column, column.to_frame(), column.astype("string"), column.astype(object)):
+        with pytest.raises(InputError, match=naming("y", "NaN", "class")):
+            _inputs.targets(labels, 6)
+
+
+def test_whole_numbers_that_may_be_missing_stay_whole_numbers(tmp_path):
+    inputs, labels = np.arange(60.0).reshape(30, 2), pd.Series(np.arange(30) % 3, dtype="Int64")
+    model = DynSnapClassifier(MODELS["histogram"], epochs=2, snapshots=1, random_state=0)
+    fitted = model.fit(inputs, labels)
+    assert fitted.classes_.tolist() == [0, 1, 2] and fitted.classes_.dtype.kind == "i"
+    assert set(fitted.predictions(inputs).classes) == {"0", "1", "2"}

@@ -23,6 +23,7 @@ from tests.project.made import (
     deployed,
     make,
     retrain,
+    week,
 )
 
 
@@ -120,6 +121,49 @@ def test_a_clock_that_is_set_back_deploys_nothing_of_the_past(tmp_path):
     assert deployed(made) == 2
 
 
+def set_cadence(folder, cadence):
+    config = folder / "project.toml"
+    text = re.sub("cadence = .*\n", "", config.read_text())
+    config.write_text(text.replace("[data]\n", f'[data]\ncadence = "{cadence}"\n'))
+
+
+def test_a_month_is_not_the_week_that_begins_with_it(second):
+    set_cadence(second, "month")  # January begins on a Monday, as the week that was retrained on
+    found = retrain(second, "2024-02-01")
+    assert (found.decision, found.plan.period, found.plan.end) == (
+        "promoted",
+        PERIODS[0],
+        "2024-02-01",
+    )
+    assert found.plan.skipped == ()
+    assert [each.plan.name for each in projects.results(second)] == [PERIODS[0], found.plan.name]
+    ended = dynsnap("retrain", second, "--until", "2024-02-02")
+    assert ended.exit_code == 0 and deployed(second) == 2
+    set_cadence(second, "week")  # whose newest one was in that month
+    for more in (("--dry-run",), ()):
+        ended = dynsnap("retrain", second, "--until", "2024-02-02", *more)
+        assert ended.exit_code == 0 and deployed(second) == 2
+        assert re.search(naming("cadence", "2024-02-01", "--again"), ended.output)
+    week(second / "data", 3)
+    later = (second / "data/week-3.csv").read_text().replace("2024-01-", "2024-02-")
+    (second / "data/week-3.csv").write_text(later)  # from the 22nd to the 28th
+    found = retrain(second, "2024-02-26")
+    assert (found.plan.period, found.plan.skipped) == (
+        "2024-02-19",
+        ("2024-01-29", "2024-02-05", "2024-02-12"),
+    )
+
+
+def test_a_record_without_the_end_of_its_period_is_of_the_present_cadence(second):
+    for name in ("plan.json", "result.json"):
+        file = second / "retrains" / PERIODS[0] / name
+        found = json.loads(file.read_text())
+        del (found if name == "plan.json" else found["plan"])["end"]
+        file.write_text(json.dumps(found))
+    assert retrain(second, WEEKS[0]).measured.generation == 1
+    assert retrain(second, WEEKS[1]).decision == "promoted"
+
+
 def test_the_reason_of_a_move_by_hand_is_not_taken_for_a_retrain(second):
     retrain(second, WEEKS[1])
     assert dynsnap("project", "rollback", second, "--why", PERIODS[2]).exit_code == 0
@@ -178,6 +222,8 @@ def test_drift_is_from_the_week_of_the_generation_that_was_deployed_then(second)
 
 def forge(path, **changes):
     found = json.loads(path.read_text())
+    if "period" in changes:
+        changes = {"plan": {**found["plan"], **changes}}
     path.write_text(json.dumps({**found, **changes}))
 
 
@@ -191,6 +237,7 @@ def forge(path, **changes):
         ("registry/generations/0001/generation.json", {"number": 2}, "promote"),
         (f"retrains/{PERIODS[0]}/result.json", {"decision": "<script>"}, "history"),
         (f"retrains/{PERIODS[0]}/result.json", {"reason": "\x1b[31m"}, "history"),
+        (f"retrains/{PERIODS[0]}/result.json", {"period": "2024-99-99"}, "history"),
     ],
 )
 def test_forged_files_get_one_line(second, file, changes, command):

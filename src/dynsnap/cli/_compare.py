@@ -18,7 +18,6 @@ from dynsnap.cli._inputs import (
 )
 from dynsnap.cli._outputs import (
     STDOUT,
-    claim_figures,
     claim_outputs,
     show,
     writing_outputs,
@@ -148,7 +147,6 @@ def compare(
     titles = generation_names(generations if columns.many_models else files, names)
     outputs = {"--json": json_to, "--markdown": markdown_to, "--html": html_to, "--flips": flips_to}
     claim_outputs(files_behind([*places, noise_floor]), outputs)
-    claim_figures(svg_to, png_to)
     named.check(html_to)
     rename = options.parse_renames(renames)
     with writing_outputs() as out:

@@ -22,7 +22,7 @@ from dynsnap.errors import PlanError
 @click.group(invoke_without_command=True)
 @click.option(
     "--out",
-    type=_options.FOLDER,
+    type=_options.FILLED,
     metavar="DIR",
     help="Keep rounds, predictions and tables there; a demo that was stopped goes on from there.",
 )

@@ -133,7 +133,7 @@ budget_option = click.option(
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="Show no progress.")
 out_option = click.option(
     "--out",
-    type=_options.FOLDER,
+    type=_options.FILLED,
     metavar="DIR",
     help="The run folder.  [default: runs/<name of the study>]",
 )
@@ -249,6 +249,8 @@ def execute(
             "rounds_missing": len(result.missing),
             "rounds_trained_last": result.trained,
             "training_seconds": result.seconds,
+            "training_inputs": result.inputs,
+            **({"inputs_per_second": speed} if (speed := result.inputs_per_second) else {}),
             "wall_seconds_last": time.monotonic() - start,
         }
         text = json.dumps(about, indent=1) + "\n"

@@ -21,7 +21,6 @@ from dynsnap.cli._inputs import (
 )
 from dynsnap.cli._outputs import (
     STDOUT,
-    claim_figures,
     claim_outputs,
     show,
     writing_outputs,
@@ -219,7 +218,6 @@ def gate(
     titles = generation_names(generations if columns.many_models else named_places)
     outputs = {"--json": json_to, "--junit": junit_to, "--markdown": markdown_to, "--html": html_to}
     claim_outputs([*files_behind([*places, noise_floor]), rules_file], outputs)
-    claim_figures(svg_to, png_to)
     named.check(html_to)
     rename = options.parse_renames(renames)
     top_k = gates.top_k(rules)

@@ -2,6 +2,7 @@
 
 import functools
 import math
+import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,9 +72,28 @@ def ends_in(suffix: str) -> Written:
     return Written(check)
 
 
+class _Filled(_Named):
+    """A folder that files are written to. It need not be there yet, but must be possible."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        folder = super().convert(value, param, ctx)
+        place = Path(os.path.realpath(folder))  # unlike `Path.resolve`, no error for a loop
+        above = (folder, place, *place.parents)  # itself first: it may be a link to nowhere
+        there = next(one for one in above if one.exists() or one.is_symlink())
+        if not there.is_dir() or not os.access(there, os.W_OK):
+            self.fail(
+                f"cannot write to {folder}: {there} is not a folder that can be written to. Name "
+                "another place.",
+                param,
+                ctx,
+            )
+        return folder
+
+
 # Whether a file can be read is for its reader to say (exit code 3), not for the command line (2).
 FILE = _Named(path_type=Path)
 FOLDER = _Named(path_type=Path, file_okay=False)
+FILLED = _Filled(path_type=Path)
 PLACE = _Place(path_type=Path)
 
 
@@ -305,12 +325,23 @@ html_option = click.option(
     help="Write everything as one self-contained page.",
 )
 svg_option = click.option(
-    "--svg", "svg_to", type=FOLDER, metavar="DIR", help="Write each figure as an SVG file."
+    "--svg", "svg_to", type=FILLED, metavar="DIR", help="Write each figure as an SVG file."
 )
+
+
+def _drawable(ctx: click.Context, param: click.Parameter, folder: Path | None) -> Path | None:
+    if folder is not None:
+        from dynsnap import report  # slow to import, and few ask for it
+
+        report.check_png()
+    return folder
+
+
 png_option = click.option(
     "--png",
     "png_to",
-    type=FOLDER,
+    type=FILLED,
+    callback=_drawable,
     metavar="DIR",
     help="Write each figure as a PNG file (needs matplotlib, `pip install 'dynsnap[report]'`).",
 )

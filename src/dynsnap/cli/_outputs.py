@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from dynsnap import _files, report
-from dynsnap.errors import FileError, PlanError
+from dynsnap.errors import PlanError
 
 STDOUT = Path("-")
 _KEPT = {".csv", ".toml", ".npz", ".parquet", ".ensemble"}
@@ -25,7 +25,10 @@ def kept_in(run: Path) -> Iterator[Path]:
 
 
 def claim_outputs(inputs: Iterable[Path | str | None], outputs: Mapping[str, Path | None]) -> None:
-    """Refuse outputs that cannot be written or would destroy something, before any work is done."""
+    """Refuse files that cannot be written or would destroy something, before any work is done.
+
+    Folders are refused by the type of their option, `_options.FILLED`.
+    """
     wanted = {option: path for option, path in outputs.items() if path is not None}
     to_stdout = [option for option, path in wanted.items() if path == STDOUT]
     if len(to_stdout) > 1:
@@ -40,17 +43,17 @@ def claim_outputs(inputs: Iterable[Path | str | None], outputs: Mapping[str, Pat
             raise PlanError(f"{option} {path} would overwrite {taken[place]}. Name another file.")
         taken[place] = f"what {option} writes"
         if path.is_dir():
-            raise FileError(f"Cannot write {option} {path}: it is a directory. Name a file in it.")
+            raise PlanError(f"Cannot write {option} {path}: it is a directory. Name a file in it.")
         if path.is_symlink() and place.is_symlink():
-            raise FileError(f"Cannot write {option} {path}: it is a link to itself. Name a file.")
+            raise PlanError(f"Cannot write {option} {path}: it is a link to itself. Name a file.")
         if (stream := _stream_at(path)) is not None:
             # Renaming over the file that a stream writes to would lose what goes there.
             raise PlanError(f"{option} {path} is {stream}. Use - to print, or name another file.")
         if (path.exists() and not place.is_file()) or _is_device(path):
             # Renaming over a device or a pipe would destroy it.
-            raise FileError(f"Cannot write {option} {path}: it is not a regular file. Name one.")
+            raise PlanError(f"Cannot write {option} {path}: it is not a regular file. Name one.")
         if not os.access(place.parent, os.W_OK):
-            raise FileError(
+            raise PlanError(
                 f"Cannot write {option} {path}: its folder does not exist or is not writable. "
                 "Name a place that exists."
             )
@@ -122,22 +125,6 @@ def writing_outputs() -> Iterator[Outputs]:
         yield outputs
     for text in outputs.printed:
         click.echo(text, nl=False)
-
-
-def claim_figures(svg_to: Path | None, png_to: Path | None) -> None:
-    """Refuse figures that cannot be drawn, or nowhere to go, before any work is done."""
-    if png_to is not None:
-        report.check_png()
-    for option, folder in (("--svg", svg_to), ("--png", png_to)):
-        if folder is None:
-            continue
-        place = _real(folder)
-        there = next(one for one in (place, *place.parents) if one.exists())
-        if not there.is_dir() or not os.access(there, os.W_OK):
-            raise FileError(
-                f"Cannot write {option} {folder}: {there} is not a folder that can be written to. "
-                "Name another place."
-            )
 
 
 def show(document: report.Document) -> None:

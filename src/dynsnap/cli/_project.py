@@ -94,7 +94,7 @@ def retrain(
         click.echo(result.reason)
         if result.deployed not in (None, deployed):  # a later retrain or a person moved it since
             click.echo(f"Since then the deployed generation has changed: it is {deployed} now.")
-        click.echo(f"Report: {folder / 'retrains' / result.plan.name / 'report.html'}")
+        click.echo(f"Report: {folder / projects.RETRAINS / result.plan.name / 'report.html'}")
     ctx.exit(result.exit_code)
 
 
@@ -105,7 +105,7 @@ def _kept_in(project: projects.Project) -> Iterator[Path]:
     data = project.data.path
     if data is not None:
         yield from data.iterdir() if data.is_dir() else (data,)
-    for name in ("registry", "retrains"):
+    for name in (projects.REGISTRY, projects.RETRAINS):
         yield from (project.folder / name).rglob("*")
 
 
@@ -137,7 +137,7 @@ def project_group() -> None:
 
 
 @project_group.command()
-@_FOLDER
+@click.argument("folder", type=options.FILLED, metavar="PROJECT")
 @click.option(
     "--data",
     default="data",

@@ -11,7 +11,7 @@ from dynsnap.cli._report import FILE, Training
 
 @click.command()
 @click.argument("run", type=_options.FILE, metavar="RUN")
-@click.argument("target", type=_options.FOLDER, metavar="DIR")
+@click.argument("target", type=_options.FILLED, metavar="DIR")
 @click.option(
     "--scores/--no-scores",
     default=True,

@@ -20,7 +20,6 @@ from dynsnap.cli import _options as options
 from dynsnap.cli._drilldown import claim_inputs, inputs_option
 from dynsnap.cli._outputs import (
     STDOUT,
-    claim_figures,
     claim_outputs,
     kept_in,
     show,
@@ -274,7 +273,6 @@ def report_command(
     page_to = html_to or folder / "report.html"
     study.check_finished(folder)
     claim_outputs(kept_in(folder), {"--html": page_to})
-    claim_figures(svg_to, png_to)
     claim_inputs(inputs, page_to)
     found = findings(folder, method=method, inputs=inputs)
     document = report.study_document(found)

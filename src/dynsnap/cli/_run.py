@@ -1,11 +1,11 @@
 """`dynsnap run`: a study from a file, or with `--plan` what it would train."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
 
-from dynsnap import report, study
+from dynsnap import data, report, study
 from dynsnap.cli import _execute
 from dynsnap.cli._execute import EngineChoice
 from dynsnap.cli._models import check_model
@@ -35,14 +35,12 @@ def planned(plan: StudyPlan, *, speed: float | None = None) -> Document:
         if speed is not None:
             notes.append("How many minutes the training takes depends on the data.")
     else:
-        pairs = zip(stream.generations, stream.validation, strict=True)
-        rows = [len(each) - int(held.sum()) for each, held in pairs]
-        sizes = ", ".join(f"{each:,}" for each in rows)
+        sizes = ", ".join(f"{each:,}" for each in data.training_rows(stream).sum(axis=1).tolist())
         sets = ", ".join(f"{len(pool):,} ({name})" for name, pool in stream.evaluation.items())
         notes.append(f"Generations to train on: {sizes} inputs. Held out: {sets}.")
         generations = len(stream.generations)
         notes += found
-        notes += _time(ahead, rows, speed)
+        notes += _time(study.trained_inputs(ahead.rounds, stream), speed)
     numeric = ("m", "N", "epochs", "rounds", "κ")
     table = Table(
         name="plan",
@@ -71,9 +69,8 @@ def planned(plan: StudyPlan, *, speed: float | None = None) -> Document:
     return Document.of(plan.name, table, together)
 
 
-def _time(ahead: Workload, rows: Sequence[int], speed: float | None) -> Iterator[str]:
+def _time(inputs: int, speed: float | None) -> Iterator[str]:
     """How many inputs are trained on, and how long that takes at a measured speed."""
-    inputs = sum(spec.recipe.epochs * rows[spec.generation - 1] for spec in ahead.rounds)
     if speed is None:
         yield (
             f"{inputs:,} inputs are trained on, epoch by epoch. With a measured "
@@ -199,8 +196,8 @@ def run(
             anywhere=from_anywhere,
         )
     notes = [
-        f"{result.rounds} rounds ({result.trained} trained now), {result.seconds:.0f} s of "
-        f"training. {report.said_replicates(plan.replicates, plan.repeated)}.",
+        f"{result.rounds} rounds ({result.trained} trained now), {_speed(result)}. "
+        f"{report.said_replicates(plan.replicates, plan.repeated)}.",
         f"Everything is in {folder}: table.csv, predictions/, rounds/.",
         *_missing(plan, result),
     ]
@@ -213,6 +210,12 @@ def run(
         notes=notes,
     )
     show(report.study_document(found))
+
+
+def _speed(result: StudyResult) -> str:
+    speed = result.inputs_per_second
+    said = "" if speed is None else f": {result.inputs:,} inputs, {speed:,.0f} a second"
+    return f"{result.seconds:.0f} s of training{said}"
 
 
 def _missing(plan: StudyPlan, result: StudyResult) -> Iterator[str]:

@@ -47,6 +47,8 @@ ABOUT: Schema = Table(
         "rounds_missing": Whole(),
         "rounds_trained_last": Whole(),
         "training_seconds": Number(0),
+        "training_inputs": Whole(),
+        "inputs_per_second": Number(0),
         "wall_seconds_last": Number(0),
     },
 )

@@ -76,7 +76,7 @@ class _Progress:
 @click.command()
 @click.option(
     "--out",
-    type=_options.FOLDER,
+    type=_options.FILLED,
     metavar="DIR",
     help="The project; a demo that was stopped goes on from there.  [default: a new temporary "
     "folder]",

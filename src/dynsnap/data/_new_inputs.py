@@ -1,5 +1,6 @@
 """Inputs to predict on: read like those of a data set, but their labels may be missing."""
 
+import itertools
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,12 +11,11 @@ import numpy as np
 from dynsnap._types import AnyArray
 from dynsnap._untrusted import ArrayArchive
 from dynsnap.data._arrays import check_meaning, checked_inputs, positions_said
-from dynsnap.data._dataset import opened
 from dynsnap.data._frame import Frame, FrameType, frame_type_from_json, frame_type_to_json
 from dynsnap.data._images import IMAGE_SUFFIXES, ImageReader, image_files
 from dynsnap.data._sources import SOURCES
 from dynsnap.data._tables import TABLE_SUFFIXES, TableFile
-from dynsnap.data._texts import json_fields, json_object, text_array
+from dynsnap.data._texts import json_fields, json_objects, text_array
 from dynsnap.errors import DataError
 
 _ARRAYS = ("inputs", "labels", "classes", "ids")
@@ -205,9 +205,7 @@ def _of_table(
 
 
 def _of_lines(path: Path, label: str, text: str, id_field: str | None) -> NewInputs:
-    with opened(path) as handle:
-        first = next((line for line in handle if line.strip()), b"{}")
-    labelled = label in json_object(first, f"{path}, its first line")
+    labelled = any(label in row for _, row in itertools.islice(json_objects(path), 1))
     fields = [text, *([label] if labelled else []), *([id_field] if id_field else [])]
     found = json_fields(path, fields, text)
     return NewInputs(

@@ -1,8 +1,9 @@
 """Pools of texts: from JSON lines, and from csv files like those of Yahoo! Answers and AG News."""
 
+import codecs
 import json
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -22,7 +23,7 @@ from dynsnap.data._dataset import (
     positions,
 )
 from dynsnap.data._pool import Pool
-from dynsnap.errors import DataError, PlanError, did_you_mean, one_line
+from dynsnap.errors import DataError, InputError, PlanError, did_you_mean, one_line
 
 
 def read_jsonl(
@@ -65,27 +66,37 @@ def read_jsonl(
 def json_fields(path: Path, names: Sequence[str], text: str) -> dict[str, list[str]]:
     """Fields of JSON lines, as text."""
     found: dict[str, list[str]] = {name: [] for name in names}
-    try:
-        with opened(path) as handle:
-            for number, line in enumerate(handle, start=1):
-                if line.strip():
-                    row = json_object(line, f"{path}, line {number}")
-                    for name in names:
-                        found[name].append(_word(row, name, f"{path}, line {number}", name == text))
-    except (OSError, EOFError, zlib.error) as error:
-        raise DataError(f"Cannot read {path}: {one_line(str(error))}.") from error
+    for where, row in json_objects(path):
+        for name in names:
+            found[name].append(_word(row, name, where, name == text))
     if not found[text]:
         raise DataError(f"{path} has no rows.")
     return found
 
 
-def json_object(line: bytes, where: str) -> dict[str, Any]:
-    """A line of JSON that holds an object."""
+def json_objects(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The objects of JSON lines, each with the place where it stands."""
     from dynsnap.predictions._declared import refuse_utf16  # not loaded with the package
 
     try:
-        refuse_utf16(line)
-        row = json.loads(line)
+        with opened(path) as handle:
+            for number, line in enumerate(handle, start=1):
+                where = f"{path}, line {number}"
+                if number == 1:
+                    line = line.removeprefix(codecs.BOM_UTF8)
+                    try:
+                        refuse_utf16(line)
+                    except InputError as error:
+                        raise DataError(f"{path}: {error}") from error
+                if line.strip():
+                    yield where, _json_object(line, where)
+    except (OSError, EOFError, zlib.error) as error:
+        raise DataError(f"Cannot read {path}: {one_line(str(error))}.") from error
+
+
+def _json_object(line: bytes, where: str) -> dict[str, Any]:
+    try:
+        row = json.loads(line.decode())  # of bytes, `loads` would guess an encoding for each line
     except (ValueError, RecursionError) as error:
         raise DataError(f"{where} is not JSON: {one_line(str(error)).rstrip('.')}.") from error
     if not isinstance(row, dict):

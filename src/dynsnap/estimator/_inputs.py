@@ -228,14 +228,14 @@ def targets(labels: Any, rows: int, *, name: str = "y") -> AnyArray:
     """Class labels, one per input, as a flat array."""
     if labels is None:
         raise InputError("A classifier requires y to be passed, but the target y is None.")
-    found = _plain(column_or_1d, labels, warn=True)
+    found = _plain(column_or_1d, _not_nullable(labels, name), warn=True)
     if len(found) != rows:
         raise InputError(
             f"`X` and `{name}` must be of one length, but have {rows} and {len(found)}."
         )
     if found.dtype.kind == "f" and not np.isfinite(found).all():
         raise InputError(f"Input {name} contains NaN or infinity: every row needs a class.")
-    if found.dtype == object and any(label is None or label != label for label in found):
+    if found.dtype == object and any(map(_missing, found)):
         raise InputError(f"Input {name} contains NaN or None: every row needs a class.")
     if found.dtype == object:
         texts = [isinstance(label, str) for label in found]
@@ -250,6 +250,27 @@ def targets(labels: Any, rows: int, *, name: str = "y") -> AnyArray:
         _refuse_objects(found, name)
     _plain(check_classification_targets, found)
     return np.asarray(found)
+
+
+def _not_nullable(labels: Any, name: str) -> Any:
+    """Labels of pandas' nullable types as plain ones: scikit-learn makes floats of Int64."""
+    one_column = getattr(labels, "ndim", 1) == 2 and hasattr(labels, "iloc")
+    kind = getattr(labels.iloc[:, 0] if one_column else labels, "dtype", None)
+    if kind is None or not hasattr(kind, "numpy_dtype") or kind.kind not in "iub":
+        return labels
+    if count := int(np.asarray(labels.isna()).sum()):
+        raise InputError(
+            f"Input {name} contains NaN (missing values) in {count:,} of {len(labels):,} rows: "
+            "every row needs a class. Drop those rows."
+        )
+    return labels.to_numpy(dtype=kind.numpy_dtype)
+
+
+def _missing(label: Any) -> bool:
+    try:
+        return label is None or bool(label != label)
+    except TypeError:  # pandas' NA, which is neither
+        return True
 
 
 def _plain(check: Callable[..., Any], labels: Any, **how: Any) -> Any:

@@ -12,13 +12,15 @@ from dynsnap.project._records import Measured, Plan, Result, advice, results
 from dynsnap.project._registry import Deployed, FolderRegistry, Generation, Move, Registry, Way
 from dynsnap.project._retrain import STEPS, Outlook, Retrain, alone, open_registry
 from dynsnap.project._rows import parse_until
-from dynsnap.project._settings import FILE, Project, read_project
+from dynsnap.project._settings import FILE, REGISTRY, RETRAINS, Project, read_project
 from dynsnap.project._template import write_template
 from dynsnap.project._weekly import ArrivedWeek, flights_project
 
 __all__ = [
     "FILE",
     "HISTORY",
+    "REGISTRY",
+    "RETRAINS",
     "STEPS",
     "ArrivedWeek",
     "Deployed",

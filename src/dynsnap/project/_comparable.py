@@ -8,7 +8,7 @@ from dynsnap.errors import FileError, PlanError
 from dynsnap.project import _records as records
 from dynsnap.project._registry import Deployed, Generation, Registry
 from dynsnap.project._rows import NEWEST, Cut, Rows, held_out
-from dynsnap.project._settings import Project
+from dynsnap.project._settings import RETRAINS, Project
 from dynsnap.project._trainers import make_trainer
 
 _NEWEST = ("rows", NEWEST)  # the slice of the newest period
@@ -28,7 +28,7 @@ def find_deployed(project: Project, registry: Registry) -> Deployed | None:
                     f"Nothing is deployed, but the retrain {each.plan.name} deployed generation "
                     f"{each.deployed}: the registry, or its pointer, is gone. Restore it, or "
                     "deploy a generation with: dynsnap project promote PROJECT GENERATION. To "
-                    f"begin anew, remove {project.folder / 'retrains'}."
+                    f"begin anew, remove {project.folder / RETRAINS}."
                 )
     return pointer
 
@@ -72,12 +72,13 @@ def refuse_unscored(
     """Raise where a rule is about rows that the deployed generation cannot score."""
     if deployed is None or make_trainer(project).can_predict:
         return
-    if deployed.about.get("period") == made.period:
+    about = deployed.about
+    if (about.get("period"), about.get("end", made.end)) == (made.period, made.end):
         return  # --again: it scored rows of that period when it was trained
-    about = [rule for rule in rules if rule.slice == _NEWEST]
-    if about:
+    fresh = [rule for rule in rules if rule.slice == _NEWEST]
+    if fresh:
         raise PlanError(
-            f"Rule {about[0].title!r} is about rows of the newest {project.data.cadence}, which "
+            f"Rule {fresh[0].title!r} is about rows of the newest {project.data.cadence}, which "
             f"generation {deployed.number} has not scored. Set `predict` in [retrain], a program "
             "that scores rows with a model, or remove the rule."
         )

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -25,6 +26,7 @@ from dynsnap.comparison import Comparison, Estimate, Estimates
 from dynsnap.errors import FileError
 from dynsnap.project._registry import read_document
 from dynsnap.project._rows import NEWEST
+from dynsnap.project._settings import RETRAINS
 
 PLAN, MEASURED, RESULT = "plan.json", "measured.json", "result.json"
 Decision: TypeAlias = Literal["first", "promoted", "kept", "abandoned"]
@@ -50,7 +52,7 @@ _PLAN = Table(
         "shares": _SHARES,
         "notes": ListOf(Text()),
     },
-    optional={"files": MapOf(Text(longest=64, form=DIGEST))},
+    optional={"end": AnyOf(Null(), _DAY), "files": MapOf(Text(longest=64, form=DIGEST))},
 )
 _MEASURED = Table(
     {
@@ -85,6 +87,8 @@ class Plan:
     Attributes:
         name: The retrain: its period, with a number where there was one before.
         period: The first day of the newest period.
+        end: The first day after it. Weeks and months may begin on one day, and end on others; None
+            in a plan of a time when a project had one cadence for good.
         skipped: Periods without rows since the retrain before.
         deployed: The generation that the new one is held against, None for the first.
         project: The SHA-256 of project.toml and of the rules.
@@ -98,6 +102,7 @@ class Plan:
 
     name: str
     period: str
+    end: str | None = None
     skipped: tuple[str, ...] = ()
     deployed: int | None = None
     project: str = ""
@@ -260,6 +265,11 @@ def _read(folder: Path, name: str, schema: Schema, what: str) -> dict[str, Any]:
 def _named(plan: Plan, folder: Path) -> Plan:
     if plan.name != folder.name:
         raise FileError(f"{folder} was changed: what it holds is of the retrain {plan.name}.")
+    for day in filter(None, (plan.period, plan.end)):
+        try:
+            date.fromisoformat(day)
+        except ValueError:
+            raise FileError(f"{folder} was changed: {day} is no day of a calendar.") from None
     return plan
 
 
@@ -275,7 +285,7 @@ def _measured(found: dict[str, Any]) -> Measured:
 
 def folders(project: Path) -> list[Path]:
     """The folders of all retrains, in the order in which they were begun."""
-    place = project / "retrains"
+    place = project / RETRAINS
     if not place.is_dir():
         return []
     # Nothing else there is the loop's to read, or to tidy up.
@@ -289,10 +299,9 @@ def _order(folder: Path) -> tuple[str, int]:
 
 
 def results(project: Path) -> Iterator[Result]:
-    """All finished retrains, oldest first."""
-    for folder in folders(project):
-        if (folder / RESULT).exists():
-            yield read_result(folder)
+    """All finished retrains, oldest first: by the end of the rows that they are about."""
+    found = [read_result(each) for each in folders(project) if (each / RESULT).exists()]
+    yield from sorted(found, key=lambda each: each.plan.end or each.plan.period)
 
 
 def advice(history: Sequence[Result], *, last: int = 3) -> str:
@@ -339,3 +348,8 @@ def unfinished(project: Path) -> Iterator[Path]:
     for folder in folders(project):
         if (folder / PLAN).exists() and not (folder / RESULT).exists():
             yield folder
+
+
+def unfinished_of(project: Path, period: str) -> Path | None:
+    """The folder of a retrain of this period that has no result yet."""
+    return next((each for each in unfinished(project) if each.name[:10] == period), None)

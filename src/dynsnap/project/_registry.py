@@ -41,6 +41,7 @@ from dynsnap.errors import FileError
 
 GENERATION = "dynsnap.generation/1"
 DEPLOYED = "dynsnap.deployed/1"
+GENERATIONS = "generations"
 MANIFEST = "generation.json"
 POINTER = "deployed.json"
 Way: TypeAlias = Literal["retrain", "promote", "rollback"]
@@ -200,7 +201,7 @@ class FolderRegistry:
     def numbers(self) -> list[int]:
         """The generations that are there."""
         try:
-            names = [entry.name for entry in (self.path / "generations").iterdir()]
+            names = [entry.name for entry in (self.path / GENERATIONS).iterdir()]
         except FileNotFoundError:
             return []
         return sorted(int(name) for name in names if _NUMBER.fullmatch(name))
@@ -235,7 +236,7 @@ class FolderRegistry:
             with contextlib.suppress(FileError):  # another one's damage is not in the way here
                 if (known := self.get(number)).retrain == retrain:
                     return known
-        kept = self.path / "generations"
+        kept = self.path / GENERATIONS
         _files.make_folder(kept)
         for leftover in kept.iterdir():  # of one that was killed: the lock says that none writes
             if _STAGED.fullmatch(leftover.name):
@@ -324,7 +325,7 @@ class FolderRegistry:
         return made
 
     def _folder(self, number: int) -> Path:
-        return self.path / "generations" / f"{number:04}"
+        return self.path / GENERATIONS / f"{number:04}"
 
     def _read(self, number: int) -> tuple[Generation, str]:
         path = self._folder(number) / MANIFEST

@@ -14,18 +14,15 @@ result is there is not done again, so the same command goes on wherever the last
 """
 
 import hashlib
-import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
-from typing import Any
 
-from dynsnap import _files, gate, predictions, report
-from dynsnap._untrusted import Plain, Table, Text
-from dynsnap.errors import DynSnapError, FileError, TrainingError, one_line, some_of
+from dynsnap import _files, gate
+from dynsnap.errors import DynSnapError, FileError, one_line, some_of
 from dynsnap.project import _records as records
 from dynsnap.project._comparable import (
     find_deployed,
@@ -33,35 +30,27 @@ from dynsnap.project._comparable import (
     refuse_unscored,
     unseen_rows,
 )
-from dynsnap.project._measure import measure_first, measure_pair, with_truth
+from dynsnap.project._due import Due
 from dynsnap.project._mlflow_registry import MlflowRegistry
 from dynsnap.project._records import Measured, Plan, Result
 from dynsnap.project._registry import (
-    FILE_NAME,
     FolderRegistry,
-    Generation,
     Registry,
     digest_of,
-    read_document,
 )
 from dynsnap.project._rows import (
-    EVALUATE,
-    TRUTH,
     Cut,
     Rows,
     check_cut,
     class_shares,
-    cut,
     read_rows,
 )
 from dynsnap.project._rows import write_cut as write_rows
-from dynsnap.project._settings import Project
+from dynsnap.project._settings import REGISTRY, RETRAINS, Project
+from dynsnap.project._steps import PREDICTIONS, Say, Steps, changed_rows, refuse_other_files
 from dynsnap.project._trainers import make_trainer
 from dynsnap.store import FolderLock
 
-Say = Callable[[str], None]
-PREDICTIONS = "predictions.parquet"
-_TRAINED = Table({"model": Text(longest=100, form=FILE_NAME), "about": Plain()})
 STEPS = ("rows", "train", "score", "register", "gate", "decide")
 
 
@@ -69,7 +58,7 @@ def open_registry(project: Project) -> Registry:
     """The registry that `project.toml` names."""
     if project.registry.kind == "mlflow":
         return MlflowRegistry(project.registry.model, project.registry.uri)
-    return FolderRegistry(project.folder / "registry")
+    return FolderRegistry(project.folder / REGISTRY)
 
 
 @contextmanager
@@ -124,13 +113,14 @@ class Retrain:
         pointer = find_deployed(self.project, registry)
         current = None if pointer is None else pointer.generation
         rules = gate.read_rules(self.project.gate.rules)
-        found = self._look(read_rows(self.project.data))
-        if found is None:
-            return Outlook(plan=None, deployed=current, sentences=(self._nothing(),))
-        made, rows = found
-        done = self._finished(made.period)
+        rows, due = read_rows(self.project.data), self._due()
+        made = due.look(rows)
+        if made is None:
+            return Outlook(plan=None, deployed=current, sentences=(due.nothing(),))
+        done = due.finished(made)
         if done is not None:
-            return Outlook(plan=None, done=done, deployed=current, sentences=(self._already(done),))
+            said = (due.already(made, done),)
+            return Outlook(plan=None, done=done, deployed=current, sentences=said)
         generation = None if current is None else registry.get(current)
         made, rows = unseen_rows(self.project, made, rows, generation)
         plan = self._plan(made, rows, current, name="")
@@ -181,14 +171,14 @@ class Retrain:
         self._tidy()
         pointer = find_deployed(self.project, registry)
         current = None if pointer is None else pointer.generation
-        found = self._look(read_rows(self.project.data))
-        if found is None:
-            self.say(self._nothing())
+        rows, due = read_rows(self.project.data), self._due()
+        made = due.look(rows)
+        if made is None:
+            self.say(due.nothing())
             return None
-        made, rows = found
-        done = self._finished(made.period)
+        done = due.finished(made)
         if done is not None:
-            self.say(self._already(done))
+            self.say(due.already(made, done))
             return done
         generation = None if current is None else registry.get(current)
         made, rows = unseen_rows(self.project, made, rows, generation)
@@ -196,15 +186,14 @@ class Retrain:
         refuse_unscored(self.project, made, generation, rules)
         folder = self._begun(made, rows, registry, current)
         plan = records.read_plan(folder)
-        work = folder / "work"
+        steps = Steps(project=self.project, folder=folder, plan=plan, say=self.say)
         for note in (*plan.notes, *_said_skipped(plan.skipped, str(self.project.data.cadence))):
             self.say(note)
         before = None if plan.deployed is None else registry.checked(plan.deployed)
-        trained = self._trained(plan, work, before)
-        candidate = work / "candidate"
+        trained, candidate = steps.train(before), steps.candidate
         if before is not None:
             before = registry.checked(before[0].number)  # a program ran since
-            self._scored(plan, work, before[1] / before[0].model, before[1] / PREDICTIONS)
+            steps.score(before[1] / before[0].model, before[1] / PREDICTIONS)
         self.say("Registering the new generation.")
         generation = registry.register(
             plan.name,
@@ -216,6 +205,7 @@ class Retrain:
             about={
                 **trained["about"],
                 "period": plan.period,
+                "end": made.end,
                 "rows": plan.train,
                 "id": self.project.data.id,
                 "test_size": least_share(
@@ -223,70 +213,25 @@ class Retrain:
                 ),
             },
         )
-        if not (folder / records.MEASURED).exists():
+        refuse_other_files(generation, candidate)
+        if (folder / records.MEASURED).exists():
+            measured = records.read_measured(folder)
+        else:
             self.say("Comparing the two generations.")
             try:
-                self._measure(folder, plan, generation.number, trained["about"], rules)
+                measured = steps.measure(generation.number, trained["about"], rules)
             except FileError:
                 raise  # with room on the disk, the same command goes on
             except DynSnapError as error:  # going on would end here for ever
                 self._give_up(folder, plan, one_line(f"It could not be compared: {error}")[:1000])
                 raise
-        measured = records.read_measured(folder)
         return self._decide(folder, plan, measured, registry)
 
-    # --- what there is to do ----------------------------------------------------------------
-
-    def _look(self, rows: Rows) -> tuple[Cut, Rows] | None:
-        until = self.until or datetime.now(UTC).replace(tzinfo=None)
-        finished = [each for each in records.results(self.project.folder) if each.measured]
-        after = finished[-1].plan.period if finished else None
-        made = cut(rows, self.project.data, until=until, after=after)
-        if made is None:
-            return None
-        if after is not None and made.period < after and not self.again:
-            self._refuse_earlier(made.period, after)
-        return made, rows
-
-    def _refuse_earlier(self, period: str, after: str) -> None:
-        """Raise rather than deploy a model of the past because a clock was set back."""
-        if self._finished(period) is None:
-            raise FileError(
-                f"The newest {self.project.data.cadence} with labelled rows is {period}, but "
-                f"{after} was retrained on already: the clock, --until or the data went back, or "
-                "`cadence` changed. The deployed generation is unchanged. To retrain on the "
-                "earlier rows all the same: --again."
-            )
-
-    def _nothing(self) -> str:
-        return (
-            f"No {self.project.data.cadence} with labelled rows has ended yet. Nothing to do; the "
-            "deployed generation is unchanged."
-        )
-
-    def _already(self, done: Result) -> str:
-        return (
-            f"The newest {self.project.data.cadence} with rows, {done.plan.period}, was retrained "
-            f"on already: {done.reason} Retrain again with --again."
-        )
-
-    def _finished(self, period: str) -> Result | None:
-        """The last finished retrain of a period, unless there is something to do for it."""
-        if self.again or self._unfinished_of(period) is not None:
-            return None
-        found = [
-            each
-            for each in records.results(self.project.folder)
-            if each.plan.period == period and each.decision != "abandoned"
-        ]
-        return found[-1] if found else None
-
-    def _unfinished_of(self, period: str) -> Path | None:
-        begun = records.unfinished(self.project.folder)
-        return next((folder for folder in begun if folder.name[:10] == period), None)
+    def _due(self) -> Due:
+        return Due(project=self.project, until=self.until, again=self.again)
 
     def _unfinished(self, plan: Plan) -> Path | None:
-        folder = self._unfinished_of(plan.period)
+        folder = records.unfinished_of(self.project.folder, plan.period)
         if folder is None:
             return None
         known = records.read_plan(folder)
@@ -308,6 +253,7 @@ class Retrain:
         return Plan(
             name=name,
             period=made.period,
+            end=made.end,
             skipped=made.skipped,
             deployed=current,
             project=self._digest(),
@@ -329,8 +275,6 @@ class Retrain:
         }
         return tuple(step for step in STEPS if there.get(step))
 
-    # --- the steps --------------------------------------------------------------------------
-
     def _tidy(self) -> None:
         """Remove what finished retrains, and rows that were never planned for, have left."""
         for folder in records.folders(self.project.folder):
@@ -344,12 +288,12 @@ class Retrain:
         for folder in records.unfinished(self.project.folder):
             plan = records.read_plan(folder)
             fits = plan.period == made.period and self._fits(plan, current)
-            if fits and not _changed_rows(plan, folder / "work"):
+            if fits and not changed_rows(plan, folder / "work"):
                 self.say(f"Going on with the retrain {plan.name}.")
                 return folder
             reason = "It was not finished before project.toml, the data or the pointer changed."
             self._give_up(folder, plan, reason)
-        place = self.project.folder / "retrains"
+        place = self.project.folder / RETRAINS
         name, number = made.period, 1
         used = _names_of(registry)  # of retrains whose folders were removed by hand
         while name in used or (place / name).exists():
@@ -400,76 +344,6 @@ class Retrain:
             else:
                 self._give_up(folder, plan, "The pointer was moved by hand before it was finished.")
 
-    def _trained(
-        self, plan: Plan, work: Path, before: tuple[Generation, Path] | None
-    ) -> dict[str, Any]:
-        deployed = None if before is None else before[1] / before[0].model
-        about = None if before is None else before[0].about
-        candidate = work / "candidate"
-        if not candidate.exists():
-            trainer = make_trainer(self.project)
-            trainer.check_rows(work, about)
-            self.say(f"Training on {plan.train:,} rows.")
-            with _whole_folder(candidate) as into:
-                made = trainer.train(work, into, deployed)
-                _refuse_changed(plan, work)
-                kept = into / PREDICTIONS
-                found = with_truth(made.predictions, work / TRUTH, "The new model")
-                if made.predictions != kept:
-                    made.predictions.unlink()
-                predictions.write(found, kept)
-                facts = {"model": made.model.name, "about": dict(made.about)}
-                _files.write_text(into / "trained.json", _files.as_json(facts))
-        return read_document(candidate / "trained.json", _TRAINED, "what a training left")
-
-    def _scored(self, plan: Plan, work: Path, model: Path, stored: Path) -> None:
-        if (work / "deployed").exists():
-            return
-        trainer = make_trainer(self.project)
-        self.say("Scoring the same rows with the deployed generation.")
-        with _whole_folder(work / "deployed") as into:
-            kept = into / PREDICTIONS
-            if trainer.can_predict:
-                file = trainer.predict(model, work / f"{EVALUATE}.{trainer.rows_format}", into)
-                _refuse_changed(plan, work)
-                found = with_truth(file, work / TRUTH, "The deployed model")
-                if file != kept:
-                    file.unlink()
-            else:  # only rows that were there when it was trained
-                found = with_truth(stored, work / TRUTH, "The deployed model", some=True)
-            predictions.write(found, kept)
-
-    def _measure(
-        self,
-        folder: Path,
-        plan: Plan,
-        generation: int,
-        about: Mapping[str, Any],
-        rules: Sequence[gate.Rule],
-    ) -> None:
-        work = folder / "work"
-        new = predictions.read(work / "candidate" / PREDICTIONS)
-        if plan.deployed is None:
-            found = measure_first(new, generation, about, name=self.project.name)
-        else:
-            old = predictions.read(work / "deployed" / PREDICTIONS)
-            numbers = (plan.deployed, generation)
-            found = measure_pair(
-                old,
-                new,
-                numbers,
-                about,
-                rules,
-                settings=self.project.gate,
-                rescored=make_trainer(self.project).can_predict,
-            )
-        with _files.together():
-            _files.write_text(folder / "report.html", report.to_html(found.document))
-            _files.write_text(folder / "report.md", report.to_markdown(found.document))
-            _files.write_text(folder / "gate.json", _files.as_json(found.verdict))
-            _files.write_text(folder / "junit.xml", report.to_junit(found.document))
-        records.write_measured(folder, found.measured)
-
     def _decide(self, folder: Path, plan: Plan, measured: Measured, registry: Registry) -> Result:
         number = measured.generation
         deploys = measured.verdict in ("passed", "none")
@@ -506,23 +380,6 @@ def _said_skipped(skipped: Sequence[str], cadence: str) -> Iterator[str]:
         yield f"No labelled rows in the {cadence} of {some_of(skipped)}: skipped."
 
 
-@contextmanager
-def _whole_folder(place: Path) -> Iterator[Path]:
-    """Hand out a folder of its own, and move it to its place when the block ends well.
-
-    A program that outlives a killed loop writes to the folder of its own attempt and no other.
-    """
-    aside = place.with_name(f".{place.name}-{os.urandom(8).hex()}")
-    try:
-        aside.mkdir()
-        yield aside
-        aside.rename(place)
-    except OSError as error:
-        raise FileError(f"Cannot write {place}: {error.strerror or error}.") from error
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)
-
-
 def _names_of(registry: Registry) -> set[str]:
     """The names of all retrains that made a generation."""
     found = set()
@@ -530,24 +387,3 @@ def _names_of(registry: Registry) -> set[str]:
         with suppress(FileError):  # a damaged one is not in the way here
             found.add(registry.get(number).retrain)
     return found
-
-
-def _changed_rows(plan: Plan, work: Path) -> list[str]:
-    """The files with rows that are not what they were when they were cut."""
-    found = []
-    for name, known in plan.files.items():
-        try:
-            same = digest_of(work / name)[0] == known
-        except OSError:
-            same = False
-        if not same:
-            found.append(name)
-    return found
-
-
-def _refuse_changed(plan: Plan, work: Path) -> None:
-    if changed := _changed_rows(plan, work):
-        raise TrainingError(
-            f"The command changed {some_of(changed)}, which it may only read. The deployed "
-            "generation is unchanged."
-        )

@@ -69,6 +69,7 @@ class Cut:
 
     Attributes:
         period: The newest period with labelled rows, by its first day.
+        end: The first day after it.
         skipped: Periods without rows since the retrain before, by their first days.
         train: Which rows are learned from.
         evaluate: Which held-out rows are scored.
@@ -76,6 +77,7 @@ class Cut:
     """
 
     period: str
+    end: str
     skipped: tuple[str, ...]
     train: AnyArray
     evaluate: AnyArray
@@ -320,7 +322,7 @@ def cut(rows: Rows, settings: DataSettings, *, until: datetime, after: str | Non
         rows: All rows.
         settings: How they are cut.
         until: The present: periods that are not over, and labels that come later, do not count.
-        after: The period of the retrain before, None before the first.
+        after: The end of the period of the retrain before, None before the first.
 
     Returns:
         None where no period has ended that has labelled rows.
@@ -334,24 +336,35 @@ def cut(rows: Rows, settings: DataSettings, *, until: datetime, after: str | Non
     newest = int(rows.periods[usable].max())
     out = held_out(rows.ids, settings.test_size)
     train, evaluate = usable & ~out, usable & out
+    end = first_day(newest + 1, settings.cadence)
     if settings.window != EXPANDING:
-        end = np.datetime64(first_day(newest + 1, settings.cadence), "us")
-        train &= rows.times >= end - length_of_time(settings.window, "`window`")
+        length = length_of_time(settings.window, "`window`")
+        train &= rows.times >= np.datetime64(end, "us") - length
     if settings.test_periods:
         evaluate &= rows.periods > newest - settings.test_periods
-    before = None if after is None else _number(after, settings.cadence)
-    start = newest if before is None else before + 1
+    start = newest if after is None else _number(after, settings.cadence)
     there = set(np.unique(rows.periods[usable]).tolist())
     # What lies between the last retrain and now; a period without rows is stated, not trained on.
     # The first few are enough: after years without rows there are many.
     missing = itertools.islice((n for n in range(start, current) if n not in there), _SKIPPED)
     return Cut(
         period=first_day(newest, settings.cadence),
+        end=end,
         skipped=tuple(first_day(number, settings.cadence) for number in missing),
         train=train,
         evaluate=evaluate,
         newest=usable & (rows.periods == newest),
     )
+
+
+def period_end(period: str, cadence: Cadence) -> str:
+    """The first day after a period.
+
+    Example:
+        >>> period_end("2024-01-01", Cadence("week")), period_end("2024-01-01", Cadence("month"))
+        ('2024-01-08', '2024-02-01')
+    """
+    return first_day(_number(period, cadence) + 1, cadence)
 
 
 def _number(day: str, cadence: Cadence) -> int:

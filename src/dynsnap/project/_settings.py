@@ -15,6 +15,7 @@ from dynsnap.predictions._sources import format_of
 from dynsnap.study import TomlTable
 
 FILE = "project.toml"
+REGISTRY, RETRAINS = "registry", "retrains"  # the folders that the loop fills
 Unit: TypeAlias = Literal["day", "week", "month"]
 _CADENCE = re.compile(r"(?:(\d{1,4}) )?(day|week|month)s?")
 _PLACEHOLDER = re.compile(r"\{(\w*)\}")

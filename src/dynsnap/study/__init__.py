@@ -11,6 +11,7 @@ from dynsnap.study._ensembles import (
     ensembles_of,
     series_of,
     trained_as,
+    trained_inputs,
     workload,
 )
 from dynsnap.study._fair import (
@@ -135,6 +136,7 @@ __all__ = [
     "stored_members",
     "train_ensembles",
     "trained_as",
+    "trained_inputs",
     "workload",
     "write_predictions",
 ]

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Literal, TypeAlias
 
+from dynsnap.data import Stream, training_rows
 from dynsnap.ensemble import (
     Combination,
     EnsemblePlan,
@@ -418,6 +419,12 @@ def workload(plan: StudyPlan, *, generations: int = 3) -> Workload:
         spared=len(needed) - len(trained),
         spared_cost=all_cost - trained_cost,
     )
+
+
+def trained_inputs(specs: Iterable[RoundSpec], stream: Stream) -> int:
+    """How many inputs rounds train on: in each epoch, every training row of their generation."""
+    rows = training_rows(stream).sum(axis=1).tolist()
+    return sum(spec.recipe.epochs * int(rows[spec.generation - 1]) for spec in specs)
 
 
 def _cost(specs: Iterable[RoundSpec], epochs: int) -> float:

@@ -11,7 +11,7 @@ from dynsnap.comparison import Comparison, compare
 from dynsnap.data import Pool, Stream
 from dynsnap.ensemble import Engine, RoundSpec, RoundStore, Trainer, serial
 from dynsnap.errors import FileError, PlanError
-from dynsnap.study._ensembles import distinct, series_of, trained_as
+from dynsnap.study._ensembles import distinct, series_of, trained_as, trained_inputs
 from dynsnap.study._plan import StudyPlan
 from dynsnap.study._predictions import (
     MethodRun,
@@ -37,7 +37,9 @@ class StudyResult:
         predictions: The prediction files, in the order in which they were written.
         rounds: How many rounds the study is made of.
         trained: How many of them were trained now; the others were in the store.
-        seconds: Training time of all rounds together.
+        seconds: Training time of all rounds together, by their own clocks: steps and validation.
+            Rounds that train side by side share the time.
+        inputs: How many inputs they were trained on, epoch by epoch.
         missing: With `training=False`, the rounds that are certain to be needed and were not in the
             store. The ensembles that need them are left out.
     """
@@ -48,7 +50,13 @@ class StudyResult:
     rounds: int
     trained: int
     seconds: float
+    inputs: int
     missing: tuple[RoundSpec, ...] = ()
+
+    @property
+    def inputs_per_second(self) -> float | None:
+        """The speed of training in one process, None where no round has a clock."""
+        return self.inputs / self.seconds if self.seconds else None
 
     def value(self, method: str, metric: str, combination: str = "average") -> Row:
         """One row of the table."""
@@ -128,6 +136,7 @@ def run(
         rounds=len(used),
         trained=manager.trained,
         seconds=sum(manager.rounds.heads[spec].seconds for spec in used),
+        inputs=trained_inputs(used, stream),
         missing=missing,
     )
 

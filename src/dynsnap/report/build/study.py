@@ -52,6 +52,8 @@ from dynsnap.theory import Audit
 
 _METRICS = 2400  # rows of the table of all metrics, while the page has room
 _FACTS = {
+    "training_inputs": "inputs trained on, epoch by epoch",
+    "inputs_per_second": "inputs trained on per second of training",
     "generations": "rows of each generation",
     "rounds_trained_last": "rounds trained by the last run",
     "wall_seconds_last": "seconds of the last run",
