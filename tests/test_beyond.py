@@ -10,16 +10,15 @@ from itertools import combinations, pairwise
 from pathlib import Path
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
 from scipy import stats
 
 from dynsnap.study import FRESH, MethodLabels, read_study
 from tests.cli.helpers import dynsnap
 from tests.documents import blocks, numbers, tables
+from tests.published import RESULTS, columns, with_seeds
 
 ROOT = Path(__file__).parents[1]
-RESULTS = ROOT / "results"
 PAGE = (ROOT / "docs/beyond.md").read_text(encoding="utf-8")
 
 
@@ -47,16 +46,11 @@ def standings(beyond):
 
 @functools.cache
 def published(study, inputs):
-    """Labels and truth of published results, with pyarrow and numpy alone.
-
-    A further seed's replicate 0 is `r0-2021` here.
-    """
+    """Labels and truth of all seeds; a further seed's replicate 0 is `r0-2021` here."""
     found = {}
-    for seed in ("", *sorted(one.name[-5:] for one in RESULTS.glob(f"{study}-20[0-9][0-9]"))):
-        table = pq.read_table(RESULTS / f"{study}{seed}" / "labels.parquet")
-        rows = np.array(table.column("inputs").to_pylist()) == inputs
-        for name in table.column_names:
-            column = table.column(name).to_numpy()[rows]
+    for folder in with_seeds(study):
+        seed = folder.name.removeprefix(study)
+        for name, column in columns(folder, inputs).items():
             if seed and name in ("id", "truth"):
                 assert (column == found[name]).all()  # the same inputs in the same order
             found[f"{name}{seed}" if "/" in name else name] = column

@@ -1,6 +1,5 @@
 """The page of claims: what it says is computed from published labels, and can be recomputed."""
 
-import functools
 import importlib.util
 import re
 import shutil
@@ -9,15 +8,14 @@ from itertools import combinations, pairwise
 from pathlib import Path
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
 from scipy import stats
 
 from dynsnap.comparison import PairedDifference, paired_difference
 from tests.documents import numbers, tables
+from tests.published import RESULTS, columns, with_seeds
 
 ROOT = Path(__file__).parents[1]
-RESULTS = ROOT / "results"
 PAGE = (ROOT / "docs/evidence.md").read_text(encoding="utf-8")
 
 
@@ -30,18 +28,10 @@ def script():
     return module
 
 
-@functools.cache
-def columns(study, inputs):
-    """The published labels of a study, as text, with pyarrow alone."""
-    table = pq.read_table(RESULTS / study / "labels.parquet")
-    rows = np.array(table.column("inputs").to_pylist()) == inputs
-    return {name: table.column(name).to_numpy()[rows] for name in table.column_names}
-
-
 def values(study, method, metric):
     """A metric of every input, by seed and replicate, of a study and of its further seeds."""
     found = {}
-    for folder in (study, *sorted(one.name for one in RESULTS.glob(f"{study}-20[0-9][0-9]"))):
+    for folder in with_seeds(study):
         of = columns(folder, "late" if metric == "new class" else "test")
         for r in range(10):
             keys = [f"{method}/average/g{g}/r{r}" for g in (1, 2, 3)]
@@ -57,7 +47,7 @@ def values(study, method, metric):
                 own = np.mean([a & ~b for a, b in pairwise(right)], axis=0)
             else:
                 own = right[2 if metric == "new class" else metric - 1]
-            found[folder.removeprefix(study), r] = own
+            found[folder.name.removeprefix(study), r] = own
     return found
 
 
@@ -177,7 +167,9 @@ def test_further_seeds_of_a_study_are_further_replicates(script):
     assert len(found.labels.replicates("dynsnap-cyc")) == 3
     each = [
         100 * (one["dynsnap-cyc/average/g3/r0"] == one["truth"]).mean()
-        for one in (columns(f"cifar10-paper{seed}", "test") for seed in ("", "-2021", "-2022"))
+        for one in (
+            columns(RESULTS / f"cifar10-paper{seed}", "test") for seed in ("", "-2021", "-2022")
+        )
     ]
     assert found.each("dynsnap-cyc", "accuracy_3") == pytest.approx(each)
     assert found.each("dynsnap-cyc", "consistency") == pytest.approx(

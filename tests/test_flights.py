@@ -8,14 +8,13 @@ import sys
 from pathlib import Path
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
 
 from dynsnap.study import read_study
 from tests.documents import tables
+from tests.published import RESULTS, classes, columns
 
 ROOT = Path(__file__).parents[1]
-RESULTS = ROOT / "results"
 PAGE = (ROOT / "docs/flights.md").read_text(encoding="utf-8")
 STUDIES = [
     name for name in ("flights", "flights-xgboost", "flights-mlp") if (RESULTS / name).is_dir()
@@ -32,16 +31,9 @@ def script():
 
 
 @functools.cache
-def columns(study):
-    """The published labels of a study as text, with pyarrow alone."""
-    table = pq.read_table(RESULTS / study / "labels.parquet")
-    return {name: table.column(name).to_numpy(zero_copy_only=False) for name in table.column_names}
-
-
-@functools.cache
 def weekly(study, method):
     """Right after, labelled alike, lost and gained: each of replicates by weeks."""
-    of = columns(study)
+    of = columns(RESULTS / study)
     (period,) = (of[name] for name in of if name.endswith("period"))
     masks = [period == week for week in sorted(set(period))]
     after = [of[f"singlebase/average/g2/r{r}"] for r in range(3)]
@@ -129,7 +121,7 @@ def test_a_method_qualifies_by_the_intervals_that_are_shown(script):
 
 def test_there_are_enough_weeks_and_both_models_are_scored_on_the_same_rows():
     for study in STUDIES:
-        of = columns(study)
+        of = columns(RESULTS / study)
         (period,) = (of[name] for name in of if name.endswith("period"))
         assert len(set(period)) >= 45
         plan = read_study(RESULTS / study / "study.toml", stored=True)
@@ -156,11 +148,12 @@ def test_the_page_of_claims_has_the_same_differences(script):
 
 
 def test_the_constant_answer_is_that_of_the_labels():
-    of = columns("flights")
+    of = columns(RESULTS / "flights")
     (period,) = (of[name] for name in of if name.endswith("period"))
-    names, counts = np.unique(of["truth"], return_counts=True)
-    usual = names[counts.argmax()]
-    right = np.mean([(of["truth"][period == week] == usual).mean() for week in set(period)])
+    numbers, counts = np.unique(of["truth"], return_counts=True)
+    often = numbers[counts.argmax()]
+    usual = classes(RESULTS / "flights")[often]
+    right = np.mean([(of["truth"][period == week] == often).mean() for week in set(period)])
     assert f"`{usual}` is right for {100 * right:.2f} %" in PAGE
 
 

@@ -7,7 +7,6 @@ from itertools import combinations
 from pathlib import Path
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,9 +18,9 @@ from dynsnap import predictions
 from dynsnap.comparison import paired_difference
 from dynsnap.study import Row, read_table
 from tests.documents import numbers, tables
+from tests.published import RESULTS, columns, with_seeds
 
 ROOT = Path(__file__).parents[1]
-RESULTS = ROOT / "results"
 
 
 @pytest.fixture
@@ -117,13 +116,11 @@ def test_a_study_is_picked_up_when_its_results_are_there(results):
 def by_seed(name, method):
     """ACC, CON and ACC-CON of every replicate of all seeds, with pyarrow and numpy alone."""
     found = []
-    for folder in [RESULTS / name, *RESULTS.glob(f"{name}-20??")]:
-        table = pq.read_table(folder / "labels.parquet")
-        of = {key: table.column(key).to_numpy() for key in table.column_names if key != "inputs"}
-        test = np.array(table.column("inputs").to_pylist()) == "test"
+    for folder in with_seeds(name):
+        of = columns(folder, "test")
         for key in [key for key in of if key.startswith(f"{method}/average/g1/")]:
-            said = [of[key.replace("/g1/", f"/g{number}/")][test] for number in (1, 2, 3)]
-            right = [one == of["truth"][test] for one in said]
+            said = [of[key.replace("/g1/", f"/g{number}/")] for number in (1, 2, 3)]
+            right = [one == of["truth"] for one in said]
             same = [np.mean(one == other) for one, other in combinations(said, 2)]
             both = [np.mean(one & other) for one, other in combinations(right, 2)]
             found.append([100 * np.mean(one) for one in (right, same, both)])

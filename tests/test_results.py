@@ -8,16 +8,15 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
 import _seeds
 from dynsnap.errors import InputError
 from dynsnap.study import read_study, read_sweeps, read_table, workload
+from tests.published import RESULTS, columns
 
 ROOT = Path(__file__).parents[1]
-RESULTS = ROOT / "results"
 SHIPPED = ROOT / "src/dynsnap/studies"
 PUBLISHED = sorted(path.parent.name for path in RESULTS.glob("*/labels.parquet"))
 RUN = sorted(path.parent.name for path in RESULTS.glob("*/study.toml"))
@@ -26,21 +25,13 @@ SEEDS = sorted(path.name for path in RESULTS.glob("*-20[0-9][0-9]"))
 
 def labels(folder):
     """Truth, new class or not, and the labels as numbers: {method, combination: {r: {g: said}}}."""
-    table = pq.read_table(folder / "labels.parquet")
-    names = [name for name in table.column_names if name.count("/") == 3]
-    texts = {name: table.column(name).cast(pa.string()) for name in ["truth", *names]}
-    known = pc.unique(pa.chunked_array([part for one in texts.values() for part in one.chunks]))
-    codes = {
-        name: pc.index_in(one, value_set=known).fill_null(-1).to_numpy()
-        for name, one in texts.items()
-    }
+    of = columns(folder)
     found = {}
-    for name in names:
+    for name in (name for name in of if name.count("/") == 3):
         method, how, generation, replicate = name.split("/")
         by = found.setdefault((method, how), {}).setdefault(replicate, {})
-        by[int(generation[1:])] = codes[name]
-    late = np.array(table.column("inputs").to_pylist()) == "late"
-    return codes["truth"], late, found
+        by[int(generation[1:])] = of[name]
+    return of["truth"], of["inputs"] == "late", found
 
 
 def metrics(said, truth, late):
