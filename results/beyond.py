@@ -10,7 +10,6 @@ import argparse
 import csv
 import itertools
 import json
-import math
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -197,16 +196,9 @@ def bagging_lines(studies: str) -> Iterator[str]:
     lost = sum(int((first[r] & ~final[r]).sum()) for r in first)
     yield ""
     yield (
-        f"From generation 1 to {of.labels.generations} `{name}` gains {gained:,} inputs and loses {lost:,} "
-        f"(n = {len(first)}; McNemar's exact p = {mcnemar(gained, lost):.2g})."
+        f"From generation 1 to {of.labels.generations} `{name}` gains {gained:,} inputs and loses {lost:,}, "
+        f"all {len(first)} replicates together: {points(own[len(later) - 1])} points. The same inputs are in every replicate, which this interval allows for."
     )
-
-
-def mcnemar(gained: int, lost: int) -> float:
-    """The exact two-sided p of so many gains and losses, were both equally likely."""
-    total, fewer = gained + lost, min(gained, lost)
-    below = sum(math.comb(total, k) for k in range(fewer + 1))
-    return min(1.0, 2 * below / 2**total)
 
 
 def accuracy_lines(studies: str) -> Iterator[str]:

@@ -342,10 +342,9 @@ def test_what_is_claimed_of_rolling_bagging_was_measured(standings, beyond):
     assert low < 0 < high
     new, old = sides(test, name, "itself", 3)
     flips = int(np.sum(np.array(new) & ~np.array(old))), int(np.sum(np.array(old) & ~np.array(new)))
-    p = stats.binomtest(flips[0], sum(flips)).pvalue
-    assert beyond.mcnemar(*flips) == pytest.approx(p)
     text = generated(PAGE)["bagging", "cifar10-rolling cifar10-paper"]
-    assert {*map(str, flips), f"{p:.2g}"} <= set(numbers(text))
+    assert set(map(str, flips)) <= set(numbers(text))
+    assert text.count(cell_of(new, old)) == 2  # in the table, and beside the counts
     # Rolling bagging alone is below its own first generation in both runs, clearly in one.
     plain = standings("cifar10-rolling")["rolling-bagging"]
     ends, starts = sides(test, "rolling-bagging", "itself", 3)

@@ -443,14 +443,11 @@ def test_methods_are_compared_by_paired_intervals_over_the_replicates_of_both():
 def by_input(name, method):
     """Accuracy of every input over three generations, by replicate of all seeds."""
     found = []
-    for folder in [RESULTS / name, *sorted(RESULTS.glob(f"{name}-20??"))]:
-        table = pq.read_table(folder / "labels.parquet")
-        test = np.array(table.column("inputs").to_pylist()) == "test"
-        truth = table.column("truth").to_numpy()[test]
-        for key in [one for one in table.column_names if one.startswith(f"{method}/average/g1/")]:
+    for folder in with_seeds(name):
+        table = columns(folder, "test")
+        for key in [one for one in table if one.startswith(f"{method}/average/g1/")]:
             each = [key.replace("/g1/", f"/g{number}/") for number in (1, 2, 3)]
-            right = [table.column(one).to_numpy()[test] == truth for one in each]
-            found.append(np.mean(right, axis=0))
+            found.append(np.mean([table[one] == table["truth"] for one in each], axis=0))
     return np.array(found)
 
 
