@@ -40,6 +40,11 @@ HEADS = {
 }
 
 
+# What is not clearly below is open where its interval includes a greater loss than this.
+TOO_MUCH = 0.05
+BELOW, OPEN, FINE = "clearly below", "open", "not clearly below"
+
+
 class Measured:
     """One study of the results, further seeds included.
 
@@ -128,11 +133,19 @@ def has_labels(study: str, results: Path | None = None) -> bool:
 
 
 def points(one: PairedDifference | None, places: int = 1) -> str:
-    """A difference in points, with its interval."""
+    """A difference in points, with its interval, and what that covers if not seeds too."""
     if one is None:
         return ""
     value, low, high = (f"{100 * each:+.{places}f}" for each in (one.value, one.low, one.high))
-    return f"{value} ({low} to {high})"
+    return f"{value} ({low} to {high}{', inputs alone' if one.replicates == 1 else ''})"
+
+
+def harm(found: Iterable[PairedDifference]) -> str:
+    """Whether a method does harm, by its differences to what it is held against."""
+    found = list(found)
+    if any(one.clearly_below for one in found):
+        return BELOW
+    return OPEN if any(one.low < -TOO_MUCH for one in found) else FINE
 
 
 def percent(row: Row | None, *, spread: bool = True, places: int = 1) -> str:
@@ -182,21 +195,28 @@ def values_table(of: Measured, methods: Iterable[str]) -> Iterator[str]:
 
 
 def verdict(of: Measured, method: str) -> str:
-    """Whether a method qualifies, and below what it clearly is if not."""
-    one = of.methods[method]
-    if not one.judged:
+    """Whether a method qualifies, and if not, or if that is open, because of what."""
+    if not of.methods[method].judged:
         return "(reference)"
-    if one.qualifies:
+    found = harm(gap for one in of.held[method] for _, gap in _gaps(one))
+    if found == FINE:
         return "yes"
-    return "no: " + "; ".join(dict.fromkeys(_reasons(of, method)))
+    reasons = (_reason(one, found) for one in of.held[method])
+    return f"{'no' if found == BELOW else OPEN}: {'; '.join(dict.fromkeys(filter(None, reasons)))}"
 
 
-def _reasons(of: Measured, method: str) -> Iterator[str]:
-    for one in of.held[method]:
-        below = [f"generation {n}" for n, gap in one.accuracies.items() if gap.clearly_below]
-        below += ["new class"] if one.late is not None and one.late.clearly_below else []
-        if below:
-            yield f"{' and '.join(below)} below {one.reference}"
+def _gaps(one: HeldAgainst) -> Iterator[tuple[str, PairedDifference]]:
+    yield from ((f"generation {number}", gap) for number, gap in one.accuracies.items())
+    if one.late is not None:
+        yield "new class", one.late
+
+
+def _reason(one: HeldAgainst, found: str) -> str:
+    """What does so much harm, held against one reference; empty where nothing does."""
+    places = [place for place, gap in _gaps(one) if harm([gap]) == found]
+    if not places:
+        return ""
+    return f"{' and '.join(places)} {'below' if found == BELOW else 'against'} {one.reference}"
 
 
 def differences_table(of: Measured, methods: Iterable[str]) -> Iterator[str]:

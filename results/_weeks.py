@@ -111,19 +111,29 @@ class WeeklyStudy:
         """Trainings from scratch (κ) of all generations, the first included."""
         return self._cost[method] * (len(self.names) + 1)
 
-    def minus(self, method: str, reference: str, metric: str) -> PairedDifference:
+    def minus(
+        self, method: str, reference: str, metric: str, *, confidence: float = 0.95
+    ) -> PairedDifference:
         """The mean over weeks of a method minus that of a reference, week by week.
 
-        The interval is over weeks and replicates: inputs of one week share their weather.
+        The interval is over weeks and replicates: inputs of one week share their weather, and weeks
+        that follow share models and season.
         """
         mine, other = (getattr(self.weeks(name), metric) for name in (method, reference))
         count = min(len(mine), len(other))
-        return difference_of_means(mine[:count], other[:count])
+        return difference_of_means(
+            mine[:count], other[:count], confidence=confidence, lags=self._lags
+        )
 
     def minus_old(self, method: str) -> PairedDifference:
         """After each retrain minus before it, on the week that follows."""
         own = self.weeks(method)
-        return difference_of_means(own.new, own.old)
+        return difference_of_means(own.new, own.old, lags=self._lags)
+
+    @property
+    def _lags(self) -> int:
+        """For how many weeks a week may tell: the rule of Newey and West (1994)."""
+        return int(4 * (len(self.names) / 100) ** (2 / 9))
 
     def strongest(self, method: str) -> str:
         """The most accurate of the methods from scratch that cost no more than this one in all.

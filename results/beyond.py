@@ -10,10 +10,10 @@ import argparse
 import csv
 import itertools
 import json
-import math
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -196,16 +196,9 @@ def bagging_lines(studies: str) -> Iterator[str]:
     lost = sum(int((first[r] & ~final[r]).sum()) for r in first)
     yield ""
     yield (
-        f"From generation 1 to {of.labels.generations} `{name}` gains {gained:,} inputs and loses {lost:,} "
-        f"(n = {len(first)}; McNemar's exact p = {mcnemar(gained, lost):.2g})."
+        f"From generation 1 to {of.labels.generations} `{name}` gains {gained:,} inputs and loses {lost:,}, "
+        f"all {len(first)} replicates together: {points(own[len(later) - 1])} points. The same inputs are in every replicate, which this interval allows for."
     )
-
-
-def mcnemar(gained: int, lost: int) -> float:
-    """The exact two-sided p of so many gains and losses, were both equally likely."""
-    total, fewer = gained + lost, min(gained, lost)
-    below = sum(math.comb(total, k) for k in range(fewer + 1))
-    return min(1.0, 2 * below / 2**total)
 
 
 def accuracy_lines(studies: str) -> Iterator[str]:
@@ -314,7 +307,7 @@ def swept_lines(varied: str, studies: str, *, costs: bool = False) -> Iterator[s
     found = {study: rows for study in studies.split() if (rows := sweeps_of(RESULTS / study))}
     if found:
         heads = ["study", varied, *metrics.values(), *(["κ"] if costs else []), "new class"]
-        heads += [] if costs else ["new class, minus margin 0"]
+        heads += [] if costs else ["n of that", "new class, minus margin 0"]
         yield f"| {' | '.join(heads)} |"
         yield "|---" * len(heads) + "|"
     for study, points_of in found.items():
@@ -339,27 +332,40 @@ def _never(study: str, *, costs: bool) -> Iterator[str]:
         percent(row) for row in (one.accuracy, one.consistency, one.correct_consistency, one.lost)
     ]
     cells += [kappa(one.accuracy.cost)] if costs else []
-    cells += [percent(one.late)] if costs else [percent(one.late, spread=False), ""]
+    cells += [percent(one.late)] if costs else [percent(one.late, spread=False), "", ""]
     yield f"| {study} | never retrain | {' | '.join(cells)} |"
 
 
 def new_class_of_margins(study: str, values: Iterable[str]) -> dict[str, list[str]]:
-    """Accuracy on the new class with each margin, from the published scores of replicate 0."""
+    """Accuracy on the new class with each margin, of how many replicates, and minus margin 0.
+
+    A margin that is a method of the study has published labels in every replicate. The others are
+    taken from published scores, which there are of replicate 0 alone.
+    """
     if not has_labels(study, RESULTS):
-        return {point: ["", ""] for point in values}
+        return {point: ["", "", ""] for point in values}
     every = [
         predictions.read(f"{RESULTS / study}::late/{FRESH}/average/g{number}/r0")
         for number in (1, 2, 3)
     ]
-    right = {point: _right(margined(every, float(point))) for point in values}
-    plain = _right(every[-1])
-    return {
-        point: [
-            f"{100 * one.mean():.1f}",
-            "" if float(point) == 0 else points(paired_difference(one, plain)),
-        ]
-        for point, one in right.items()
+    of = _measured(study)
+    known = {
+        one.margin: one.name
+        for one in of.plan.methods
+        if one.name in of.methods and replace(one, name=FRESH, margin=0.0) == of.plan.method(FRESH)
     }
+    found = {}
+    for point in values:
+        method = known.get(float(point))
+        if method is None:
+            right, plain = (_right(margined(every, margin)) for margin in (float(point), 0.0))
+            gap: PairedDifference | None = paired_difference(right, plain)
+            cells = [f"{100 * right.mean():.1f}", "1"]
+        else:
+            gap = of.labels.difference(method, FRESH, "late_accuracy")
+            cells = [of.cell(method, "late_accuracy"), str(len(of.each(method, "late_accuracy")))]
+        found[point] = [*cells, "" if float(point) == 0 else points(gap)]
+    return found
 
 
 def margined(generations: Sequence[Predictions], margin: float) -> Predictions:

@@ -234,15 +234,24 @@ def interval(mine, other):
     padded = np.concatenate([each, np.zeros((r, 2))], axis=1)
     padded[0, -2:] = 1, -1
     a = padded.mean(0).var(ddof=1) / (n + 2)
-    total, freedom = a, n + 1
+    total, quantile = a, stats.t.ppf(0.975, n + 1)
     if r > 1:
         b = padded.mean(1).var(ddof=1) / r
         rest = padded - padded.mean(0) - padded.mean(1)[:, None] + padded.mean()
         both = (rest**2).sum() / ((r - 1) * (n + 1)) / padded.size
         total = max(a + b - both, a, b)
-        freedom = max(1, total**2 / (a**2 / (n + 1) + b**2 / (r - 1)))
-    half = stats.t.ppf(0.975, freedom) * np.sqrt(total)
+        quantile = (a * quantile + b * stats.t.ppf(0.975, r - 1)) / (a + b)
+    half = quantile * np.sqrt(total)
     return 100 * each.mean(), 100 * (padded.mean() - half), 100 * (padded.mean() + half)
+
+
+def cell_of(mine, other):
+    """A difference as the pages tell it; one replicate says nothing of other seeds."""
+    value, low, high = interval(mine, other)
+    # The interval holds the mean: the two further inputs may move its centre off it.
+    low, high = max(min(low, value), -100), min(max(high, value), 100)
+    covered = ", inputs alone" if len(mine) == 1 else ""
+    return f"{value:+.1f} ({low:+.1f} to {high:+.1f}{covered})"
 
 
 @pytest.mark.parametrize(
@@ -261,9 +270,9 @@ def test_differences_and_verdicts_are_what_numpy_alone_computes(study, standings
     for method, minus, _, *cells in gaps[1:]:
         reference = minus.split(" ")[0]
         for number, cell in zip((2, 3), cells, strict=False):
-            value, low, high = interval(*sides(test, method, reference, number))
-            assert cell == f"{value:+.1f} ({low:+.1f} to {high:+.1f})"
-            clear |= {method} if high < 0 else set()
+            both = sides(test, method, reference, number)
+            assert cell == cell_of(*both)
+            clear |= {method} if interval(*both)[2] < 0 else set()
     found = standings(study)
     for method in clear - {FRESH}:
         assert not found[method].qualifies
@@ -274,7 +283,11 @@ def test_what_is_claimed_of_rolling_was_measured(standings):
         name: standings(f"{name}-rolling") for name in ("cifar100", "cifar10", "20news", "digits")
     }
     qualify = [name for name, one in found.items() if one["rolling"].qualifies]
-    assert qualify == ["cifar10", "digits"]
+    assert qualify == ["digits"]
+    (new,) = (one.late for one in found["cifar10"]["rolling"].held if one.role == "fresh")
+    assert [f"{abs(100 * one):.1f}" for one in (new.value, new.low, new.high)] == item(
+        "It can learn less"
+    )[4:7]
     said = item("Rolling loses")
     for name, shown in (("cifar100", 2), ("cifar10", 2), ("20news", 0), ("digits", 0)):
         mine, fresh = (by_hand(f"{name}-rolling", one)[2][1] for one in ("rolling", FRESH))
@@ -310,7 +323,7 @@ def test_what_is_claimed_of_rolling_was_measured(standings):
     for name in ("20news", "digits"):  # warm starts: more accurate, and worse on the new class
         (against,) = (x for x in found[name]["rolling-onward-0.5"].held if x.role == "fresh")
         assert all(gap.clearly_above for gap in against.accuracies.values())
-        assert against.late.clearly_below
+        assert against.late.clearly_below == (name == "20news")
 
 
 def test_what_is_claimed_of_rolling_bagging_was_measured(standings, beyond):
@@ -329,10 +342,9 @@ def test_what_is_claimed_of_rolling_bagging_was_measured(standings, beyond):
     assert low < 0 < high
     new, old = sides(test, name, "itself", 3)
     flips = int(np.sum(np.array(new) & ~np.array(old))), int(np.sum(np.array(old) & ~np.array(new)))
-    p = stats.binomtest(flips[0], sum(flips)).pvalue
-    assert beyond.mcnemar(*flips) == pytest.approx(p)
     text = generated(PAGE)["bagging", "cifar10-rolling cifar10-paper"]
-    assert {*map(str, flips), f"{p:.2g}"} <= set(numbers(text))
+    assert set(map(str, flips)) <= set(numbers(text))
+    assert text.count(cell_of(new, old)) == 2  # in the table, and beside the counts
     # Rolling bagging alone is below its own first generation in both runs, clearly in one.
     plain = standings("cifar10-rolling")["rolling-bagging"]
     ends, starts = sides(test, "rolling-bagging", "itself", 3)
@@ -423,9 +435,7 @@ def test_one_network_is_compared_with_a_control_of_as_many_epochs(study):
             (new, known),
             (lost, flips),
         ):
-            value, low, high = interval(*sides)
-            low, high = max(low, -100), min(high, 100)
-            assert cell == f"{value:+.1f} ({low:+.1f} to {high:+.1f})"
+            assert cell == cell_of(*sides)
 
 
 @pytest.mark.parametrize("study", ["cifar10-single", "cifar100-single"])
@@ -446,10 +456,8 @@ def test_values_and_differences_of_one_network_are_what_numpy_alone_computes(stu
     for method, minus, _, *cells, _ in gaps[1:]:
         reference = minus.split(" ")[0]
         for (inputs, number), cell in zip(((test, 2), (test, 3), (late, 3)), cells, strict=True):
-            value, low, high = interval(*sides(inputs, method, reference, number))
-            # The interval holds the mean: the two further inputs may move its centre off it.
-            low, high = min(low, value), max(high, value)
-            assert cell == f"{value:+.1f} ({low:+.1f} to {high:+.1f})", (method, reference)
+            both = sides(inputs, method, reference, number)
+            assert cell == cell_of(*both), (method, reference)
 
 
 def test_what_is_claimed_of_one_network_was_measured(standings):
@@ -555,13 +563,14 @@ CLEAR = [
     ("cifar10-single", "single-cost", "singlebase-cost", ("lost",), "open"),
     ("20news-single", "single-cost", "singlebase-cost", ("lost", "accuracy_3"), "below"),
     ("digits-single", "single-cost", "singlebase-cost", ("lost",), "below"),
-    ("cifar10-single", "single", "single-long", ("accuracy_2",), "below"),
+    ("cifar10-single", "single", "single-long", ("accuracy_2", "accuracy_3"), "open"),
     ("cifar10-single", "single-long", "singlebase", ("accuracy_3",), "above"),
     ("digits-single", "single-long", "singlebase", ("accuracy_3",), "above"),
     ("20news-single", "single-long", "singlebase", ("accuracy_2", "accuracy_3"), "open"),
     ("digits-single", "single-warm", "single", ("accuracy_2", "accuracy_3"), "above"),
     ("20news-single", "single-warm", "single", ("accuracy_2", "accuracy_3", "lost"), "above"),
-    ("cifar10-single", "single-warm", "single", ("accuracy_2", "accuracy_3", "lost"), "open"),
+    ("cifar10-single", "single-warm", "single", ("accuracy_2", "accuracy_3"), "open"),
+    ("cifar10-single", "single-warm", "single", ("lost",), "above"),
     ("digits-single", "single-warm", "single", ("lost",), "open"),
     ("digits-single", "single-interpolated", "single", ("lost",), "open"),
     ("20news-single", "single-interpolated", "single", ("lost",), "open"),
@@ -571,7 +580,7 @@ CLEAR = [
     ("20news-single", "single", "single-new-1", ("lost", "accuracy_3"), "open"),
     ("digits-trees", "single", "singlebase", ("accuracy_3",), "above"),
     ("digits-trees", "single", "singlebase", ("accuracy_2",), "open"),
-    ("digits-trees", "single", "singlebase", ("late_accuracy",), "below"),
+    ("digits-trees", "single", "singlebase", ("late_accuracy",), "open"),
     ("digits-trees", "single", "single-long", ("accuracy_2", "late_accuracy"), "below"),
     ("digits-trees", "single", "single-long", ("accuracy_3",), "open"),
     ("digits-trees", "single-warm", "single", ("lost", "accuracy_2", "late_accuracy"), "above"),
@@ -624,11 +633,16 @@ def test_margins_state_what_they_cost_on_the_new_class():
     assert {"44", "36", "57"} <= set(
         numbers(PAGE.partition("## CIFAR-100")[2].partition("\n## ")[0])
     )
-    # The default margin is a method too, whose labels are published.
+    # The default margin is a method too, whose labels are published in every replicate.
     for study in ("digits-rolling", "20news-rolling", "cifar10-rolling", "cifar100-rolling"):
         late = published(study, "late")
-        own = 100 * (late["standing/average/g3/r0"] == late["truth"]).mean()
-        assert float(found[study, "0.2"][6]) == pytest.approx(own, abs=0.06)
+        many = [key for key in late if key.startswith("standing/average/g3/")]
+        for margin, method in (("0", FRESH), ("0.2", "standing")):
+            own = [late[key.replace("standing", method)] == late["truth"] for key in many]
+            new, n, gap = found[study, margin][6:]
+            assert new.split()[0] == f"{100 * np.mean(own):.1f}" and int(n) == len(many)
+        assert gap == cell_of(*sides(late, "standing", FRESH, 3))
+        assert {found[study, margin][7] for margin in ("0.1", "0.3", "0.4")} == {"1"}
         assert float(found[study, "never retrain"][6]) == 0
 
 
@@ -657,8 +671,8 @@ def test_what_is_claimed_of_stabilized_predictions_was_measured(standings):
             [np.mean([test[k] == test["truth"] for k in two], axis=0) for two in keys[one]]
             for one in (name, plain)
         ]
-        value, low, high = interval(*right)
-        assert later == f"{value:+.1f} ({low:+.1f} to {high:+.1f})"
+        _, low, high = interval(*right)
+        assert later == cell_of(*right)
         assert high > 0  # nowhere clearly less accurate
         unclear += low < 0
         assert lost.startswith("-")

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from dynsnap.comparison import PairedDifference, paired_difference
-from tests.documents import tables
+from tests.documents import numbers, tables
 from tests.published import RESULTS, columns, with_seeds
 
 ROOT = Path(__file__).parents[1]
@@ -52,7 +53,8 @@ def values(study, method, metric):
 
 def shown(found):
     low, high = 100 * found.low, 100 * found.high
-    return f"{100 * found.value:+.1f} ({low:+.1f} to {high:+.1f})"
+    covered = ", inputs alone" if found.replicates == 1 else ""
+    return f"{100 * found.value:+.1f} ({low:+.1f} to {high:+.1f}{covered})"
 
 
 @pytest.mark.slow
@@ -178,3 +180,25 @@ def test_further_seeds_of_a_study_are_further_replicates(script):
 def test_commands_name_studies_that_come_with_dynsnap():
     shipped = {path.stem for path in (ROOT / "src/dynsnap/studies").glob("*.toml")}
     assert set(re.findall(r"`dynsnap run ([\w-]+)`", PAGE)) <= shipped
+
+
+def test_claims_that_stay_shown_are_those_of_benjamini_and_hochberg(script):
+    rng = np.random.default_rng(4)
+    for strong in (0, 5, 30):
+        p = np.concatenate([rng.random(20), 0.03 * rng.random(strong)])
+        claimed = {str(i): lambda confidence, p=one: p <= 1 - confidence for i, one in enumerate(p)}
+        wanted = {str(i) for i in np.flatnonzero(stats.false_discovery_control(p) <= 0.05)}
+        assert script.discoveries(claimed) == wanted
+
+
+def test_what_chance_would_show_is_told_beside_what_is_shown():
+    (told,) = (one for one in PAGE.splitlines() if one.startswith("* **Many claims.**"))
+    weekly = [row for table in tables(PAGE) if "outcome" in table[0] for row in table[1:]]
+    verdicts = [row[-1] for row in claims()] + [row[-1].partition(";")[0] for row in weekly]
+    about = [one for one in verdicts if "below" not in one and not one.startswith("open")]
+    shown = [one for one in about if one.startswith("shown")]
+    assert numbers(told)[:3] == [
+        str(len(about)),
+        str(len(shown)),
+        f"{0.025 * len(about):.0f}",
+    ]

@@ -56,9 +56,13 @@ def interval(each):
     by_week, by_replicate = cols.var(ddof=1) / weeks, rows.var(ddof=1) / replicates
     rest = each - cols - rows[:, None] + each.mean()
     both = (rest**2).sum() / ((replicates - 1) * (weeks - 1)) / each.size
+    # Weeks that follow are alike: their covariances count too, up to three weeks apart.
+    gone = cols - cols.mean()
+    alike = [(gone[lag:] * gone[:-lag]).sum() / (gone**2).sum() for lag in (1, 2, 3)]
+    by_week *= max(1, 1 + 2 * np.dot([0.75, 0.5, 0.25], alike))
     total = max(by_week + by_replicate - both, by_week, by_replicate)
-    freedom = max(1.0, total**2 / (by_week**2 / (weeks - 1) + by_replicate**2 / (replicates - 1)))
-    half = student(freedom) * math.sqrt(total)
+    quantile = by_week * student(weeks - 1) + by_replicate * student(replicates - 1)
+    half = quantile / (by_week + by_replicate) * math.sqrt(total)
     mean = each.mean()
     return f"{100 * mean:+.2f} ({100 * (mean - half):+.2f} to {100 * (mean + half):+.2f})"
 

@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 
 import _seeds
 import make_reproduction as script
+from _reproduction import studies
 from dynsnap import predictions
+from dynsnap.comparison import paired_difference
 from dynsnap.study import Row, read_table
 from tests.documents import numbers, tables
 from tests.published import RESULTS, columns, with_seeds
@@ -427,3 +429,60 @@ def test_longer_windows_are_compared_with_more_of_them_at_equal_cost():
         start = f"* window {window} against {number} "
         (line,) = (line for line in part.splitlines() if line.startswith(start))
         assert f"({kappa}κ)" in line and f"ACC-CON {gap:+.2f}" in line
+
+
+def test_methods_are_compared_by_paired_intervals_over_the_replicates_of_both():
+    part = section(script.page(RESULTS), CLAIMS)
+    (line,) = (one for one in part.splitlines() if one.startswith("* 20 News") and "mcdrop" in one)
+    sides = [by_input("20news", method) for method in ("mcdropout", "singlebase")]
+    found = paired_difference(*sides)
+    ends = [f"{100 * one:+.2f}" for one in (found.value, found.low, found.high)]
+    assert f"n = {len(sides[0])}, ACC {ends[0]} ({ends[1]} to {ends[2]})" in line
+
+
+def by_input(name, method):
+    """Accuracy of every input over three generations, by replicate of all seeds."""
+    found = []
+    for folder in with_seeds(name):
+        table = columns(folder, "test")
+        for key in [one for one in table if one.startswith(f"{method}/average/g1/")]:
+            each = [key.replace("/g1/", f"/g{number}/") for number in (1, 2, 3)]
+            found.append(np.mean([table[one] == table["truth"] for one in each], axis=0))
+    return np.array(found)
+
+
+def test_one_point_is_twice_what_differences_vary_by_between_replicates_on_cifar_10():
+    values = {
+        method: by_seed("cifar10-paper", method)[:3]
+        for method in ("dynsnap-cyc", "dynsnap-step", "extbagging", "mcdropout", "snapshot")
+    }
+    spreads = [
+        (values[one] - values[other]).std(axis=0, ddof=1) for one, other in combinations(values, 2)
+    ]
+    assert 0.8 < 2 * np.max(spreads) < 1.1 and studies.DOUBT == 1
+
+
+@pytest.mark.parametrize(
+    ("gap", "spread", "n", "word"),
+    [
+        (0.02, 0.01, 2, studies.UNCLEAR),
+        (0.02, 0.01, 3, studies.UNCLEAR),  # twice the standard deviation is not enough of three
+        (0.04, 0.01, 3, "higher"),
+        (-0.02, 0.01, 10, "lower"),
+        (0.009, None, 1, studies.UNCLEAR),
+        (0.02, None, 1, "higher"),
+    ],
+)
+def test_sweeps_are_compared_by_students_t_over_replicates(gap, spread, n, word):
+    one, other = (
+        Row(
+            method="one",
+            combination="average",
+            metric="accuracy",
+            value=value,
+            cost=1.0,
+            spread=spread,
+        )
+        for value in (0.5 + gap, 0.5)
+    )
+    assert studies.clearly(one, other, n) == word

@@ -17,7 +17,7 @@ from _reproduction.studies import (
     percent,
     sweeps_of,
 )
-from _seeds import plan_of
+from _seeds import plan_of, swept_replicates
 from dynsnap.report import kappa, rounds_of, said_windows
 from dynsnap.study import Row, StudyPlan
 
@@ -52,11 +52,12 @@ def figure_2(results: Path) -> Iterator[str]:
             continue
         plan = plan_of(results / folder)
         windows = said_windows(plan)
+        n = swept_replicates(results / folder)
         yield f"`{folder}`:\n"
         for name, points in sweeps.items():
-            yield f"* {name}{windows.get(name, '')}: {_judged(points)}"
+            yield f"* {name}{windows.get(name, '')}: {_judged(points, n)}"
             if _over(points) == "window" and _has_windows_of(next(iter(points))[1], plan):
-                yield from _at_equal_cost(points, sweeps["snapshots"])
+                yield from _at_equal_cost(points, sweeps["snapshots"], n)
         yield ""
         yield from folded(f"Tables of {folder}: DynSnap-cyc by average, in percent")
         for name, points in sweeps.items():
@@ -92,7 +93,7 @@ def _has_windows_of(length: str, plan: StudyPlan | None) -> bool:
     return any(str(way.recipe.window) == length for one in swept for _, way in one.points)
 
 
-def _at_equal_cost(windows: Points, snapshots: Points) -> Iterator[str]:
+def _at_equal_cost(windows: Points, snapshots: Points, n: int) -> Iterator[str]:
     """Longer windows against more of the shortest, where both cost the same."""
     shortest = next(iter(windows))[1]
     for (_, window), rows in list(windows.items())[1:]:
@@ -102,7 +103,7 @@ def _at_equal_cost(windows: Points, snapshots: Points) -> Iterator[str]:
                 gap = 100 * (mine.value - other.value)
                 yield (
                     f"* window {window} against {number} windows of {shortest} at equal cost "
-                    f"({kappa(mine.cost)}κ): ACC-CON {gap:+.2f} ({clearly(mine, other)})"
+                    f"({kappa(mine.cost)}κ): ACC-CON {gap:+.2f} ({clearly(mine, other, n)})"
                 )
 
 
@@ -115,13 +116,13 @@ def _table(about: str, lines: dict[str, list[Row]]) -> Iterator[str]:
     yield ""
 
 
-def _judged(points: Points) -> str:
+def _judged(points: Points, n: int) -> str:
     """Whether the paper's choice of a setting holds, and which point has the highest ACC-CON."""
     found = {point: rows[_METRIC] for (_, point), rows in points.items()}
     best, row = max(found.items(), key=lambda item: item[1].value)
     highest = f"highest ACC-CON at {best} ({kappa(row.cost)}κ)"
     if _over(points) == "beta" and "mean" in found:
-        better = [point for point in found if clearly(found[point], found["mean"]) == "higher"]
+        better = [point for point in found if clearly(found[point], found["mean"], n) == "higher"]
         return f"β clearly better than β* (mean): {', '.join(better) or 'none'}; {highest}"
     if _over(points) not in _MORE or len(found) < 2:
         return highest
@@ -129,9 +130,9 @@ def _judged(points: Points) -> str:
     down = [
         f"from {before} to {after}"
         for (before, one), (after, other) in itertools.pairwise(found.items())
-        if clearly(other, one) == "lower"
+        if clearly(other, one, n) == "lower"
     ]
-    rise = clearly(last[1], first[1]) == "higher"
+    rise = clearly(last[1], first[1], n) == "higher"
     verdict = "yes" if rise and not down else f"no ({down[0]})" if down else "not clearly"
     gain = 100 * (last[1].value - first[1].value)
     return f"more is better: {verdict}; ACC-CON {gain:+.2f} from {first[0]} to {last[0]}; {highest}"

@@ -3,18 +3,24 @@
 # ruff: noqa: E501  lines of the page are longer than lines of code
 
 import csv
+import functools
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import _seeds
-from dynsnap.study import Row, SweepRow
+from dynsnap.comparison import PairedDifference
+from dynsnap.comparison.intervals import student_quantile
+from dynsnap.study import MethodLabels, Row, SweepRow
 
 MAIN = {"accuracy": "ACC", "consistency": "CON", "correct_consistency": "ACC-CON"}
 METHODS = ("singlebase", "extbagging", "mcdropout", "snapshot", "dynsnap-cyc", "dynsnap-step")
 NOT_RUN = "not run yet"
-# Points: what single runs differ by, where there are no replicates.
-DOUBT = {"accuracy": 0.5, "consistency": 1.0, "correct_consistency": 1.0}
+# Points: twice what the difference of two methods varies by from replicate to replicate on CIFAR-10
+# (its standard deviation is at most 0.55), where there are no replicates.
+DOUBT = 1.0
+UNCLEAR = "no clear difference"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,12 +98,18 @@ VARIED = (
 class Found:
     """The rows of one study, ours or the paper's, by what they are about."""
 
-    def __init__(self, rows: Sequence[Row]) -> None:
+    def __init__(self, rows: Sequence[Row], folder: Path | None = None) -> None:
+        self._folder = folder
         self._rows = {(row.method, row.combination, row.metric): row for row in rows}
         self.methods = list(dict.fromkeys(row.method for row in rows))
 
     def __call__(self, method: str, metric: str, how: str = "average") -> Row | None:
         return self._rows.get((method, how, metric))
+
+    def difference(self, one: str, other: str, metric: str) -> PairedDifference | None:
+        """One method minus another, as on the page of evidence; None without labels of both."""
+        labels = None if self._folder is None else _labels_of(self._folder)
+        return None if labels is None else labels.difference(one, other, metric)
 
     def has(self, *methods: str) -> bool:
         """Whether these methods have all of the main metrics."""
@@ -116,7 +128,12 @@ class Found:
 
 def ours_of(folder: Path) -> Found | None:
     """The results of a study here, further seeds included; None if it was not run."""
-    return Found(_seeds.rows_of(folder)) if (folder / "table.csv").is_file() else None
+    return Found(_seeds.rows_of(folder), folder) if (folder / "table.csv").is_file() else None
+
+
+@functools.cache
+def _labels_of(folder: Path) -> MethodLabels | None:
+    return _seeds.labels_of(folder) if (folder / "labels.parquet").is_file() else None
 
 
 def papers(path: Path) -> dict[str, Found]:
@@ -168,13 +185,28 @@ def percent(row: Row) -> str:
     return f"{100 * row.value:.2f}{spread}"
 
 
-def clearly(one: Row, other: Row) -> str:
-    """Whether a value is higher or lower than another by more than replicates differ."""
-    gap = 100 * (one.value - other.value)
-    doubt = max(
-        DOUBT[row.metric] if row.spread is None else 200 * row.spread for row in (one, other)
-    )
-    return "no clear difference" if abs(gap) <= doubt else "higher" if gap > 0 else "lower"
+def clearly(one: Row, other: Row, replicates: int) -> str:
+    """Whether a value is higher or lower than another, from tables without labels.
+
+    Student's t over replicates, with the fewest degrees of freedom that Welch's test may have. The
+    same test inputs serve both, so that hardly any doubt is left out.
+    """
+    doubt = DOUBT
+    if one.spread is not None and other.spread is not None:
+        error = 100 * math.hypot(one.spread, other.spread) / math.sqrt(max(replicates, 2))
+        doubt = student_quantile(0.975, max(replicates, 2) - 1) * error
+    return _word(100 * (one.value - other.value), doubt)
+
+
+def clear_word(one: PairedDifference) -> str:
+    """Whether a paired difference is clear; with one replicate it must also exceed what runs do."""
+    if not (one.clearly_above or one.clearly_below):
+        return UNCLEAR
+    return _word(100 * one.value, DOUBT if one.replicates == 1 else 0.0)
+
+
+def _word(gap: float, doubt: float) -> str:
+    return UNCLEAR if abs(gap) <= doubt else "higher" if gap > 0 else "lower"
 
 
 def folded(summary: str) -> Iterator[str]:

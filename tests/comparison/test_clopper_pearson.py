@@ -34,6 +34,15 @@ def test_a_share_of_no_inputs_may_be_anything():
     assert (low[0], high[0]) == (0, 1)
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(("cases", "inputs"), [(2, 1), (9, 3), (1, 0), (-1, 5), (-1, 0)])
+def test_what_is_no_share_has_no_interval_and_changes_none_beside_it(cases, inputs):
+    low, high = clopper_pearson(np.array([cases, 3]), np.array([inputs, 30]), confidence=0.95)
+    assert np.isnan([low[0], high[0]]).all()
+    alone = clopper_pearson(np.array([3]), np.array([30]), confidence=0.95)
+    assert (low[1], high[1]) == (alone[0][0], alone[1][0])
+
+
 @pytest.mark.parametrize("inputs", [1, 40, 1000, 5000])
 def test_one_case_more_raises_both_ends(inputs):
     low, high = clopper_pearson(np.arange(inputs + 1), np.full(inputs + 1, inputs), confidence=0.95)

@@ -38,7 +38,7 @@ def test_quantiles_fall_with_the_degrees_of_freedom_to_the_normal_one():
 
 
 def slow(mine, other):
-    """Mean, error and degrees of freedom, sum by sum."""
+    """The mean, and the half width of an interval for a share, sum by sum."""
     pairs = zip(mine, other, strict=True)
     each = [[float(a) - float(b) for a, b in zip(*rows, strict=True)] for rows in pairs]
     for place, row in enumerate(each):
@@ -49,12 +49,17 @@ def slow(mine, other):
     rows = [sum(row) / n for row in each]
     a = sum((x - mean) ** 2 for x in inputs) / (n - 1) / n
     if r == 1:
-        return mean, math.sqrt(a), n - 1
+        return mean, lambda share: math.sqrt(a) * student_quantile(share, n - 1)
     b = sum((x - mean) ** 2 for x in rows) / (r - 1) / r
     rest = sum((each[k][i] - inputs[i] - rows[k] + mean) ** 2 for k in range(r) for i in range(n))
     both = rest / ((r - 1) * (n - 1)) / (r * n)
     total = max(a + b - both, a, b)
-    return mean, math.sqrt(total), max(1, total**2 / (a**2 / (n - 1) + b**2 / (r - 1)))
+
+    def half(share):
+        t = a * student_quantile(share, n - 1) + b * student_quantile(share, r - 1)
+        return math.sqrt(total) * t / (a + b)
+
+    return mean, half
 
 
 labels = st.tuples(st.integers(1, 4), st.integers(2, 30)).flatmap(
@@ -67,14 +72,12 @@ labels = st.tuples(st.integers(1, 4), st.integers(2, 30)).flatmap(
 def test_the_interval_is_that_of_a_slow_reference(pair):
     mine, other = pair
     found = paired_difference(mine, other)
-    mean, error, freedom = slow(mine, other)
-    t = student_quantile(0.975, freedom)
+    mean, half = slow(mine, other)
     value = mine.mean() - other.mean()
     assert found.value == pytest.approx(value)
-    assert found.low == pytest.approx(max(-1, min(mean - t * error, value)))
-    assert found.high == pytest.approx(min(1, max(mean + t * error, value)))
-    power = student_quantile(0.8, freedom)
-    assert found.detectable == pytest.approx(min(1, (t + power) * error))
+    assert found.low == pytest.approx(max(-1, min(mean - half(0.975), value)))
+    assert found.high == pytest.approx(min(1, max(mean + half(0.975), value)))
+    assert found.detectable == pytest.approx(min(1, half(0.975) + half(0.8)))
     assert (found.replicates, found.inputs) == mine.shape
 
 
@@ -109,9 +112,9 @@ def test_replicates_that_differ_make_an_interval_wider():
     assert widths[1] > 2 * widths[0]
 
 
-# Of two replicates the spread is hardly known: docs/evidence.md states that one in ten may err.
-@pytest.mark.parametrize(("replicates", "inputs", "least"), [(3, 150, 138), (2, 1500, 130)])
-def test_nineteen_of_twenty_intervals_hold_the_true_difference(replicates, inputs, least):
+# The spread of two replicates is hardly known, and here seeds matter more than inputs do.
+@pytest.mark.parametrize(("replicates", "inputs"), [(3, 150), (2, 1500)])
+def test_nineteen_of_twenty_intervals_hold_the_true_difference(replicates, inputs):
     rng = np.random.default_rng(1)
     held = 0
     for _ in range(150):
@@ -120,7 +123,7 @@ def test_nineteen_of_twenty_intervals_hold_the_true_difference(replicates, input
         noise = rng.normal(0, 0.7, (2, replicates, inputs))
         found = paired_difference(*(hard + luck + noise > 0))
         held += found.low <= 0 <= found.high
-    assert held >= least  # 92 %: chance alone gives fewer once in thirty runs at 95 %
+    assert held >= 138  # 92 %: chance alone gives fewer once in thirty runs at 95 %
 
 
 @pytest.mark.parametrize(
@@ -154,3 +157,33 @@ def test_means_of_weeks_are_compared_as_they_are():
     assert alone.high - alone.value == pytest.approx(half)
     same = difference_of_means(values, values)
     assert (same.low, same.high) == (0, 0)
+
+
+def test_weeks_that_follow_are_alike_and_count_for_fewer():
+    """Of weeks that carry half of the week before, fewer than 80 % of plain intervals hold 0."""
+    rng = np.random.default_rng(2)
+    held = {0: 0, 3: 0}
+    for _ in range(200):
+        own = rng.normal(0, 0.02, 46)
+        for week in range(1, 46):
+            own[week] += 0.5 * own[week - 1]
+        for lags in held:
+            one = difference_of_means(0.5 + own, np.full(46, 0.5), lags=lags)
+            held[lags] += one.low <= 0 <= one.high
+    assert held[0] < 155 < 168 < held[3]
+    # What docs/evidence.md tells of three replicates: 95 % at a correlation of 0.2, 90 % at 0.45.
+    for carried, least, most in ((0.2, 276, 294), (0.45, 255, 282)):
+        whole = 0
+        for _ in range(300):
+            own = rng.normal(0, 0.01, 66)
+            for week in range(1, 66):
+                own[week] += carried * own[week - 1]
+            each = own[20:] + rng.normal(0, 0.004, (3, 46)) + rng.normal(0, 0.001, (3, 1))
+            one = difference_of_means(0.5 + each, np.full((3, 46), 0.5), lags=3)
+            whole += one.low <= 0 <= one.high
+        assert least <= whole <= most
+    steady = 0.5 + 0.01 * (-1) ** np.arange(46)  # alternating weeks are no reason to be surer
+    plain, serial = (difference_of_means(steady, np.full(46, 0.5), lags=n) for n in (0, 3))
+    assert plain == serial
+    with pytest.raises(InputError, match="lags"):
+        difference_of_means(steady, steady, lags=46)

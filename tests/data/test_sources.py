@@ -12,6 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 from PIL import Image
 
 from dynsnap.data import SOURCES, GrowthPlan, from_arrays, grow, load, split
@@ -240,7 +242,7 @@ def test_folders_of_images_are_read_class_by_class(tmp_path):
     assert found.train.inputs.shape == (3, 4, 6, 3)
     assert found.train.inputs[1, 0, 0].tolist() == [1, 2, 3]
     (note,) = found.notes
-    assert re.search(naming(str(tmp_path / "train"), "1 files", "no images"), note)
+    assert re.search(naming(re.escape(str(tmp_path / "train")), "1 files", "no images"), note)
     elsewhere = load("images", tmp_path / "train", test=tmp_path / "test", grey=True)
     assert elsewhere.test.inputs.shape == (1, 4, 6, 1)
 
@@ -337,6 +339,28 @@ def test_damaged_text_csv_is_refused(content, message, tmp_path):
     (tmp_path / "classes.txt").write_text("a\nb\n")
     with pytest.raises(DataError, match=message):
         load("text-csv", tmp_path)
+
+
+@given(mtime=st.integers(0, 2**32 - 1))  # gzip writes one into the file
+@example(mtime=int.from_bytes(b"\n\n\n\n"))
+@example(mtime=int.from_bytes(b'","\n'))
+@example(mtime=int.from_bytes(b"[{}]"))
+@pytest.mark.parametrize(
+    ("source", "name", "content"),
+    [
+        ("table", "rows.csv", ROWS.encode()),
+        ("jsonl", "rows.jsonl", b'{"label": 1, "text": "a"}\n'),
+        ("text-csv", "train.csv", YAHOO["train.csv"]),
+    ],
+)
+def test_a_packed_file_is_called_packed_whatever_its_bytes(
+    source, name, content, mtime, tmp_path_factory
+):
+    folder = tmp_path_factory.getbasetemp() / f"packed-{source}"
+    folder.mkdir(exist_ok=True)
+    (folder / name).write_bytes(gzip.compress(content, mtime=mtime))
+    with pytest.raises(DataError, match=naming(re.escape(name), "gzip", re.escape(f"{name}.gz"))):
+        load(source, folder if source == "text-csv" else folder / name)
 
 
 def test_text_csv_that_is_not_there_is_refused(tmp_path):

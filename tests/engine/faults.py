@@ -1,5 +1,6 @@
 """What may go wrong with workers, and must go right with every engine that has any."""
 
+import math
 import os
 import signal
 import threading
@@ -43,6 +44,10 @@ class Memory:
         self.kept.pop(spec, None)
 
 
+# However busy the machine is, no round is trained a second time because its worker is slow.
+PATIENT = {"patience": math.inf}
+
+
 def until_error(rounds, found):
     for done in rounds:
         found.append(done)
@@ -54,7 +59,7 @@ class Faults:
     def test_a_worker_killed_in_the_middle_is_replaced_and_its_round_retried(
         self, engine_with, tmp_path
     ):
-        engine = engine_with(Rules(together=1))
+        engine = engine_with(Rules(together=1, **PATIENT))
         found = list(engine(FaultyTrainer(tmp_path, {2: "once kill"}), specs(6)))
         assert_as_serial(found, specs(6))
         assert trained(tmp_path) == list(range(6))
@@ -62,7 +67,7 @@ class Faults:
     def test_rounds_that_a_killed_worker_had_sent_are_not_trained_again(
         self, engine_with, tmp_path
     ):
-        engine = engine_with(Rules())
+        engine = engine_with(Rules(**PATIENT))
         # The task with the last rounds of a wave of 8 on two workers is a small one; the first
         # holds rounds 0 and 1, of which 0 is done when 1 kills the worker.
         found = list(engine(FaultyTrainer(tmp_path, {1: "once kill"}), specs(8)))
@@ -70,7 +75,7 @@ class Faults:
         assert trained(tmp_path) == list(range(8))
 
     def test_a_worker_killed_from_outside_is_replaced(self, engine_with, tmp_path):
-        engine = engine_with(Rules(together=1))
+        engine = engine_with(Rules(together=1, **PATIENT))
         rounds = engine(FaultyTrainer(tmp_path, {0: "once hang"}), specs(3))
 
         def kill():
@@ -85,7 +90,7 @@ class Faults:
     def test_a_round_that_kills_every_worker_stops_the_study_and_others_are_kept(
         self, engine_with, tmp_path
     ):
-        engine, found = engine_with(Rules(attempts=2)), []
+        engine, found = engine_with(Rules(attempts=2, **PATIENT)), []
         rounds = engine(FaultyTrainer(tmp_path, {3: "kill"}), specs(4))
         with pytest.raises(TrainingError, match=naming("round 3", "2 times")):
             until_error(rounds, found)
@@ -94,7 +99,7 @@ class Faults:
     def test_a_round_that_raises_again_and_again_stops_the_study_with_its_last_error(
         self, engine_with, tmp_path
     ):
-        engine, found = engine_with(Rules(attempts=3)), []
+        engine, found = engine_with(Rules(attempts=3, **PATIENT)), []
         rounds = engine(FaultyTrainer(tmp_path, {3: "raise"}), specs(4))
         with pytest.raises(TrainingError, match=naming("3 times", "OSError: no luck")) as error:
             until_error(rounds, found)
@@ -102,14 +107,14 @@ class Faults:
         assert_as_serial(found, specs(3))
 
     def test_a_round_that_raises_once_is_retried(self, engine_with, tmp_path):
-        engine = engine_with(Rules(together=1))
+        engine = engine_with(Rules(together=1, **PATIENT))
         found = list(engine(FaultyTrainer(tmp_path, {0: "once raise"}), specs(2)))
         assert_as_serial(found, specs(2))
 
     def test_what_dynsnap_raises_is_not_retried_and_rounds_under_way_are_kept(
         self, engine_with, tmp_path
     ):
-        engine, found = engine_with(Rules(together=1)), []
+        engine, found = engine_with(Rules(together=1, **PATIENT)), []
         rounds = engine(FaultyTrainer(tmp_path, {0: "diverge"}), specs(6))
         with pytest.raises(TrainingError, match=r"round 0 .* diverged"):
             until_error(rounds, found)
@@ -132,13 +137,13 @@ class Faults:
         faults = dict.fromkeys(range(4), "until stopped")
         trainer = FaultyTrainer(tmp_path, faults, monitor=notebook, checkpoints=states)
         with pytest.raises(Interrupted, match="stopped as asked"):
-            until_error(engine_with(Rules(together=2))(trainer, wanted), found)
+            until_error(engine_with(Rules(together=2, **PATIENT))(trainer, wanted), found)
         assert not found
         assert len(notebook.epochs) >= 5
         half_done = set(states.kept)
         assert half_done == set(wanted[:2])
         going_on = FaultyTrainer(tmp_path, monitor=RecordingMonitor(), checkpoints=states)
-        found += engine_with(Rules())(going_on, wanted)
+        found += engine_with(Rules(**PATIENT))(going_on, wanted)
         assert_as_serial(found, wanted)
         assert half_done <= set(states.loaded)
         assert not states.kept
@@ -158,7 +163,7 @@ class Faults:
             monkeypatch.setattr(store, "put", full)
             manager = RoundManager(trainer, store)
             with pytest.raises(FileError, match="No space left"):
-                manager.train(wanted, engine=engine_with(Rules(together=1)))
+                manager.train(wanted, engine=engine_with(Rules(together=1, **PATIENT)))
         with RunFolder(tmp_path / "run") as store:
             stored = [
                 spec for spec in wanted if store.get(round_key(trainer, spec), spec) is not None
@@ -166,7 +171,7 @@ class Faults:
             assert len(stored) == 2
             left = [spec for spec in wanted if spec not in stored]
             manager = RoundManager(trainer, store)
-            manager.train(left, engine=engine_with(Rules(together=1)))
+            manager.train(left, engine=engine_with(Rules(together=1, **PATIENT)))
             assert manager.trained == 4
             # Stored in single precision.
             assert_as_serial([manager.rounds.load(spec) for spec in wanted], wanted, tolerance=1e-7)

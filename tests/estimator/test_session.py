@@ -1,5 +1,6 @@
 """A fit under way: stopped and resumed, watched, spread over processes; and what it leaves."""
 
+import re
 import signal
 import subprocess
 import sys
@@ -59,7 +60,9 @@ def test_a_fit_that_was_stopped_goes_on_to_the_same_bits(kind, epochs, tmp_path)
     settings = {"selection_metric": "log_loss", "checkpoint": tmp_path / "fit"}
     whole = made(kind, selection_metric="log_loss").fit(inputs, labels, sample_weight=weights)
     stop = StopAfter(epochs)
-    with pytest.raises(Interrupted, match=naming("`fit`", "go on", str(tmp_path / "fit"))):
+    with pytest.raises(
+        Interrupted, match=naming("`fit`", "go on", re.escape(str(tmp_path / "fit")))
+    ):
         made(kind, callbacks=[stop], **settings).fit(inputs, labels, sample_weight=weights)
     rest = StopAfter(1000)
     resumed = made(kind, callbacks=[rest], **settings)
@@ -224,7 +227,10 @@ def test_what_cannot_be_meant_is_refused(settings, parts):
         made(**settings).fit(*blobs(2, 60))
 
 
-def test_progress_goes_to_standard_error(capsys):
+@pytest.mark.parametrize("environment", [{}, {"FORCE_COLOR": "1"}, {"COLUMNS": "20"}])
+def test_progress_goes_to_standard_error(environment, capsys, monkeypatch):
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
     for verbose, lines in ((0, 0), (1, 2), (2, 12)):
         made(verbose=verbose).fit(*blobs(2, 60))
         out, err = capsys.readouterr()

@@ -34,23 +34,18 @@ class Server:
 
 
 @pytest.fixture(scope="session")
-def free_port():
-    """A function that finds a port on which nothing listens."""
-
-    def found():
-        with socket.socket() as one:
-            one.bind(("127.0.0.1", 0))
-            return one.getsockname()[1]
-
-    return found
+def silent_port():
+    """A port on which nothing listens, and that nobody else can take."""
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        yield one.getsockname()[1]
 
 
-@pytest.fixture(scope="session")
-def server(tmp_path_factory, free_port):
-    """The server, one for all tests; it is ended by its process."""
-    import mlflow
-
-    folder, port = tmp_path_factory.mktemp("mlflow"), free_port()
+def _started(folder):
+    """A server that answers, and its address; None if its port was taken in the meantime."""
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        port = one.getsockname()[1]
     command = [
         *(sys.executable, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", str(port)),
         *("--backend-store-uri", f"sqlite:///{folder}/mlflow.db", "--workers", "1"),
@@ -59,14 +54,27 @@ def server(tmp_path_factory, free_port):
     with (folder / "log").open("w") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
     uri = f"http://127.0.0.1:{port}"
-    while True:
-        assert process.poll() is None, (folder / "log").read_text()
+    while process.poll() is None:
         try:
             with urllib.request.urlopen(f"{uri}/health") as answer:
                 assert answer.status == 200
-            break
+            return process, uri
         except OSError:
             time.sleep(0.2)
+    said = (folder / "log").read_text()
+    assert "in use" in said, said
+    return None
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory):
+    """The server, one for all tests; it is ended by its process."""
+    import mlflow
+
+    folder = tmp_path_factory.mktemp("mlflow")
+    while (found := _started(folder)) is None:
+        pass
+    process, uri = found
     os.environ["MLFLOW_TRACKING_URI"] = uri
     mlflow.set_tracking_uri(uri)
     yield Server(uri, folder / "artifacts")
@@ -75,11 +83,11 @@ def server(tmp_path_factory, free_port):
 
 
 @pytest.fixture
-def down(server, free_port, monkeypatch):
+def down(server, silent_port, monkeypatch):
     """MLflow as it is while its server is down; the address that does not answer."""
     import mlflow
 
-    uri = f"http://127.0.0.1:{free_port()}"
+    uri = f"http://127.0.0.1:{silent_port}"
     mlflow.set_tracking_uri(uri)
     monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
     yield uri.removeprefix("http://")

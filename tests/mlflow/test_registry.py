@@ -219,10 +219,10 @@ def test_a_retrain_killed_between_registering_and_deploying_goes_on(project, cli
 
 
 def test_a_server_that_is_down_keeps_the_deployed_generation(
-    project, client, name, server, free_port, monkeypatch
+    project, client, name, server, silent_port, monkeypatch
 ):
     retrain(project, WEEKS[0])
-    with down_server(free_port(), server) as port:
+    with down_server(silent_port, server) as port:
         for arguments in (
             ("retrain", project, "--until", WEEKS[1]),
             ("retrain", project, "--until", WEEKS[1], "--dry-run"),
@@ -238,7 +238,7 @@ def test_a_server_that_is_down_keeps_the_deployed_generation(
     original = projects.MlflowRegistry.register
 
     def falls(registry, *given, **more):
-        with down_server(free_port(), server):
+        with down_server(silent_port, server):
             return original(registry, *given, **more)
 
     monkeypatch.setattr(projects.MlflowRegistry, "register", falls)

@@ -71,6 +71,30 @@ def test_files_are_found_at_any_depth_and_what_is_hidden_is_left_out(tmp_path):
     assert_same(read(str(tmp_path / "o*/day*/**/*.parquet")), made())
 
 
+@pytest.mark.parametrize("name", ["[old]", "old [1-3] (copy)", "what?", "all*", "100% {x}", "[!"])
+@pytest.mark.parametrize("place", ["", "*.parquet", "part-[0-3].parquet", "**/part-*"])
+def test_a_folder_whose_name_looks_like_a_pattern_is_that_folder(name, place, tmp_path):
+    other = cut(made(seed=1), tmp_path / "o" / "deep", 50)  # which [old] would match
+    folder = cut(made(), tmp_path / name / "deep", 20, 30)
+    assert_same(read(folder / place), made())
+    assert_same(read(str(tmp_path / name / "d*p" / place)), made())
+    assert_same(read(other / place), made(seed=1))
+
+
+@pytest.mark.parametrize("name", ["[old]", "all*"])
+def test_a_file_that_is_not_in_such_a_folder_does_not_exist(name, tmp_path):
+    (tmp_path / name).mkdir()
+    with pytest.raises(FileError, match=naming("none", "exist")):
+        read(tmp_path / name / "none.parquet")
+
+
+@pytest.mark.parametrize("depth", [1, 3])
+def test_a_message_names_the_file_however_long_its_path_is(depth, tmp_path):
+    place = tmp_path.joinpath(*["folder" * 30] * depth, "none.parquet")
+    with pytest.raises(FileError, match=naming(r"none\.parquet", "exist")):
+        read(place)
+
+
 def test_a_file_whose_name_looks_like_a_pattern_is_a_file(tmp_path):
     write(made(), tmp_path / "old[1].parquet")
     assert_same(read(tmp_path / "old[1].parquet"), made())
@@ -193,12 +217,12 @@ def with_bad_scores(file):
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
-        (damaged, naming(r"^\S*part-2\.parquet", "as Parquet")),
-        (without_weight, naming(r"part-2\.parquet and \S*part-0\.parquet", 'second has "weight"')),
+        (damaged, naming(r"^.*part-2\.parquet", "as Parquet")),
+        (without_weight, naming(r"part-2\.parquet and .*part-0\.parquet", 'second has "weight"')),
         (with_more, naming("columns", 'first has "colour"')),
         (with_another_class, naming('second has "score:eel"', 'first has "score:cow"')),
         (in_single_precision, naming("types", '"score:cat"', "float and double")),
-        (with_bad_scores, r"^\S*part-2\.parquet: .* row 7 \(counted from 0\)"),
+        (with_bad_scores, r"^.*part-2\.parquet: .* row 7 \(counted from 0\)"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_with_one_file_is_said_with_its_name(spoil, message, folder):
@@ -209,7 +233,7 @@ def test_what_is_wrong_with_one_file_is_said_with_its_name(spoil, message, folde
 
 def test_an_id_in_two_files_is_refused_with_both_names(folder):
     write(made().slice(3, 5), folder / "part-9.parquet")
-    files = r"part-0\.parquet and \S*part-9\.parquet"
+    files = r"part-0\.parquet and .*part-9\.parquet"
     with pytest.raises(FileError, match=naming("old: Ids", "2 of 52", '"3", "4"', files)):
         stream([folder, folder])
 

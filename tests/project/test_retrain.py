@@ -131,7 +131,9 @@ def test_a_second_loop_is_refused(second):
     before = contents(second)
     try:
         for command in (["retrain", second], ["project", "rollback", second]):
-            assert re.search(naming(str(os.getpid()), str(second)), refused(*command, code=3))
+            assert re.search(
+                naming(str(os.getpid()), re.escape(str(second))), refused(*command, code=3)
+            )
     finally:
         lock.release()
     assert contents(second) == before

@@ -74,10 +74,27 @@ def test_control_characters_never_reach_the_terminal():
     assert drawn == r"a\x1b[31mb\nc\u202e"
 
 
+@pytest.fixture
+def colours(monkeypatch):
+    """What the environment says about colours is left aside."""
+    for name in ("NO_COLOR", "FORCE_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    return monkeypatch
+
+
+@pytest.mark.usefixtures("colours")
 def test_colour_is_only_where_it_is_asked_for():
     careful = Prose("Careful.", "bad")
     assert "\x1b" not in text(careful)
     assert "\x1b[1;31mCareful." in text(careful, colour=True)
+
+
+def test_the_environment_takes_colours_away_and_brings_none(colours):
+    careful = Prose("Careful.", "bad")
+    colours.setenv("FORCE_COLOR", "1")
+    assert "\x1b" not in text(careful)
+    colours.setenv("NO_COLOR", "1")
+    assert "\x1b[1mCareful." in text(careful, colour=True)  # bold, which is no colour
 
 
 def test_two_generations_read_from_the_four_cases_down():
@@ -144,6 +161,7 @@ def test_long_breakdowns_are_cut_with_a_count_of_the_rest():
     assert "\nclass " not in to_terminal(comparison_document(comparison, by=("slice",)))
 
 
+@pytest.mark.usefixtures("colours")
 def test_partial_overlap_is_said_aloud():
     drawn = to_terminal(comparison_document(made.comparison(missing=(0, 25))), colour=True)
     (line,) = (line for line in drawn.splitlines() if "100" in line and "25 ids" in line)

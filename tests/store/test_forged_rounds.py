@@ -67,7 +67,11 @@ def test_a_round_without_some_of_its_facts_is_damaged(stored):
             assert RunFolder(run).get("k", a_spec()) is None
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+# Every example writes the fixture's file anew; and how busy the machine is does not matter.
+UNCHECKED = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+
+
+@settings(suppress_health_check=UNCHECKED, max_examples=60)
 @given(data=st.data())
 def test_whatever_a_round_s_manifest_says_it_is_whole_or_damaged(stored, data):
     run, file = stored
@@ -134,7 +138,7 @@ def an_ensemble():
     )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=UNCHECKED)
 @given(data=st.data())
 def test_whatever_a_manifest_says_an_ensemble_is_read_or_refused(tmp_path, data):
     file = tmp_path / "x.ensemble"

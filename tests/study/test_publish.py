@@ -1,6 +1,7 @@
 """Results that are small enough to be committed, and still say all that the study found."""
 
 import re
+import shlex
 import shutil
 
 import numpy as np
@@ -75,7 +76,7 @@ def test_compare_and_report_work_on_results(run, tmp_path):
     assert dynsnap("compare", *addresses).exit_code == 0
     ended = dynsnap("report", str(tmp_path))
     assert ended.exit_code == 0, ended.stderr
-    assert f"dynsnap compare {' '.join(addresses)}" in ended.stdout
+    assert f"dynsnap compare {shlex.join(addresses)}" in ended.stdout
 
 
 @pytest.mark.slow

@@ -7,11 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from dynsnap.comparison import compare
 from dynsnap.data import DataSet, Pool, TimeGrowth, digits, register_source
 from dynsnap.ensemble import METHOD_KINDS, method, register_method
 from dynsnap.errors import PlanError
 from dynsnap.gate import Rule, RuleKey, RuleOutcome, Verdict, register_rule_key
 from dynsnap.metrics import Metric, catalogue, metric, register
+from dynsnap.predictions import Predictions
 from dynsnap.report import register_section, verdict_document
 from dynsnap.report.document import Section
 from dynsnap.testing import (
@@ -84,6 +86,19 @@ def test_a_metric_that_breaks_the_contract_is_found_out(changes, said):
     register(a_metric(**changes))
     with pytest.raises(AssertionError, match=said):
         check_metric("toy")
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("value", [-1, 2])
+def test_a_share_that_is_none_is_measured_without_an_interval(value):
+    register(a_metric(of_cases=lambda of: value + of.lost / of.all))
+    labels, truth = ([0, 0], [0, 1]), [0, 1]
+    old, new = (
+        Predictions(ids=[1, 2], classes=["a", "b"], labels=each, truth=truth) for each in labels
+    )
+    found = compare(old, new, resamples=5).pairs[0].metrics["toy"]
+    assert (found.low, found.high) == (None, None)
+    assert "share" in found.reason
 
 
 @pytest.mark.parametrize(

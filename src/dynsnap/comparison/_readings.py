@@ -23,6 +23,7 @@ from dynsnap.metrics._ratios import ratio
 from dynsnap.metrics._tally_layout import CASES, CASES_WITHOUT_TRUTH
 
 _UNDEFINED = "its value is undefined: 0/0"
+_NO_SHARE = "it is registered as a share, but is not between 0 and 1"
 
 
 def estimates(
@@ -50,7 +51,8 @@ def estimates(
             if math.isnan(value):
                 metrics[name] = Estimate(value, reason=_UNDEFINED)
             elif any(map(math.isnan, ends)):
-                metrics[name] = Estimate(value, reason=bootstrap.shortage)
+                reason = _NO_SHARE if name in exact else bootstrap.shortage
+                metrics[name] = Estimate(value, reason=reason)
             else:
                 metrics[name] = Estimate(value, *ends)
     return [ordered(each) for each in found]

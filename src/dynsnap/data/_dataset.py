@@ -103,17 +103,26 @@ def missing(name: str, path: Path, *, get: str, put: str) -> DataError:
 
 
 def opened(path: Path) -> IO[bytes]:
-    """A file to read from, unpacked on the way where its name ends in .gz.
+    """A file of text to read from, unpacked on the way where its name ends in .gz.
 
     Reading raises an OSError where it unpacks to far more than its own size.
+
+    Raises:
+        DataError: It cannot be read, or is packed and its name does not tell.
     """
     try:
         if regular(path).suffix == ".gz":
             most = allowance(path.stat().st_size)
             return io.BufferedReader(Bounded(gzip.open(path, "rb"), most))
-        return path.open("rb")
+        file = path.open("rb")
+        packed = file.read(2) == b"\x1f\x8b"  # which begins no text
+        file.seek(0)
     except OSError as error:
         raise DataError(f"Cannot read {path}: {error.strerror or error}.") from error
+    if packed:
+        file.close()
+        raise DataError(f"{path} is packed by gzip. Call it {path.name}.gz.")
+    return file
 
 
 def md5(content: bytes) -> str:

@@ -5,6 +5,7 @@ import inspect
 import json
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -168,7 +169,9 @@ class _Progress:
                 f"got {verbose!r}."
             )
         self._each = verbose > 1
-        self._console = Console(stderr=True)
+        # FORCE_COLOR, which CI services set, makes no terminal of a log: Rich would draw a bar.
+        terminal = sys.stderr is not None and sys.stderr.isatty()
+        self._console = Console(stderr=True, force_terminal=terminal)
         self._bar = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -203,7 +206,7 @@ class _Progress:
         last = event.epoch + 1 == event.epochs
         if self._each or (last and not self._console.is_terminal):
             line = f"{said}, epoch {event.epoch + 1} of {event.epochs}: {accuracy}"
-            self._console.print(line, highlight=False)
+            self._console.print(line, highlight=False, soft_wrap=True)
 
 
 class Session:

@@ -94,16 +94,26 @@ def locate(place: str | Path) -> Path | FileSet | Address:
                 f"{name} is a directory, but no Parquet file is in it. Name a file, or a directory "
                 "with files that end in .parquet."
             )
-    elif _PATTERN.search(str(path)) and not path.exists():
+    elif (pattern := _pattern(path)) is not None:
         found = []
         # Unlike Path.glob, this one takes a whole pattern, absolute or not.
-        for match in map(Path, sorted(glob.glob(str(path), recursive=True))):  # noqa: PTH207
+        for match in map(Path, sorted(glob.glob(pattern, recursive=True))):  # noqa: PTH207
             found += _in_folder(match) if match.is_dir() else [match]
         found = list(dict.fromkeys(found))
         _check_found(name, found)
     else:
         return path
     return FileSet(name, tuple(StoredFile(file, str(file), None) for file in found))
+
+
+def _pattern(path: Path) -> str | None:
+    """The pattern that a path is, None if it is none: a folder [old] that exists is that folder."""
+    parts = path.parts
+    known = (count for count in range(len(parts), 0, -1) if Path(*parts[:count]).exists())
+    exist = next(known, 0)
+    if not any(map(_PATTERN.search, parts[exist:])):
+        return None
+    return str(Path(*map(glob.escape, parts[:exist]), *parts[exist:]))
 
 
 def files_of(found: Path | FileSet | Address) -> list[Path | str]:

@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
+from pathlib import PurePath
 from typing import TypeAlias
 
 import numpy as np
@@ -102,10 +103,14 @@ def shown(text: object) -> str:
 
 
 def on_one_line(text: object, *, limit: int = 300) -> str:
-    """Text on one line, not too long, with what a terminal would obey escaped."""
+    """Text on one line, not too long, with what a terminal would obey escaped.
+
+    Of a path that is too long, the end is kept: it names the file.
+    """
     plain = str(text)
     if len(plain) > limit:
-        plain = plain[: limit - 1] + "…"
+        ends = isinstance(text, PurePath)
+        plain = "…" + plain[1 - limit :] if ends else plain[: limit - 1] + "…"
     escaped = _CONTROL.sub(lambda hit: ascii(hit.group())[1:-1], plain)
     return escaped.encode("utf-8", "backslashreplace").decode()
 

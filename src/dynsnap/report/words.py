@@ -123,6 +123,16 @@ def clipped(text: str, most: int = 80) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
+def clipped_path(path: str, most: int = 80) -> str:
+    """The end of a path, which names the file, not longer than a page can bear.
+
+    Example:
+        >>> clipped_path("a/long/path/old.csv", 12)
+        '…ath/old.csv'
+    """
+    return path if len(path) <= most else "…" + path[1 - most :]
+
+
 def symbol_of(name: str) -> str:
     """What a metric is called in the head of a column."""
     return name if name in CASES else metric(name).symbol

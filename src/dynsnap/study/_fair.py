@@ -89,6 +89,7 @@ class MethodLabels:
         *,
         elsewhere: "MethodLabels | None" = None,
         generation: int | None = None,
+        confidence: float = 0.95,
     ) -> PairedDifference | None:
         """A method minus a reference, over the replicates that both have; None without any.
 
@@ -99,6 +100,7 @@ class MethodLabels:
             elsewhere: Where the reference was measured, if not here: on the same inputs.
             generation: A generation of the reference to hold it against instead: the metric must
                 be the accuracy of a generation.
+            confidence: The coverage of the interval.
         """
         other = elsewhere or self
         if metric == "late_accuracy" and (self.late is None or other.late is None):
@@ -110,7 +112,9 @@ class MethodLabels:
         if not both:
             return None
         return paired_difference(
-            np.stack([mine[r] for r in both]), np.stack([theirs[r] for r in both])
+            np.stack([mine[r] for r in both]),
+            np.stack([theirs[r] for r in both]),
+            confidence=confidence,
         )
 
     def _check_same_inputs(self, other: "MethodLabels", metric: str) -> None:

@@ -14,7 +14,7 @@ from dynsnap.engine import RayEngine, Rules
 from dynsnap.errors import TrainingError
 from tests.cli.met import Met
 from tests.cli.studies import LONG, contents, dynsnap
-from tests.engine.faults import Faults, until_error
+from tests.engine.faults import PATIENT, Faults, until_error
 from tests.engine.made import FaultyTrainer, PairedTrainer, assert_as_serial, specs, trained
 from tests.messages import naming
 
@@ -98,7 +98,7 @@ def test_a_node_that_is_killed_takes_nothing_with_it(cluster, tmp_path):
     wanted = specs(8)
     faults = dict.fromkeys(range(8), "hang on there")
     found = []
-    with RayEngine(cluster.address, rules=Rules(together=1)) as engine:
+    with RayEngine(cluster.address, rules=Rules(together=1, **PATIENT)) as engine:
         for done in engine(FaultyTrainer(tmp_path, faults), wanted):
             found.append(done)
             if len(found) == 7:  # all but the one that hangs on the third node
@@ -111,7 +111,7 @@ def test_a_node_that_is_killed_takes_nothing_with_it(cluster, tmp_path):
 def test_two_tasks_share_a_gpu_where_each_needs_half_of_it(cluster, tmp_path):
     # Ray believes a node that says it has a GPU.
     node = cluster.add(num_cpus=2, num_gpus=1)
-    rules = Rules(together=1)
+    rules = Rules(together=1, **PATIENT)
     with RayEngine(cluster.address, gpus=0.5, rules=rules) as engine:
         found = list(engine(PairedTrainer(tmp_path), specs(2)))
     cluster.remove(node)
@@ -131,7 +131,7 @@ def test_a_worker_with_another_version_is_named(cluster, tmp_path):
     old = cluster.add(env_vars={"PYTHONPATH": str(tmp_path / "old")})
     found = []
     with (
-        RayEngine(cluster.address, rules=Rules(together=1)) as engine,
+        RayEngine(cluster.address, rules=Rules(together=1, **PATIENT)) as engine,
         pytest.raises(
             TrainingError,
             match=naming(r"0\.0\.9", "Install"),

@@ -1,16 +1,18 @@
 import re
+import time
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dynsnap.comparison import Settings, compare, compare_blocks
-from dynsnap.errors import InputError
+from dynsnap.errors import InputError, PlanError
 from dynsnap.gate import Rule, judge
 from dynsnap.metrics import catalogue
 from dynsnap.predictions import Predictions
 from dynsnap.report import MOST_BYTES
+from dynsnap.report.render.signature import signature
 from tests.comparison.made import Blocks, generations
 from tests.messages import naming
 from tests.report.html.reader import read
@@ -310,7 +312,9 @@ def test_metrics_are_folded_and_the_footer_tells_where_it_is_from(tmp_path, monk
     from dynsnap.predictions import write
 
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "86400")
-    files = [tmp_path / "one.parquet", tmp_path / "two.parquet"]
+    folder = tmp_path / ("deep" * 40)  # a footer has no room for all of it
+    folder.mkdir()
+    files = [folder / "one.parquet", folder / "two.parquet"]
     for made, file in zip(generations(), files, strict=True):
         write(made, file)
     html = comparison_page(compare(*files, resamples=5)).html
@@ -328,6 +332,26 @@ def test_every_page_ends_with_its_date_and_versions(monkeypatch):
     bare = report.Document.of("Anything", report.document.Prose("Words."))
     footer = report.to_html(bare).partition("<footer")[2]
     assert "1970-01-02" in footer and __version__ in footer
+
+
+@given(moment=st.integers(-62_135_596_800, 253_402_300_799))  # from year 1 to year 9999
+@example(moment=2**31)
+@example(moment=1_835_481_599)  # the last second of a leap day
+def test_a_page_has_the_date_in_utc_whatever_the_clock(moment):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SOURCE_DATE_EPOCH", str(moment))
+        assert f"on {np.datetime64(moment, 's').astype('datetime64[D]')} (UTC)" in signature()
+        patch.delenv("SOURCE_DATE_EPOCH")
+        patch.setattr(time, "time", lambda: moment + 0.5)
+        assert f"on {np.datetime64(moment, 's').astype('datetime64[D]')} (UTC)" in signature()
+
+
+@pytest.mark.parametrize("asked", ["yesterday", "1.5", "1e9", "9" * 12, "9" * 20, "-" + "9" * 15])
+def test_a_date_that_is_none_is_refused_in_one_line(asked, monkeypatch):
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", f"{asked}")
+    with pytest.raises(PlanError, match=naming("SOURCE_DATE_EPOCH", re.escape(asked))) as found:
+        signature()
+    assert "\n" not in str(found.value)
 
 
 @pytest.mark.parametrize("count", [13, pytest.param(30, marks=pytest.mark.slow)])

@@ -368,7 +368,7 @@ def test_comparing_files_of_a_run_shows_its_inputs_where_the_run_is_named(run, t
     assert not read(page.read_text()).images
     assert dynsnap(*compare, "--study", run).exit_code == 0
     assert read(page.read_text()).images
-    assert f"from {run} (--study)" in page.read_text()
+    assert f"from {run} (--study)" in read(page.read_text()).text
 
 
 def test_a_table_of_many_metrics_has_room_for_values_alone():

@@ -18,6 +18,7 @@ from dynsnap.comparison.intervals._paired import (
     PairedDifference,
     difference_of_means,
     paired_difference,
+    student_quantile,
 )
 from dynsnap.comparison.intervals._statistics import (
     AgreementStatistic,
@@ -50,4 +51,5 @@ __all__ = [
     "clopper_pearson",
     "difference_of_means",
     "paired_difference",
+    "student_quantile",
 ]

@@ -112,7 +112,7 @@ def _log_beta(a: float, b: float) -> float:
 def clopper_pearson(
     cases: AnyArray, inputs: AnyArray, *, confidence: float
 ) -> tuple[Floats, Floats]:
-    """Both ends of the exact binomial interval; from 0 to 1 of no inputs.
+    """Both ends of the exact binomial interval; from 0 to 1 of no inputs, NaN of no such share.
 
     Clopper and Pearson, "The use of confidence or fiducial limits illustrated in the case of the
     binomial", Biometrika 26 (1934). Each end errs in at most half of the share that `confidence`
@@ -132,7 +132,9 @@ def clopper_pearson(
     tail = (1 - confidence) / 2
     some, others = np.asarray(cases, np.float64), np.asarray(inputs - cases, np.float64)
     low, high = np.zeros(some.shape), np.ones(some.shape)
-    any_case, any_other = some > 0, others > 0
+    impossible = (some < 0) | (others < 0)  # of a metric that somebody registered wrongly
+    any_case, any_other = (some > 0) & ~impossible, (others > 0) & ~impossible
     low[any_case] = beta_quantile(tail, some[any_case], others[any_case] + 1)
     high[any_other] = beta_quantile(1 - tail, some[any_other] + 1, others[any_other])
+    low[impossible] = high[impossible] = np.nan
     return low, high

@@ -55,10 +55,11 @@ def paired_difference(
     """The mean of `values` minus `reference`, with its interval over inputs and replicates.
 
     The two-way random effects of a crossed design: the variance of the mean is that of the means
-    of inputs, plus that of the means of replicates, minus what both contain. Student's t has
-    Satterthwaite's degrees of freedom. Two further inputs are counted on which one replicate gains
-    and one loses (Bonett and Price, 2012), so that methods which agree on all inputs have an
-    interval too.
+    of inputs, plus that of the means of replicates, minus what both contain. The quantile is that
+    of Cochran and Cox (1950): Student's t of the inputs and of the replicates, weighted by their
+    variances, which keeps its level with two and three replicates. Two further inputs are counted
+    on which one replicate gains and one loses (Bonett and Price, 2012), so that methods which agree
+    on all inputs have an interval too.
 
     Args:
         values: What a method has on every input, between 0 and 1, such as whether it is right:
@@ -86,12 +87,19 @@ def paired_difference(
 
 
 def difference_of_means(
-    values: AnyArray, reference: AnyArray, *, confidence: float = 0.95
+    values: AnyArray, reference: AnyArray, *, confidence: float = 0.95, lags: int = 0
 ) -> PairedDifference:
     """As `paired_difference`, of units that are means of many inputs, such as weeks.
 
-    Inputs of one week share their weather, so that weeks are the independent units: a value is the
-    mean over the inputs of a week. Nothing is added to such means.
+    Inputs of one week share their weather, so that weeks are the units: a value is the mean over
+    the inputs of a week. Nothing is added to such means.
+
+    Args:
+        values: What a method has in every unit, of shape (replicates, units) or (units,).
+        reference: The same of the method that it is held against.
+        confidence: The coverage of the interval.
+        lags: For units in the order of time, how many later ones a unit may be alike to: the
+            variance over units is that of Newey and West (1987). It is never made smaller.
 
     Example:
         >>> found = difference_of_means([[0.6, 0.5, 0.7]], [[0.5, 0.4, 0.5]])
@@ -101,21 +109,22 @@ def difference_of_means(
     each = _differences(values, reference)
     if not 0 < confidence < 1:
         raise InputError(f"`confidence` must lie between 0 and 1, got {confidence}.")
-    return _found(each, each, confidence)
+    if not 0 <= lags < each.shape[1]:
+        raise InputError(f"`lags` must be at least 0 and below the number of units, got {lags}.")
+    return _found(each, each, confidence, lags)
 
 
-def _found(each: Floats, smoothed: Floats, confidence: float) -> PairedDifference:
+def _found(each: Floats, smoothed: Floats, confidence: float, lags: int = 0) -> PairedDifference:
     replicates, inputs = each.shape
-    variance, freedom = _variance(smoothed)
-    error = math.sqrt(variance)
-    beyond = student_quantile((1 + confidence) / 2, freedom)
+    doubt = _doubt(smoothed, lags)
+    beyond = doubt.half_width((1 + confidence) / 2)
     centre = float(smoothed.mean())
     value = float(each.mean())
     return PairedDifference(
         value=value,
-        low=max(-1.0, min(centre - beyond * error, value)),
-        high=min(1.0, max(centre + beyond * error, value)),
-        detectable=min(1.0, (beyond + student_quantile(_POWER, freedom)) * error),
+        low=max(-1.0, min(centre - beyond, value)),
+        high=min(1.0, max(centre + beyond, value)),
+        detectable=min(1.0, beyond + doubt.half_width(_POWER)),
         inputs=inputs,
         replicates=replicates,
     )
@@ -140,18 +149,58 @@ def _differences(values: AnyArray, reference: AnyArray) -> Floats:
     return each
 
 
-def _variance(each: Floats) -> tuple[float, float]:
-    """The variance of the mean of a crossed design, and its degrees of freedom."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Doubt:
+    """What a mean of a crossed design may be off by.
+
+    Attributes:
+        variance: The variance of the mean.
+        sources: Inputs and, where there are several, replicates: the variance of their means, and
+            its degrees of freedom.
+    """
+
+    variance: float
+    sources: tuple[tuple[float, int], ...]
+
+    def half_width(self, share: float) -> float:
+        """The quantile of the mean's error.
+
+        Satterthwaite's degrees of freedom would be many whenever few replicates happen to be alike,
+        so that of two replicates only 89 % of intervals would hold the truth. Weighted quantiles
+        hold 94 % or more (decision 18).
+        """
+        whole = sum(variance for variance, _ in self.sources)
+        if not whole:
+            return 0.0
+        weighted = sum(
+            variance * student_quantile(share, freedom) for variance, freedom in self.sources
+        )
+        return weighted / whole * math.sqrt(self.variance)
+
+
+def _doubt(each: Floats, lags: int) -> _Doubt:
     replicates, inputs = each.shape
-    by_input = float(each.mean(axis=0).var(ddof=1)) / inputs
+    by_input = float(each.mean(axis=0).var(ddof=1)) / inputs * _serial(each.mean(axis=0), lags)
     if replicates == 1:
-        return by_input, inputs - 1.0
+        return _Doubt(variance=by_input, sources=((by_input, inputs - 1),))
     by_replicate = float(each.mean(axis=1).var(ddof=1)) / replicates
     rest = each - each.mean(axis=0) - each.mean(axis=1, keepdims=True) + each.mean()
     both = float((rest**2).sum()) / ((replicates - 1) * (inputs - 1)) / each.size
-    total = max(by_input + by_replicate - both, by_input, by_replicate)
-    doubt = by_input**2 / (inputs - 1) + by_replicate**2 / (replicates - 1)
-    return total, max(1.0, total**2 / doubt) if doubt else 1.0
+    return _Doubt(
+        variance=max(by_input + by_replicate - both, by_input, by_replicate),
+        sources=((by_input, inputs - 1), (by_replicate, replicates - 1)),
+    )
+
+
+def _serial(means: Floats, lags: int) -> float:
+    """How many times larger the variance of a mean is because units that follow are alike."""
+    rest = means - means.mean()
+    whole = float(rest @ rest)
+    if not whole:
+        return 1.0
+    alike = [float(rest[lag:] @ rest[:-lag]) / whole for lag in range(1, lags + 1)]
+    weighted = [(1 - lag / (lags + 1)) * one for lag, one in enumerate(alike, 1)]
+    return max(1.0, 1 + 2 * sum(weighted))
 
 
 @functools.lru_cache(maxsize=4096)

@@ -41,6 +41,7 @@ from dynsnap.report.figures import flow
 from dynsnap.report.words import (
     CASES,
     clipped,
+    clipped_path,
     counted,
     number,
     said_p_value,
@@ -196,7 +197,7 @@ def files_of(comparison: Comparison | None) -> str:
         return ""
     report = comparison.alignment
     files = [
-        f"{clipped(file, 120)} ({counted(rows, 'row')})"
+        f"{clipped_path(file, 120)} ({counted(rows, 'row')})"
         for file, rows in zip(report.files, report.rows, strict=True)
     ]
     some = files if len(files) <= _FILES else [*files[: _FILES - 1], "…", files[-1]]
