@@ -220,7 +220,7 @@ def test_without_a_single_learner_the_gain_is_not_told(tmp_path, monkeypatch):
             3,
             naming("empty", r"`dynsnap run kept\.toml --out empty`"),
         ),
-        (["--json", "run"], 3, naming("--json", "run", "directory")),
+        (["--json", "run"], 2, naming("--json", "run", "directory")),
     ],
 )
 def test_wrong_use_is_one_line(place, arguments, code, message):
