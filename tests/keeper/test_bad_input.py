@@ -116,6 +116,8 @@ def test_a_state_that_is_no_data_is_refused(tmp_path):
         ({"test": (DataLoader(range(2)), [0, 1])}, ["DataLoader", "array"]),
         ({"classes": 3}, ["classes", "3"]),
         ({"score": None}, ["score", "NoneType"]),
+        ({"score": net}, ["score", "ModuleScores"]),
+        ({"score": net()}, ["score", "ModuleScores"]),
         ({"epochs": "4"}, ["epochs", "4"]),
         ({"seed": None}, ["seed", "None"]),
         ({"seed": -1}, ["seed", "-1"]),

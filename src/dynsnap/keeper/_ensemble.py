@@ -1,5 +1,6 @@
 """An ensemble of snapshots that a loop of the caller's has trained: it predicts and is saved."""
 
+import inspect
 import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
@@ -43,6 +44,25 @@ def scored(score: ScoreSnapshot, learner: bytes, inputs: Any, *, width: int) -> 
         )
     check_scores(found, "`score`")
     return np.pad(found, ((0, 0), (0, width - classes)))
+
+
+def check_score(score: Any) -> None:
+    """Raise unless it can be called with weights, inputs and the number of classes.
+
+    What builds a module, or a module itself, would be found out after a whole round of training.
+    """
+    if callable(score) and not hasattr(score, "state_dict"):
+        try:
+            inspect.signature(score).bind(b"", None, 2)
+            return
+        except ValueError:  # of a function in C, which has no signature
+            return
+        except TypeError:
+            pass
+    raise InputError(
+        f"`score` must be `ModuleScores(build)`, or a function of weights, inputs and the number "
+        f"of classes, got {type(score).__name__}."
+    )
 
 
 class SnapshotEnsemble:
@@ -139,6 +159,7 @@ def load_ensemble(
         score: What scores inputs with a snapshot, as the keeper was given it: no file holds code.
         sha256: The digest that the file must have. Any other file is refused unread.
     """
+    check_score(score)
     return SnapshotEnsemble(load_saved(Path(path), sha256=sha256), score)
 
 

@@ -31,7 +31,7 @@ from dynsnap.ensemble import (
     round_key,
 )
 from dynsnap.errors import FileError, InputError, PlanError, TrainingError
-from dynsnap.keeper._ensemble import ScoreSnapshot, SnapshotEnsemble, saved_as, scored
+from dynsnap.keeper._ensemble import ScoreSnapshot, SnapshotEnsemble, check_score, saved_as, scored
 from dynsnap.keeper._folder import (
     EvaluationSet,
     KeeperManifest,
@@ -132,11 +132,7 @@ class SnapshotKeeper:
         resamples: int = 1000,
     ) -> None:
         names = _class_names(classes)
-        if not callable(score):
-            raise InputError(
-                f"`score` must be `ModuleScores(build)`, or a function of weights, inputs and the "
-                f"number of classes, got {type(score).__name__}."
-            )
+        check_score(score)
         given: dict[str, Any] = {
             "method": method,
             "epochs": epochs,
