@@ -166,8 +166,7 @@ class _Doubt:
         """The quantile of the mean's error.
 
         Satterthwaite's degrees of freedom would be many whenever few replicates happen to be alike,
-        so that of two replicates only 89 % of intervals would hold the truth. Weighted quantiles
-        hold 94 % or more (decision 18).
+        so that too few intervals of two replicates would hold the truth (decision 18).
         """
         whole = sum(variance for variance, _ in self.sources)
         if not whole:
