@@ -78,7 +78,7 @@ def overview(claims: Sequence[Claim]) -> Iterator[str]:
         nowhere += fails and not holds
         untested += not (holds or fails)
     yield (
-        f"Of {len(claims)} claims of the paper hold in every study that tests them: {everywhere}; in some: {somewhere}; in none: {nowhere}; "
+        f"Of {len(claims)} claims of the paper, {everywhere} hold in every study that tests them. In some studies: {somewhere}; in none: {nowhere}; "
         f"not tested, or open: {untested}. The differences are [below](#the-papers-claims-one-by-one).\n"
     )
     yield "| claim of the paper | holds | does not hold | not tested, or open |"
