@@ -6,6 +6,7 @@ import pytest
 
 from dynsnap import project as projects
 from dynsnap.errors import FileError, TrainingError
+from dynsnap.project._steps import refuse_other_files
 from tests.messages import naming
 from tests.project.made import NEVER, PERIODS, PREDICT, TRAIN, WEEKS, deployed, make, retrain
 
@@ -106,9 +107,25 @@ def test_a_generation_that_is_not_what_was_trained_is_not_deployed(second):
         PERIODS[1], {"edge.txt": other, "predictions.parquet": other}, model="edge.txt", about={}
     )
     (second / "train.py").write_text(TRAIN)
-    with pytest.raises(FileError, match=naming("[Gg]eneration 2", "--again")):
+    with pytest.raises(FileError, match=naming("[Gg]eneration 2", "given up")):
         retrain(second, WEEKS[1])
     assert deployed(second) == 1
+    found = retrain(second, WEEKS[1])  # which must not end there for ever
+    assert (found.plan.name, found.measured.generation) == (f"{PERIODS[1]}-2", 3)
+
+
+def test_a_registry_may_add_files_of_its_own(tmp_path):
+    """MLflow's describes how an ensemble is loaded."""
+    for name in ("model.ensemble", "predictions.parquet", "MLmodel"):
+        (tmp_path / name).write_text(name)
+    files = {name: tmp_path / name for name in ("model.ensemble", "predictions.parquet")}
+    made = projects.FolderRegistry(tmp_path / "registry").register(
+        "x", {**files, "MLmodel": tmp_path / "MLmodel"}, model="model.ensemble", about={}
+    )
+    refuse_other_files(made, files, "model.ensemble")
+    for other, model in (("MLmodel", "model.ensemble"), ("model.ensemble", "MLmodel")):
+        with pytest.raises(FileError, match="model.ensemble"):
+            refuse_other_files(made, {"model.ensemble": tmp_path / other}, model)
 
 
 def test_what_a_program_leaves_elsewhere_is_its_own(second):

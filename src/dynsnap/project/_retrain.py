@@ -195,13 +195,12 @@ class Retrain:
             before = registry.checked(before[0].number)  # a program ran since
             steps.score(before[1] / before[0].model, before[1] / PREDICTIONS)
         self.say("Registering the new generation.")
+        model = trained["model"]
+        files = {name: candidate / name for name in (model, PREDICTIONS)}
         generation = registry.register(
             plan.name,
-            {
-                trained["model"]: candidate / trained["model"],
-                PREDICTIONS: candidate / PREDICTIONS,
-            },
-            model=trained["model"],
+            files,
+            model=model,
             about={
                 **trained["about"],
                 "period": plan.period,
@@ -213,7 +212,11 @@ class Retrain:
                 ),
             },
         )
-        refuse_other_files(generation, candidate)
+        try:
+            refuse_other_files(generation, files, model)
+        except FileError as error:  # going on would end here for ever
+            self._give_up(folder, plan, one_line(str(error))[:1000])
+            raise
         if (folder / records.MEASURED).exists():
             measured = records.read_measured(folder)
         else:

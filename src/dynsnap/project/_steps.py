@@ -157,15 +157,24 @@ def _remove_others(folder: Path, kept: Sequence[Path]) -> None:
             remove(path)
 
 
-def refuse_other_files(made: Generation, candidate: Path) -> None:
-    """Raise unless the generation is what was scored, also where it was registered before."""
-    for name, known in made.files.items():
-        if digest_of(candidate / name)[0] != known["sha256"]:
-            raise FileError(
-                f"Generation {made.number} is not what the retrain {made.retrain} trained: {name} "
-                "differs. The deployed generation is unchanged. Remove that generation, or "
-                "retrain with --again."
-            )
+def refuse_other_files(made: Generation, files: Mapping[str, Path], model: str) -> None:
+    """Raise unless the generation is what was scored, also where it was registered before.
+
+    A registry may have added files of its own.
+    """
+    differs = [
+        name
+        for name, file in files.items()
+        if made.files.get(name, {}).get("sha256") != digest_of(file)[0]
+    ]
+    if made.model not in (model, *differs):
+        differs.append(made.model)
+    if differs:
+        raise FileError(
+            f"Generation {made.number} is not what the retrain {made.retrain} trained: "
+            f"{some_of(differs)} differs. The deployed generation is unchanged, and that retrain "
+            "is given up. The same command begins another."
+        )
 
 
 def changed_rows(plan: Plan, work: Path) -> list[str]:
