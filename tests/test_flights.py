@@ -83,6 +83,7 @@ def rows_of(title):
     return table
 
 
+@pytest.mark.slow
 def test_files_made_from_the_results_are_up_to_date(script):
     for path, text in script.outputs().items():
         assert path.read_text(encoding="utf-8") == text, "run: python results/flights.py"
