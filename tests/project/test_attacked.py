@@ -154,14 +154,27 @@ def test_a_month_is_not_the_week_that_begins_with_it(second):
     )
 
 
-def test_a_record_without_the_end_of_its_period_is_of_the_present_cadence(second):
-    for name in ("plan.json", "result.json"):
-        file = second / "retrains" / PERIODS[0] / name
+def without_ends(folder):
+    """Records as a version wrote them that did not know the ends of periods."""
+    for file in (*folder.glob("retrains/*/plan.json"), *folder.glob("retrains/*/result.json")):
         found = json.loads(file.read_text())
-        del (found if name == "plan.json" else found["plan"])["end"]
+        del found.get("plan", found)["end"]
         file.write_text(json.dumps(found))
+
+
+def test_a_record_without_the_end_of_its_period_is_of_the_present_cadence(second):
+    without_ends(second)
     assert retrain(second, WEEKS[0]).measured.generation == 1
     assert retrain(second, WEEKS[1]).decision == "promoted"
+
+
+def test_records_without_ends_that_begin_within_periods_are_of_another_cadence(second):
+    retrain(second, WEEKS[1])
+    without_ends(second)
+    set_cadence(second, "month")  # both weeks are in January, and January was not retrained on
+    found = retrain(second, "2024-02-01")
+    assert (found.decision, found.plan.end) == ("promoted", "2024-02-01")
+    assert retrain(second, "2024-02-01").plan == found.plan
 
 
 def test_the_reason_of_a_move_by_hand_is_not_taken_for_a_retrain(second):

@@ -124,7 +124,7 @@ def test_a_registry_may_add_files_of_its_own(tmp_path):
     )
     refuse_other_files(made, files, "model.ensemble")
     for other, model in (("MLmodel", "model.ensemble"), ("model.ensemble", "MLmodel")):
-        with pytest.raises(FileError, match="model.ensemble"):
+        with pytest.raises(FileError, match=naming("model.ensemble")):
             refuse_other_files(made, {"model.ensemble": tmp_path / other}, model)
 
 
@@ -137,3 +137,34 @@ def test_what_a_program_leaves_elsewhere_is_its_own(second):
     assert (second / "cache/x").exists()
     names = {each.name for each in (second / "registry/generations/0002").iterdir()}
     assert names == {"edge.txt", "generation.json", "predictions.parquet"}
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["", "os.unlink(path)\n", "path = os.path.realpath(path)\n"],
+    ids=["through the link", "instead of the link", "where it leads to"],
+)
+def test_a_pointer_that_is_a_link_is_held_as_well(second, tmp_path, change):
+    pointer, elsewhere = second / "registry/deployed.json", tmp_path / "elsewhere.json"
+    pointer.rename(elsewhere)
+    pointer.symlink_to(elsewhere)
+    before = elsewhere.read_bytes()
+    (second / "train.py").write_text(
+        f"{TRAIN}{END}path = 'registry/deployed.json'\n{change}put(path, '{{}}')\n"
+    )
+    with pytest.raises(TrainingError, match=naming("deployed.json")):
+        retrain(second, WEEKS[1])
+    assert pointer.readlink() == elsewhere and elsewhere.read_bytes() == before
+
+
+def test_what_is_no_generation_and_no_retrain_is_left_alone(second, tmp_path):
+    """A person may put notes, or a copy, where the loop keeps its own while a program runs."""
+    notes = ["registry/generations/README", "registry/generations/0001.bak/x", "retrains/notes/x"]
+    (second / "train.py").write_text(
+        f"{TRAIN}{END}for note in {notes}:\n    put(note, 'x')\n"
+        f"os.symlink('nowhere', 'retrains/{PERIODS[2]}')\n"
+    )
+    assert retrain(second, WEEKS[1]).decision == "kept"
+    assert all((second / note).read_text() == "x" for note in notes)
+    (second / "train.py").write_text(TRAIN)
+    assert retrain(second, WEEKS[2]).plan.name == f"{PERIODS[2]}-2"

@@ -1,7 +1,8 @@
 """Which period is the next to retrain on, by the clock and by the retrains so far."""
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, timedelta
+from functools import cached_property
 
 from dynsnap.errors import FileError
 from dynsnap.project import _records as records
@@ -10,7 +11,7 @@ from dynsnap.project._rows import Cut, Rows, cut, period_end
 from dynsnap.project._settings import Project
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Due:
     """What there is to retrain on.
 
@@ -53,7 +54,17 @@ class Due:
 
     def _end(self, plan: Plan) -> str:
         """The first day after the rows of a retrain."""
+        if plan.end is None and self._was_other:
+            return _days_after(plan.period, 1)  # at least: a retrain too many loses nothing
         return plan.end or period_end(plan.period, self.project.data.cadence)
+
+    @cached_property
+    def _was_other(self) -> bool:
+        """Whether retrains that do not state their ends, all of one cadence, were of another."""
+        cadence = self.project.data.cadence
+        found = (each.plan for each in records.results(self.project.folder))
+        begun = (plan.period for plan in found if plan.end is None)
+        return any(period_end(_days_after(day, -1), cadence) != day for day in begun)
 
     def _other_cadence(self, plan: Plan) -> bool:
         """Whether a retrain was made before `cadence` changed."""
@@ -98,3 +109,7 @@ class Due:
         ]
         own = [each for each in found if not self._other_cadence(each.plan)]
         return next(reversed(own or found), None)
+
+
+def _days_after(day: str, days: int) -> str:
+    return str(date.fromisoformat(day) + timedelta(days))

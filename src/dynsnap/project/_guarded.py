@@ -16,7 +16,7 @@ from pathlib import Path
 from dynsnap import _files
 from dynsnap.errors import FileError, TrainingError, some_of
 from dynsnap.project import _records as records
-from dynsnap.project._registry import GENERATIONS, MANIFEST, POINTER, digest_of
+from dynsnap.project._registry import GENERATIONS, MANIFEST, NUMBER, POINTER, digest_of
 from dynsnap.project._settings import REGISTRY, RETRAINS
 
 
@@ -48,22 +48,40 @@ def guarded(project: Path, results: tuple[Path, ...]) -> Iterator[None]:
 
 
 @dataclass(frozen=True, slots=True)
+class _Record:
+    """A file of the loop: where it leads to, if it is a link, and what it holds.
+
+    What is no file, such as a pipe, holds nothing.
+    """
+
+    link: Path | None
+    content: bytes | None
+
+    def write(self, path: Path) -> None:
+        _files.make_folder(path.parent)
+        if self.link is not None:
+            path.symlink_to(self.link)
+        if self.content is not None:
+            _files.write_bytes(path, self.content)  # of a link, where it leads to
+
+
+@dataclass(frozen=True, slots=True)
 class _Known:
     """What was there before a program began: records as they are, steps by their digests."""
 
     project: Path
     folders: frozenset[Path]
-    records: dict[Path, bytes]
+    records: dict[Path, _Record]
     steps: dict[Path, dict[str, str]]
 
     @classmethod
     def of(cls, project: Path, results: tuple[Path, ...]) -> "_Known":
         folders = frozenset(_folders(project))
-        found = {path: _content(path) for path in _records(project, folders)}
+        found = {path: _record(path) for path in _records(project, folders)}
         return cls(
             project,
             folders,
-            {path: content for path, content in found.items() if content is not None},
+            {path: record for path, record in found.items() if record is not None},
             {folder: _digests(folder) for folder in results},
         )
 
@@ -76,12 +94,11 @@ class _Known:
             changed.append(path)
         for path in sorted({*_records(self.project, self.folders), *self.records}):
             known = self.records.get(path)
-            if _content(path) == known:
+            if _record(path) == known:
                 continue
             remove(path)
             if known is not None:
-                _files.make_folder(path.parent)
-                _files.write_bytes(path, known)
+                known.write(path)
             changed.append(path)
         for folder, sums in self.steps.items():
             if _digests(folder) != sums:  # that step is done again
@@ -95,7 +112,7 @@ def _folders(project: Path) -> Iterator[Path]:
     yield from records.folders(project)
     place = project / REGISTRY / GENERATIONS
     if place.is_dir():
-        yield from place.iterdir()
+        yield from (each for each in place.iterdir() if NUMBER.fullmatch(each.name))
 
 
 def _records(project: Path, folders: frozenset[Path]) -> Iterator[Path]:
@@ -106,11 +123,12 @@ def _records(project: Path, folders: frozenset[Path]) -> Iterator[Path]:
         yield from (folder / name for name in names)
 
 
-def _content(path: Path) -> bytes | None:
-    """What a record holds, None where there is none; nothing where it is a link or a pipe."""
-    if path.is_symlink() or (path.exists() and not path.is_file()):
-        return b""
-    return path.read_bytes() if path.exists() else None
+def _record(path: Path) -> _Record | None:
+    """What a record is, None where there is none."""
+    link = path.readlink() if path.is_symlink() else None
+    if link is None and not path.exists():
+        return None
+    return _Record(link, path.read_bytes() if path.is_file() else None)
 
 
 def _digests(folder: Path) -> dict[str, str]:

@@ -48,7 +48,7 @@ Way: TypeAlias = Literal["retrain", "promote", "rollback"]
 _WHAT = "the pointer to the deployed generation"
 _LONGEST = 1 << 22  # bytes of a manifest or a pointer
 _STAGED = re.compile(r"\.staged-[0-9a-f]{16}")
-_NUMBER = re.compile(r"\d{4,9}")
+NUMBER = re.compile(r"\d{4,9}")
 FILE_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
 _DATE = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"
 
@@ -204,7 +204,7 @@ class FolderRegistry:
             names = [entry.name for entry in (self.path / GENERATIONS).iterdir()]
         except FileNotFoundError:
             return []
-        return sorted(int(name) for name in names if _NUMBER.fullmatch(name))
+        return sorted(int(name) for name in names if NUMBER.fullmatch(name))
 
     def get(self, number: int) -> Generation:
         """What is known of a generation; its files are not looked at.

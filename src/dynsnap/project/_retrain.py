@@ -14,6 +14,7 @@ result is there is not done again, so the same command goes on wherever the last
 """
 
 import hashlib
+import os
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -300,7 +301,7 @@ class Retrain:
         place = self.project.folder / RETRAINS
         name, number = made.period, 1
         used = _names_of(registry)  # of retrains whose folders were removed by hand
-        while name in used or (place / name).exists():
+        while name in used or os.path.lexists(place / name):  # also a link to nowhere
             number += 1
             name = f"{made.period}-{number}"
         folder = place / name
