@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 RESULTS = Path(__file__).parent
 sys.path.insert(0, str(RESULTS))
@@ -31,15 +31,33 @@ from _claims import (  # noqa: E402  it lies beside this file
 )
 from _measured import BELOW, OPEN, Measured, harm, has_labels, line, points  # noqa: E402
 from _seeds import folders  # noqa: E402
+from _votes import NETWORKS, VOTE, vote  # noqa: E402
 from _weeks import FRESH, weekly_study  # noqa: E402
 from dynsnap.comparison import PairedDifference  # noqa: E402
 from dynsnap.report import kappa  # noqa: E402
+from dynsnap.study import MethodLabels  # noqa: E402
 
 PAGE = RESULTS.parent / "docs" / "evidence.md"
 COVERAGE = RESULTS / "paired_coverage.json"
 FALSE_DISCOVERIES = 0.05
 Shown = Callable[[float], bool]
 """Whether a claim of a difference is shown by intervals of this confidence."""
+
+
+class Reference(NamedTuple):
+    """What a method is held against: its labels, its name there, and what it costs.
+
+    Attributes:
+        labels: The labels of the study that it was measured in.
+        name: The method.
+        cost: Trainings from scratch (κ) of all generations that are paid for.
+        networks: How many networks one prediction takes.
+    """
+
+    labels: MethodLabels
+    name: str
+    cost: float
+    networks: str
 
 
 class Evidence:
@@ -54,6 +72,7 @@ class Evidence:
         self._known: dict[str, Measured] = {}
         self._rows_of: dict[tuple[Claim, str], list[str]] = {}
         self._claimed: dict[str, Shown] = {}
+        self._alone: set[str] = set()
 
     def study(self, name: str) -> Measured | None:
         """A study with its labels; further seeds of it are further replicates."""
@@ -107,31 +126,22 @@ class Evidence:
         return ", ".join(f"`{one}`" for one in names) or "No studies"
 
     def _row(self, claim: Claim, of: Measured) -> Iterator[str]:
-        other, reference = of, claim.reference
-        if reference == "extbagging" and reference not in of.methods and of.name in ELSEWHERE:
-            other = self.study(ELSEWHERE[of.name]) or of
-        if reference == "strongest":
-            held = of.against(claim.method, "strongest")
-            reference = "" if held is None else held.reference
-        elif reference == "first":
-            reference = f"never-retrain-{claim.method}"
-        if not other.labels.replicates(reference):
-            return
-        at = partial(differences, of, claim, reference, other)
-        found = list(at())
+        reference = self._reference(claim, of)
+        at = partial(differences, of, claim, reference)
+        found = list(at()) if reference.labels.replicates(reference.name) else []
         if not found:
             return
         if claim.wanted != "no harm":
-            self._claimed[f"{claim.says} ({of.name})"] = lambda confidence: is_shown(
+            says = f"{claim.says}: {claim.method} ({of.name})"
+            self._claimed[says] = lambda confidence: is_shown(
                 [one for _, one in at(confidence)], claim.wanted
             )
-        cost = (
-            of.costs(claim.method)[0] if claim.reference == "first" else other.costs(reference)[2]
-        )
-        costs = f"{kappa(of.costs(claim.method)[2])} / {kappa(cost)}"
-        networks = f"{of.networks(claim.method)} / {other.networks(reference)}"
+            if found[0][1].replicates == 1:
+                self._alone.add(says)
+        costs = f"{kappa(of.costs(claim.method)[2])} / {kappa(reference.cost)}"
+        networks = f"{of.networks(claim.method)} / {reference.networks}"
         said = "; ".join(f"{about}{points(one)}" for about, one in found)
-        minus = "its own first generation" if claim.reference == "first" else f"`{reference}`"
+        minus = "its own first generation" if claim.reference == "first" else f"`{reference.name}`"
         yield line(
             [
                 f"{claim.says}: {NAMES[claim.metric]}, `{claim.method}` minus {minus}",
@@ -144,6 +154,26 @@ class Evidence:
                 verdict([one for _, one in found], claim.wanted),
             ]
         )
+
+    def _reference(self, claim: Claim, of: Measured) -> "Reference":
+        """What a claim about a study is held against."""
+        other, name = of, claim.reference
+        if name == VOTE:
+            if of.networks("extbagging") != str(NETWORKS):
+                cost = NETWORKS * of.costs("singlebase")[2]
+                return Reference(vote(of.labels), VOTE, cost, str(NETWORKS))
+            name = "extbagging"  # it has as few members there, and averages
+        if name == "extbagging" and name not in of.methods and of.name in ELSEWHERE:
+            other = self.study(ELSEWHERE[of.name]) or of
+        if name == "strongest":
+            held = of.against(claim.method, "strongest")
+            name = "" if held is None else held.reference
+        elif name == "first":
+            kept = f"never-retrain-{claim.method}"
+            return Reference(of.labels, kept, of.costs(claim.method)[0], of.networks(kept))
+        known = name in other.methods
+        cost, networks = (other.costs(name)[2], other.networks(name)) if known else (0.0, "")
+        return Reference(other.labels, name, cost, networks)
 
     def weekly(self) -> Iterator[str]:
         """Streams by time: every method minus a fresh model each week, on the weeks that follow."""
@@ -185,6 +215,7 @@ class Evidence:
             rate=f"{100 * FALSE_DISCOVERIES:.0f}",
             kept=len(kept),
             dropped=dropped,
+            alone=len(self._alone),
         )
 
     def studies(self) -> Iterator[str]:
@@ -222,7 +253,7 @@ def _command(study: str, method: str) -> str:
 
 
 def differences(
-    of: Measured, claim: Claim, reference: str, other: Measured, confidence: float = 0.95
+    of: Measured, claim: Claim, reference: Reference, confidence: float = 0.95
 ) -> Iterator[tuple[str, PairedDifference]]:
     """The difference of the claim's metric; of every later generation, where it is about those."""
     if claim.metric == "later":
@@ -231,7 +262,11 @@ def differences(
         metrics = {claim.metric: ""}
     for metric, about in metrics.items():
         found = of.labels.difference(
-            claim.method, reference, metric, elsewhere=other.labels, confidence=confidence
+            claim.method,
+            reference.name,
+            metric,
+            elsewhere=reference.labels,
+            confidence=confidence,
         )
         if found is not None:
             yield about, found
@@ -302,6 +337,13 @@ def coverage(path: Path) -> Iterator[str]:
     )
 
 
+def _folded(head: str, rows: Sequence[str]) -> list[str]:
+    """A table that no reader scans whole."""
+    about = f"All {len(rows)} rows: difference, interval, cost, verdict"
+    start = f'<details markdown="1"><summary>{about}</summary>\n'
+    return [start, head, *rows, "", "</details>\n"]
+
+
 def _range(shares: Sequence[float], places: int = 0) -> str:
     low, high = (f"{100 * one:.{places}f}" for one in (min(shares), max(shares)))
     return low if low == high else f"{low} to {high}"
@@ -312,10 +354,11 @@ def page(results: Path) -> str:
     evidence = Evidence(results)
     parts = [GLANCE, *evidence.glance(), ""]
     for title, claims in SECTIONS.items():
-        parts += [f"## {title}\n", CHOICES[title], HEAD, *evidence.rows(claims), ""]
+        rows = list(evidence.rows(claims))
+        parts += [f"## {title}\n", CHOICES[title], *_folded(HEAD, rows)]
     weekly = list(evidence.weekly())
     if weekly:
-        parts += [WEEKS, *weekly, ""]
+        parts += [WEEKS, *_folded(WEEKS_HEAD, weekly)]
     parts += [STUDIES, *evidence.studies(), ""]
     parts += [*coverage(COVERAGE), LIMITS.format(alone=evidence.alone())]
     introduction = INTRODUCTION.format(multiplicity=evidence.multiplicity())
@@ -356,7 +399,7 @@ GLANCE = """\
 
 With n in brackets. "For" is shown, or no clear harm; "against" is not shown, contradicted, or clearly below; "open" is no clear harm where the interval
 includes a loss of more than five points. No clear harm is no proof: the second number is the smallest difference, in points, that these data would have shown four times
-out of five. With n = 1 another run may differ by more:
+out of five. With n = 1 another run may differ by more. A row that begins with … is about the method of the row above. The sections below have every difference:
 
 | claim | for | against | open |
 |---|---|---|---|"""
@@ -367,7 +410,8 @@ WEEKS = """\
 A method minus a fresh model every week, on the week after each of 46 retrains. The interval is over weeks and replicates: flights of one week share
 their weather, and weeks that follow count as alike (Newey and West). The margin of 0.2 is the default and was not chosen here; nothing else was chosen on the reported weeks. The outcome has two parts: whether it loses
 clearly fewer right answers, and whether it is clearly less accurate. See [real weeks](flights.md).
-
+"""
+WEEKS_HEAD = """\
 | claim | command | n | lost per retrain | ACC | detectable: ACC | κ of all generations | outcome |
 |---|---|---|---|---|---|---|---|"""
 
@@ -379,7 +423,8 @@ STUDIES = """\
 
 MANY = """\
 * **Many claims.** Of {claims} claims of a difference, {shown} are shown; chance alone would show {chance} if none were true. At a false discovery rate of {rate} %
-  (Benjamini and Hochberg) {kept} stay shown. Dropped: {dropped}. "Clearly below" is not corrected, so that no harm is overlooked.
+  (Benjamini and Hochberg) {kept} stay shown. Dropped: {dropped}. This takes the intervals at their word, which those of the {alone} claims with n = 1 do not keep where seeds
+  matter. "Clearly below" is not corrected, so that no harm is overlooked.
 """
 
 HOLD = """\

@@ -28,6 +28,13 @@ def script():
     return module
 
 
+def vote(of, g):
+    """What most of the first three single networks say; the first, where all differ."""
+    three = np.array([of[f"singlebase/average/g{g}/r{r}"] for r in range(3)])
+    agree = [(three == one).sum(axis=0) for one in three]
+    return np.choose(np.argmax(agree, axis=0), three)
+
+
 def values(study, method, metric):
     """A metric of every input, by seed and replicate, of a study and of its further seeds."""
     found = {}
@@ -35,9 +42,12 @@ def values(study, method, metric):
         of = columns(folder, "late" if metric == "new class" else "test")
         for r in range(10):
             keys = [f"{method}/average/g{g}/r{r}" for g in (1, 2, 3)]
-            if not set(keys) <= set(of):
+            if method == "vote-3" and r == 0:
+                said = [vote(of, g) for g in (1, 2, 3)]
+            elif set(keys) <= set(of):
+                said = [of[key] for key in keys]
+            else:
                 continue
-            said = [of[key] for key in keys]
             right = [one == of["truth"] for one in said]
             if metric == "CON":
                 own = np.mean([a == b for a, b in combinations(said, 2)], axis=0)
@@ -197,8 +207,41 @@ def test_what_chance_would_show_is_told_beside_what_is_shown():
     verdicts = [row[-1] for row in claims()] + [row[-1].partition(";")[0] for row in weekly]
     about = [one for one in verdicts if "below" not in one and not one.startswith("open")]
     shown = [one for one in about if one.startswith("shown")]
+    alone = [row for row in claims() if row[2] == "1" and row[-1] in set(about)]
     assert numbers(told)[:3] == [
         str(len(about)),
         str(len(shown)),
         f"{0.025 * len(about):.0f}",
     ]
+    _, _, rest = PAGE.partition(told)
+    kept, of_one, _ = numbers(rest)[:3]
+    assert int(kept) <= len(shown) and of_one == str(len(alone))
+    assert ("Dropped: none" in rest) == (int(kept) == len(shown))
+
+
+def test_methods_that_keep_what_is_deployed_are_held_against_never_retraining(script):
+    """A method that changes no label loses none, so each such method must also have learned."""
+    learned = {
+        (row[0].partition("`")[2].partition("`")[0], row[1])
+        for row in claims()
+        if row[0].endswith("its own first generation")
+    }
+    sections = ("Rolling ensembles", "Stabilized predictions", "One network, retrained")
+    for title in (one for one in script.SECTIONS if one.startswith(sections)):
+        for claim in script.SECTIONS[title]:
+            for row in claims():
+                if f", `{claim.method}` minus" in row[0]:
+                    assert (claim.method, row[1]) in learned
+
+
+def test_bagging_at_equal_cost_has_as_many_trainings_as_dynsnap():
+    rows = [row for row in claims() if "At equal cost" in row[0]]
+    assert len(rows) == 2
+    for row in rows:
+        mine, other = row[5].split(" / ")
+        assert mine == other == "9.0" and row[6] == "20 / 3"
+
+
+def test_three_networks_say_what_two_of_them_do(script):
+    three = np.array([[0, 1, 2, 2, 0], [0, 1, 1, 3, 1], [0, 2, 1, 1, 0]])
+    assert sys.modules["_votes"].majority(list(three)).tolist() == [0, 1, 1, 2, 0]
