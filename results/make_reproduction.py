@@ -11,9 +11,11 @@ A study that is run later is picked up as soon as `results/<study>/table.csv` is
 import argparse
 from pathlib import Path
 
+import _seeds
 from _reproduction import claims, tables
 from _reproduction.figure import figure_2
-from _reproduction.studies import STUDIES, ours_of, papers
+from _reproduction.studies import STUDIES, Found, Study, ours_of, papers
+from dynsnap.study import FRESH
 
 ROOT = Path(__file__).parents[1]
 PAGE = Path("docs/reproduction.md")
@@ -42,7 +44,13 @@ def page(results: Path) -> str:
         study: tables.landings(study, paper.get(study.paper or ""), found)
         for study, found in ours.items()
     }
-    parts = [INTRODUCTION, *claims.overview(tested), DISTANCE, *tables.overview(landed), READING]
+    parts = [
+        INTRODUCTION,
+        *claims.overview(tested, _single(ours, results)),
+        DISTANCE,
+        *tables.overview(landed),
+        READING,
+    ]
     for study, found in ours.items():
         folder = results / study.folder
         parts += tables.study_part(study, folder, paper.get(study.paper or ""), found)
@@ -51,6 +59,15 @@ def page(results: Path) -> str:
     parts += claims.details(tested)
     parts.append(REMARKS)
     return "\n".join(parts).rstrip("\n") + "\n"
+
+
+def _single(ours: dict[Study, Found | None], results: Path) -> list[str]:
+    """The studies with one replicate of DynSnap-cyc."""
+    return [
+        study.title
+        for study, found in ours.items()
+        if found is not None and _seeds.replicates(results / study.folder).get(FRESH) == 1
+    ]
 
 
 INTRODUCTION = """\

@@ -1,5 +1,6 @@
 """docs/reproduction.md has the numbers of the results, and no others."""
 
+import csv
 import json
 import shutil
 import statistics
@@ -267,6 +268,46 @@ def test_pruning_is_compared_at_equal_cost_by_algorithm_1_and_at_equal_size_with
         assert all(gap in said for gap in gaps)
     # Five or ten of the survivors of one or two rounds are no ensemble at equal cost.
     assert "5 pruned" not in line and "10 pruned against all" not in line
+
+
+def test_pruning_is_open_where_nothing_is_clear_and_told_run_by_run():
+    page = script.page(RESULTS)
+    (found,) = (cells for name, cells in verdicts(page).items() if "pruned" in name)
+    assert [{one.partition(",")[0] for one in cells} for cells in found] == [
+        set(),
+        {"CIFAR-100"},
+        {"CIFAR-10", "20 Newsgroups"},
+    ]
+    gaps = {metric: [] for metric in MAIN}
+    for seed in ("", "-2021", "-2022"):
+        with (RESULTS / f"cifar10-paper{seed}" / "sweeps.csv").open(newline="") as file:
+            rows = {
+                (row["sweep"], row["point"], row["metric"]): float(row["value"])
+                for row in csv.DictReader(file)
+            }
+        for metric, each in gaps.items():
+            each.append(100 * (rows["members", "20", metric] - rows["unpruned", "30", metric]))
+    told = ", ".join(
+        f"{head} {min(each):+.2f} to {max(each):+.2f}"
+        for head, each in zip(("ACC", "CON", "ACC-CON"), gaps.values(), strict=True)
+    )
+    assert f"on both sides: {told};" in section(page, CLAIMS)
+
+
+def test_studies_of_one_replicate_are_named_beside_the_verdicts():
+    (line,) = (
+        one
+        for one in section(script.page(RESULTS), "Conclusion").splitlines()
+        if "One replicate of most methods" in one
+    )
+    named = line.partition("One replicate of most methods: ")[2].partition(". ")[0].split("; ")
+    alone = [
+        study.title
+        for study in studies.STUDIES
+        if (RESULTS / study.folder / "labels.parquet").is_file()
+        and len(by_seed(study.folder, "dynsnap-cyc")) == 1
+    ]
+    assert named == alone and "CIFAR-100, ResNet-56" in alone
 
 
 @pytest.mark.parametrize("study", ["cifar100-paper", "cifar10-paper-2022"])
