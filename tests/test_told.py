@@ -1,0 +1,376 @@
+"""Numbers in sentences of the documentation: each is computed here with plain numpy.
+
+Tables are written from the results by code, and other tests compute them again. Sentences are
+written by hand, so each is put together here from the published labels and looked for in its page.
+"""
+
+# ruff: noqa: E501  sentences of a page are longer than lines of code
+
+import csv
+import functools
+from itertools import combinations, pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.documents import numbers, tables
+from tests.published import RESULTS, columns, with_seeds
+
+DOCS = Path(__file__).parents[1] / "docs"
+ROLLING = ("digits-rolling", "20news-rolling", "cifar10-rolling", "cifar10-distill")
+
+
+@functools.cache
+def text(name):
+    """A page with one space between words, however its lines are broken."""
+    return " ".join((DOCS / f"{name}.md").read_text(encoding="utf-8").split())
+
+
+@functools.cache
+def each(study, method, metric):
+    """A metric in percent, by seed and replicate."""
+    found = {}
+    for folder in with_seeds(study):
+        of = columns(folder, "late" if metric == "new" else "test")
+        for r in range(10):
+            keys = [f"{method}/average/g{g}/r{r}" for g in (1, 2, 3)]
+            if set(keys) <= set(of):
+                found[folder.name, r] = 100 * _metric([of[key] for key in keys], of, metric)
+    return found
+
+
+def _metric(said, of, metric):
+    right = [one == of["truth"] for one in said]
+    if metric == "CON":
+        return np.mean([a == b for a, b in combinations(said, 2)])
+    if metric == "ACC-CON":
+        return np.mean([a & b for a, b in combinations(right, 2)])
+    if metric in ("lost", "lost in all pairs"):
+        pairs = pairwise(right) if metric == "lost" else combinations(right, 2)
+        return np.mean([a & ~b for a, b in pairs])
+    if metric == "ACC":
+        return np.mean(right)
+    return right[2 if metric == "new" else metric - 1].mean()
+
+
+def mean(study, method, metric):
+    return np.mean(list(each(study, method, metric).values()))
+
+
+def gap(study, method, other, metric):
+    """A method minus another, over the replicates of both."""
+    mine, theirs = (each(study, one, metric) for one in (method, other))
+    both = [key for key in mine if key in theirs]
+    return np.mean([mine[key] - theirs[key] for key in both])
+
+
+def row_of(study, method, metric):
+    with (RESULTS / study / "table.csv").open(newline="") as file:
+        return next(
+            row
+            for row in csv.DictReader(file)
+            if (row["method"], row["combination"], row["metric"]) == (method, "average", metric)
+        )
+
+
+def retrain(study, method):
+    """κ of a retrain, as the table of results has it."""
+    return float(row_of(study, method, "retrain_cost")["value"])
+
+
+def part(page, start, end="\n\n"):
+    """The part of a page from these words on, as it is written."""
+    whole = (DOCS / f"{page}.md").read_text(encoding="utf-8")
+    _, found, rest = whole.partition(start)
+    assert found, start
+    return rest.partition(end)[0]
+
+
+def test_what_rolling_loses_is_told_of_both_images():
+    told = ", ".join(
+        f"{mean(study, 'rolling', 'lost'):.1f} instead of {mean(study, 'dynsnap-cyc', 'lost'):.1f} % on {name} (n = {n})"
+        for study, name, n in (
+            ("cifar100-rolling", "CIFAR-100", 1),
+            ("cifar10-rolling", "CIFAR-10", 3),
+        )
+    )
+    assert told in text("beyond")
+
+
+def test_warm_starts_cost_and_learn_what_is_told():
+    costs = [
+        [retrain(study, method) for study in ("20news-rolling", "digits-rolling")]
+        for method in ("rolling-onward-0.5", "dynsnap-cyc")
+    ]
+    told = [
+        " and ".join(f"{round(one, 2):g}" if one % 1 else f"{one:.1f}" for one in two)
+        for two in costs
+    ]
+    assert f"at {told[0]} κ per retrain, is clearly more accurate" in text("beyond")
+    assert f"at {told[1]} κ on 20 Newsgroups and digits" in text("beyond")
+    values = list(each("digits-rolling", "rolling-onward", "new").values())
+    fresh = mean("digits-rolling", "dynsnap-cyc", "new")
+    said = f"{np.mean(values):.0f} ± {np.std(values, ddof=1):.0f} % right, the fresh ensemble {fresh:.0f}"
+    assert said in text("beyond")
+
+
+def test_votes_of_unknown_classes_cost_what_is_told():
+    name = "rolling-silence-counts"
+    shares = [mean(study, name, "new") for study in (*ROLLING[1:], "cifar100-rolling")]
+    low, high = min(shares), max(shares)
+    assert f"{low:.0f} to {high:.0f} % of the new class is right on images and texts" in text(
+        "beyond"
+    )
+    values = list(each("digits-rolling", name, "new").values())
+    assert f"{np.mean(values):.0f} ± {np.std(values, ddof=1):.0f} % on digits" in text("beyond")
+    known, unknown = (mean("cifar100-rolling", one, "new") for one in ("rolling", name))
+    assert (
+        f"{unknown:.0f} % of the new class is right without them, {known:.0f} % with them"
+        in text("beyond")
+    )
+
+
+def test_agreement_changes_no_more_than_is_told():
+    gaps = {
+        metric: max(abs(gap(study, "rolling-agreement", "rolling", metric)) for study in ROLLING)
+        for metric in (2, 3, "CON")
+    }
+    told = f"by at most {max(gaps[2], gaps[3]):.1f} points and CON by at most {gaps['CON']:.1f}"
+    assert f"changes the accuracy of a generation {told}" in text("beyond")
+
+
+def test_fine_tuning_costs_what_is_told():
+    tuned = {
+        "digits-rolling": [("rolling-refresh", "rolling")],
+        "20news-rolling": [
+            ("rolling-refresh", "rolling"),
+            ("rolling-bagging-refresh", "rolling-bagging"),
+        ],
+        "cifar10-rolling": [("rolling-bagging-refresh", "rolling-bagging")],
+        "cifar10-distill": [("rolling-refresh", "rolling")],
+    }
+    pairs = [(study, *pair) for study, both in tuned.items() for pair in both]
+    for study, method, other in pairs:
+        assert gap(study, method, other, "CON") < -0.95
+    dear, cheap = ([retrain(study, pair[at]) for study, *pair in pairs] for at in (0, 1))
+    told = f"{min(dear):.2f} to {max(dear) + 1e-9:.2f} κ instead of {min(cheap):.1f} to {max(cheap):.2f} κ"
+    assert told in text("beyond")
+    more = retrain("cifar10-rolling", "rolling-bagging-refresh") - retrain(
+        "cifar10-rolling", "rolling-bagging"
+    )
+    assert f"in the later generations for {more:.2f} κ" in text("beyond")
+
+
+def test_a_penalty_helps_as_little_as_is_told():
+    with (RESULTS / "digits-rolling/pull.csv").open(newline="") as file:
+        rows = {
+            (row["pull"], row["metric"]): 100 * float(row["value"]) for row in csv.DictReader(file)
+        }
+    pulls = sorted({pull for pull, _ in rows} - {"0.0"})
+    change = {
+        metric: [rows[pull, metric] - rows["0.0", metric] for pull in pulls]
+        for metric in ("accuracy_2", "accuracy_3", "consistency", "correct_consistency")
+    }
+    price = [-one for metric in ("accuracy_2", "accuracy_3") for one in change[metric]]
+    assert (
+        f"for {min(price):.1f} to {max(price):.1f} points of accuracy per later generation"
+        in text("beyond")
+    )
+    assert 0 < max(change["consistency"]) < 0.2 and max(change["correct_consistency"]) < 0
+    assert "at most 0.2 points of CON" in text("beyond")
+
+
+def test_the_default_margin_keeps_as_much_of_the_new_class_as_is_told():
+    kept = {
+        study: mean(study, "standing", "new") / mean(study, "dynsnap-cyc", "new")
+        for study in (*ROLLING, "cifar100-rolling")
+    }
+    last = kept.pop("cifar100-rolling")
+    assert min(kept.values()) > 0.95
+    assert (
+        f"more than 0.95 of the fresh ensemble's accuracy on the new class ({last:.2f} on CIFAR-100)"
+        in text("beyond")
+    )
+
+
+def test_margins_differ_in_accuracy_by_what_is_told():
+    (rows,) = (one for one in tables(part("beyond", "<!-- margins: ", "<!-- end -->")))
+    by = {}
+    for row in rows[1:]:
+        if row[1] != "never retrain":
+            by.setdefault(row[0], []).append(float(numbers(row[2])[0]))
+    most = max(max(one) - min(one) for one in by.values())
+    assert f"two margins differ by at most {most:.1f} points" in text("beyond")
+    (rows,) = (one for one in tables(part("beyond", "<!-- accuracy: ", "<!-- end -->")))
+    lows = [float(row[4].partition("(")[2].partition(" to")[0]) for row in rows[1:]]
+    words = {5: "five", 9: "nine"}
+    unclear = sum(low < 0 for low in lows)
+    assert f"in {words[unclear]} of {words[len(lows)]} comparisons" in text("beyond")
+
+
+def test_what_could_be_seen_is_told_of_images():
+    whole = part("beyond", "## Full tables", "## no such heading")
+    accuracy, new = {}, {}
+    for study in ("cifar10-rolling", "cifar10-distill", "cifar100-rolling"):
+        _, gaps = tables(
+            whole.partition(f"<!-- frontier: {study} -->")[2].partition("<!-- end -->")[0]
+        )
+        for method, minus, *_, seen in gaps[1:]:
+            if minus.startswith("dynsnap-cyc") and ("rolling" in method or method == "standing"):
+                few = "bagging" in method and study == "cifar10-rolling"
+                kind = "few" if few else study[:8].rstrip("-")
+                one, other = map(float, seen.split(", "))
+                accuracy.setdefault(kind, []).append(one)
+                new.setdefault(kind, []).append(other)
+    usual = accuracy["cifar10"] + accuracy["cifar100"]
+    assert min(usual) >= 0.5 and max(usual) <= 2
+    assert 5 < max(accuracy["few"]) <= 6 and 19 < max(new["few"]) <= 20
+    assert min(new["cifar10"]) >= 1 and 4 < max(new["cifar10"]) <= 5
+    assert min(new["cifar100"]) >= 7 and 14 < max(new["cifar100"]) <= 15
+    told = (
+        "half a point to two points of accuracy on CIFAR-10 and CIFAR-100 (up to six for rolling bagging, n = 2), "
+        "on the new class of CIFAR-10 one to five points (twenty for rolling bagging), and on the 100 new images of "
+        "CIFAR-100 seven to fifteen"
+    )
+    assert told in text("beyond")
+
+
+@pytest.mark.parametrize("study", ["digits-stream", "20news-stream", "cifar10-stream"])
+def test_how_soon_an_ensemble_catches_up_is_told_as_it_was(study):
+    def behind(method):  # from the abrupt shift in generation 7 on
+        return [
+            100 * (float(row_of(study, method, f"accuracy_{g}")["value"]) - fresh[g])
+            for g in range(7, 11)
+        ]
+
+    fresh = {g: float(row_of(study, "dynsnap-cyc", f"accuracy_{g}")["value"]) for g in range(7, 11)}
+    assert behind("rolling-0.9-no-lag")[-1] < -1
+    within = [abs(one) < 1 for one in behind("rolling-0.75-no-lag")]
+    assert within.index(True) == (3 if study == "cifar10-stream" else 1)
+    with (RESULTS / study / "table.csv").open() as file:
+        assert ("rolling-0.5-no-lag" in file.read()) == (study == "cifar10-stream")
+    if study == "cifar10-stream":
+        assert [one > -1 for one in behind("rolling-0.5-no-lag")] == [False, True, True, True]
+    assert "0.9 is still behind a fresh ensemble in the fourth, the last" in text("beyond")
+    assert "within a point of it in the second (on CIFAR-10 in the fourth)" in text("beyond")
+
+
+def test_one_network_is_as_consistent_as_is_told():
+    page = text("one-network")
+    fresh, single = (mean("cifar100-single", one, "CON") for one in ("singlebase", "single"))
+    assert f"(CON of {fresh:.1f} on CIFAR-100, `single` {single:.1f})" in page
+    told = [
+        (mean("cifar10-single", one, "lost"), mean("cifar10-single", one, "CON"))
+        for one in ("single-cost", "singlebase-cost")
+    ]
+    (lost, con), (plain, other) = told
+    assert (
+        f"it loses {lost:.1f} %, at a CON of {con:.1f}. A fresh network with that rule loses {plain:.1f} %, at a CON of {other:.1f}"
+        in page
+    )
+    images, digits = (
+        gap(f"{one}-single", "single-long", "singlebase", 3) for one in ("cifar10", "digits")
+    )
+    assert f"in generation 3 on CIFAR-10 (by {images:.1f} points) and digits ({digits:.1f})" in page
+    lost, accuracy = (gap("digits-single", "single", "single-new-1", one) for one in ("lost", 3))
+    assert (
+        f"(by {lost:.1f} points) and is clearly less accurate in generation 3 (by {-accuracy:.1f})"
+        in page
+    )
+
+
+STUDENT = "distilled-dynsnap-cyc"
+
+
+def test_what_students_keep_is_told_as_it_was():
+    page = text("distill")
+    shares = {}
+    for study in ("distill-digits", "distill-20news", "cifar10-distill"):
+        for metric in ("CON", "ACC-CON"):
+            low, mine, whole = (
+                mean(study, one, metric) for one in ("singlebase", STUDENT, "dynsnap-cyc")
+            )
+            shares[study, metric] = f"{100 * (mine - low) / (whole - low):.0f} %"
+    con, both = (
+        [shares[study, metric] for study in ("distill-digits", "distill-20news", "cifar10-distill")]
+        for metric in ("CON", "ACC-CON")
+    )
+    assert f"keeps {con[0]} (digits), {con[1]} (20 Newsgroups) and {con[2]} (CIFAR-10)" in page
+    assert f"of the gain in ACC-CON {both[0]}, {both[1]} and {both[2]}" in page
+    previous, deployed = (
+        [
+            mean(study, f"{STUDENT}-{second}", "CON")
+            for study in ("distill-digits", "distill-20news")
+        ]
+        for second in ("previous=0.3", "student=0.7")
+    )
+    whole = [mean(study, "dynsnap-cyc", "CON") for study in ("distill-digits", "distill-20news")]
+    assert (
+        f"has a CON of {previous[0]:.1f} (digits; ensemble {whole[0]:.1f}) and {previous[1]:.1f} "
+        f"(20 Newsgroups; ensemble {whole[1]:.1f})" in page
+    )
+    assert f"The deployed network with 0.7 has {deployed[0]:.1f} and {deployed[1]:.1f}" in page
+    fall, new = (
+        -gap("distill-20news", f"{STUDENT}-student=0.7", STUDENT, one) for one in ("ACC", "new")
+    )
+    assert f"it loses {fall:.1f} points of accuracy and {new:.0f} points on the new class" in page
+    for study, place in (("distill-digits", "digits"), ("distill-20news", "20 Newsgroups")):
+        mine, plain = (
+            mean(study, one, "lost in all pairs")
+            for one in (f"{STUDENT}-previous=0.3", "singlebase")
+        )
+        assert f"{mine:.1f} instead of {plain:.1f} % on {place}" in page
+
+
+def test_students_are_as_accurate_as_is_told():
+    mine = {
+        study: mean(study, STUDENT, "ACC")
+        for study in ("distill-digits", "distill-20news", "cifar10-distill")
+    }
+    fresh = mean("distill-20news", "singlebase", "ACC")
+    page = text("distill")
+    assert f"on digits ({mine['distill-digits']:.1f} and " in page
+    assert f"CIFAR-10 ({mine['cifar10-distill']:.1f} and " in page
+    assert f"on 20 Newsgroups ({mine['distill-20news']:.1f} and {fresh:.1f}," in page
+    above = [mean(study, "dynsnap-cyc", "ACC") - one for study, one in mine.items()]
+    assert min(above) >= 1 and max(above) <= 3 and "The ensemble is 1 to 3 points above" in page
+
+
+def test_boosted_trees_of_the_estimator_page_are_those_of_the_labels():
+    (table,) = (
+        one
+        for one in tables((DOCS / "estimator.md").read_text(encoding="utf-8"))
+        if "most iterations of generation 3" in one[0]
+    )
+    assert len(table) == 8
+    for method, *cells in table[1:]:
+        metrics = (1, 2, 3, "CON", "ACC-CON", "lost", "new")
+        assert cells[:7] == [f"{mean('digits-trees', method, one):.1f}" for one in metrics], method
+        assert float(cells[7]) == pytest.approx(retrain("digits-trees", method), abs=0.06), method
+
+
+def test_weeks_are_as_alike_as_is_told():
+    highest, all_of_them = 0.0, []
+    for study in ("flights", "flights-xgboost", "flights-mlp"):
+        of = columns(RESULTS / study)
+        (period,) = (of[name] for name in of if name.endswith("period"))
+        masks = [period == week for week in sorted(set(period))]
+
+        def weeks(method, of=of, masks=masks):
+            found = []
+            for r in range(3):
+                old, new = (of[f"{method}/average/g{g}/r{r}"] == of["truth"] for g in (1, 2))
+                found.append([[new[one].mean(), (old & ~new)[one].mean()] for one in masks])
+            return np.mean(found, axis=0)
+
+        methods = {name.partition("/")[0] for name in of if name.endswith("/average/g1/r2")}
+        fresh = weeks("singlebase")
+        for method in methods - {"singlebase"}:
+            gone = weeks(method) - fresh
+            gone = gone - gone.mean(axis=0)
+            alike = (gone[1:] * gone[:-1]).sum(axis=0) / (gone**2).sum(axis=0)
+            highest = max(highest, *alike)
+            all_of_them.extend(alike)
+    assert f"with a correlation of up to {highest:.2f}." in text("evidence")
+    assert 0.05 < np.median(all_of_them) < 0.25  # "0.2, which is usual here"
