@@ -288,6 +288,8 @@ def test_what_is_claimed_of_rolling_was_measured(standings):
     assert [f"{abs(100 * one):.1f}" for one in (new.value, new.low, new.high)] == item(
         "It can learn less"
     )[4:7]
+    told = f"{-100 * new.value:.1f} points fewer are right"
+    assert f"{told} ({100 * new.low:+.1f} to {100 * new.high:+.1f})" in README and new.high < 0
     said = item("Rolling loses")
     for name, shown in (("cifar100", 2), ("cifar10", 2), ("20news", 0), ("digits", 0)):
         mine, fresh = (by_hand(f"{name}-rolling", one)[2][1] for one in ("rolling", FRESH))

@@ -1,6 +1,9 @@
 """The page of claims: what it says is computed from published labels, and can be recomputed."""
 
+import csv
+import functools
 import importlib.util
+import json
 import re
 import shutil
 import sys
@@ -76,17 +79,24 @@ def claims():
     return [row for table in tables(PAGE) if "verdict" in table[0] for row in table[1:]]
 
 
+def sides_of(script, says, command):
+    """What a row compares: study and method, study and reference, and what is measured."""
+    study = Path(command.strip("`").split()[-1].removesuffix(".toml")).name
+    metric, method, minus = re.search(r": ([^:]*), `(\S+)` minus (.*)$", says).groups()
+    reference = minus.strip("`")
+    where = script.ELSEWHERE.get(study, study) if reference == "extbagging" else study
+    return study, method, where, reference, metric
+
+
 def test_every_difference_is_what_plain_numpy_computes(script):
     assert len(claims()) >= 60
-    for says, command, n, cell, *_ in claims():
-        study = Path(command.strip("`").split()[-1].removesuffix(".toml")).name
-        metric, method, minus = re.search(r": ([^:]*), `(\S+)` minus (.*)$", says).groups()
-        reference = minus.strip("`")
-        where = script.ELSEWHERE.get(study, study) if reference == "extbagging" else study
+    for says, command, n, cell, seen, _, _, said in claims():
+        study, method, where, reference, metric = sides_of(script, says, command)
+        found = []
         for part in cell.split("; "):
             generation = int(part[1]) if part.startswith("g") else None
             mine = values(study, method, generation or metric)
-            if minus == "its own first generation":
+            if reference == "its own first generation":
                 other = values(study, method, 1)
             else:
                 other = values(where, reference, generation or metric)
@@ -94,6 +104,65 @@ def test_every_difference_is_what_plain_numpy_computes(script):
             expected = paired_difference(*([one[key] for key in both] for one in (mine, other)))
             assert part.removeprefix(f"g{generation} ") == shown(expected), (says, study)
             assert int(n) == len(both)
+            found.append(expected)
+        assert seen == f"{100 * max(one.detectable for one in found):.1f}", (says, study)
+        alone = ", one replicate" if n == "1" else ""
+        assert said.replace("**", "") == judged(says, metric, found) + alone, (says, study)
+
+
+def judged(says, metric, found):
+    """The verdict on a claim, by the ends of its intervals."""
+    if re.match("… (at no clear cost|nor on|and is not clearly worse)", says):
+        if any(one.high < 0 for one in found):
+            return "clearly below"
+        return "open" if any(one.low < -0.05 for one in found) else "not clearly below"
+    wrong, right = "higher", "lower"
+    sides = {"higher" if one.low > 0 else "lower" if one.high < 0 else "neither" for one in found}
+    if not metric.startswith("lost"):
+        wrong, right = right, wrong
+    return "contradicted" if wrong in sides else "shown" if sides == {right} else "not shown"
+
+
+@functools.cache
+def trainings(study, method):
+    """κ of all generations, and of the first, as the tables of all seeds have it."""
+    found = []
+    for folder in with_seeds(study):
+        with (folder / "table.csv").open(newline="") as file:
+            rows = [
+                one
+                for one in csv.DictReader(file)
+                if (one["method"], one["combination"]) == (method, "average")
+            ]
+        cost = {one["metric"]: float(one["cost"]) for one in rows}
+        retrain = [float(one["value"]) for one in rows if one["metric"] == "retrain_cost"]
+        if cost:
+            whole = 3 * cost["accuracy"]
+            often = sum(f"{method}/average/g3/r{r}" in columns(folder, "test") for r in range(10))
+            found.append((often, whole, whole - 2 * (retrain or [whole / 3])[0]))
+    if found:
+        return np.average([one[1:] for one in found], axis=0, weights=[one[0] for one in found])
+    for path in (RESULTS / study).glob("distill*.json"):
+        for one in json.loads(path.read_bytes())["learners"]:
+            if one["name"] == method:
+                return 3 * one["cost"], one["cost"]
+    raise AssertionError((study, method))
+
+
+def test_every_cost_is_that_of_the_tables_of_results(script):
+    for says, command, *_, cost, networks, _ in claims():
+        study, method, where, reference, _ = sides_of(script, says, command)
+        mine, _ = trainings(study, method)
+        if reference == "its own first generation":
+            _, other = trainings(study, method)
+        elif reference == "vote-3":
+            other = 3 * trainings(study, "singlebase")[0]
+        else:
+            other, _ = trainings(where, reference)
+        told = [float(one) for one in cost.split(" / ")]
+        assert told == pytest.approx([mine, other], abs=0.051), (says, study)
+        alone = {"singlebase", "vote-3"} & {reference} or method.startswith(("single", "distilled"))
+        assert not alone or "1" in networks.split(" / ") or networks.endswith(" / 3")
 
 
 def test_no_clear_harm_is_told_with_what_could_have_gone_unseen():
@@ -116,6 +185,23 @@ def test_no_clear_harm_is_told_with_what_could_have_gone_unseen():
                 )
                 seen[harmless] += bool(unseen)
     assert seen["not clearly below"] > 20 and seen["open"] > 3
+
+
+def test_what_speaks_against_a_claim_is_in_its_own_column_and_nothing_is_left_out():
+    heads = ["claim", "for", "against", "open"]
+    glance = next(table for table in tables(PAGE) if table[0] == heads)
+    told = [
+        (says, study, n, side)
+        for says, *cells in glance[1:]
+        for side, cell in zip(heads[1:], cells, strict=True)
+        for study, n in re.findall(r"([\w-]+) \((\d+)", cell)
+    ]
+    expected = []
+    for says, command, n, *_, said in claims():
+        side = "against" if said.startswith("**") else "open" if said.startswith("open") else "for"
+        study = Path(command.strip("`").split()[-1]).stem
+        expected.append((says.rpartition(": ")[0], study, n, side))
+    assert sorted(told) == sorted(expected)
 
 
 def test_open_is_what_may_have_lost_more_than_five_points():

@@ -164,3 +164,7 @@ def test_the_readme_tells_what_was_measured():
     for method in ("singlebase", "margin"):
         _, _, lost, _ = weekly("flights", method)
         assert f"lose {100 * lost.mean():.2f} %" in told or f"of {100 * lost.mean():.2f} %" in told
+    gap = weekly("flights", "margin")[0] - weekly("flights", "singlebase")[0]
+    value, _, rest = interval(gap).partition(" ")
+    assert f"not clearly lower ({value} points, {rest.strip('()')})" in told
+    assert rest.startswith("(-") and " to +" in rest
