@@ -213,6 +213,24 @@ def test_open_is_what_may_have_lost_more_than_five_points():
             assert min(lows) >= -5
 
 
+def test_the_short_of_it_counts_the_verdicts_of_every_section():
+    short = next(table for table in tables(PAGE) if table[0][0] == "section")
+    assert len(short) == 1 + 6
+    for title, shown_of, *cells in short[1:]:
+        (part,) = (one for one in PAGE.split("\n## ")[1:] if one.startswith(title))
+        (table,) = tables(part)
+        said = [one for row in table[1:] for one in row[-1].split("; ")]
+        said = [one.replace("**", "").removesuffix(", one replicate") for one in said]
+        harm = [said.count(one) for one in ("not clearly below", "clearly below", "open")]
+        assert cells == list(map(str, harm))
+        assert shown_of == f"{said.count('shown')} of {len(said) - sum(harm)}"
+    shown, of, fine, below, unknown = (
+        sum(int(numbers(" ".join(row[1:]))[place]) for row in short[1:]) for place in range(5)
+    )
+    assert shown > 0.9 * of  # "nearly all"
+    assert 1 / 3 < (below + unknown) / (fine + below + unknown) < 0.45  # "more than a third"
+
+
 def test_every_section_begins_with_what_was_chosen_on_which_rows(script):
     assert set(script.CHOICES) == set(script.SECTIONS)
     for title in script.SECTIONS:
