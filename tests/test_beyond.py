@@ -694,6 +694,7 @@ def test_what_is_claimed_of_stabilized_predictions_was_measured(standings):
 
 
 STUDENT = "distilled-dynsnap-cyc"
+KEPT = f"never-retrain-{STUDENT}-student=0.7"
 # On digits: a student, what it is held against, metrics, and where the interval lies.
 STUDENTS = [
     (STUDENT, FRESH, ("accuracy_2", "accuracy_3"), "below"),
@@ -702,6 +703,7 @@ STUDENTS = [
     (f"{STUDENT}-student=0.7", "singlebase", ("lost", "accuracy_2"), "below"),
     (f"{STUDENT}-student=0.7", "singlebase", ("accuracy_3",), "open"),
     (f"{STUDENT}-previous=0.3", "singlebase", ("lost",), "below"),
+    (f"{STUDENT}-student=0.7", KEPT, ("accuracy_2", "accuracy_3"), "open"),
 ]
 
 
