@@ -117,6 +117,20 @@ def test_sweeps_show_their_points_with_cost():
     assert line.split()[1:3] == ["4.5", "60.00"]
 
 
+def test_sweeps_show_new_classes_where_the_study_has_some():
+    points = [
+        SweepRow(sweep="m", over="members", point=point, row=row)
+        for point in ("1", "20")
+        for row in rows("x", (0.5, 0.6, 0.4), combinations=("average",))
+    ]
+    assert len(table_of(document_of(sweeps=points), "sweep-m-table").columns) == 5
+    late = dataclasses.replace(points[-1].row, metric="late_accuracy", value=0.125)
+    some = [*points, dataclasses.replace(points[-1], row=late)]
+    table = table_of(document_of(sweeps=some), "sweep-m-table")
+    assert [cells[-1].value for cells in table.rows] == [None, 0.125]
+    assert len(table.columns) == 6
+
+
 def test_a_report_of_a_study_can_be_markdown_too():
     assert "| dynsnap-cyc |" in report.to_markdown(document_of())
 

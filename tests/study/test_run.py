@@ -277,6 +277,17 @@ def test_sweeps_show_cost_beside_every_point(finished):
     assert point.value == result.value("dynsnap-cyc", "accuracy").value
 
 
+def test_sweeps_show_what_every_point_costs_on_new_classes(finished):
+    _, _, result = finished
+    late = {
+        (one.sweep, one.point): one.row.value
+        for one in result.sweeps
+        if one.row.metric == "late_accuracy"
+    }
+    assert late.keys() == {(one.sweep, one.point) for one in result.sweeps}
+    assert late["members", "4"] == result.value("dynsnap-cyc", "late_accuracy").value
+
+
 @pytest.mark.slow
 def test_running_again_trains_nothing_and_changes_no_prediction(tmp_path, stream):
     plan = read(tmp_path, LEARNERS)

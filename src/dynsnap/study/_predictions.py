@@ -240,8 +240,8 @@ class MethodRun:
     Attributes:
         series: The ensembles.
         test: By combination, the predictions of each generation on the test set, or their file.
-        late: By combination, the file of the last generation on the new classes; empty where the
-            study has none.
+        late: By combination, the predictions of the last generation on the new classes, or their
+            file; empty where the study has none.
         price: What one generation took.
         retrain_cost: The cost (κ) of a generation that is not the first; None where the series is
             not one of generations, and for points of sweeps.
@@ -250,17 +250,22 @@ class MethodRun:
 
     series: MethodSeries
     test: Mapping[Combination, Sequence[Path | Predictions]]
-    late: Mapping[Combination, Path] = field(default_factory=dict)
+    late: Mapping[Combination, Path | Predictions] = field(default_factory=dict)
     price: Price
     retrain_cost: float | None = None
     members: tuple[int, ...] = ()
 
     def predictions(self, combination: Combination) -> list[Predictions]:
         """The predictions of each generation on the test set."""
-        return [
-            predictions.read(found) if isinstance(found, Path) else found
-            for found in self.test[combination]
-        ]
+        return [_read(found) for found in self.test[combination]]
+
+    def on_new_classes(self, combination: Combination) -> Predictions | None:
+        """The predictions of the last generation on the new classes."""
+        return _read(self.late[combination]) if combination in self.late else None
+
+
+def _read(found: Path | Predictions) -> Predictions:
+    return predictions.read(found) if isinstance(found, Path) else found
 
 
 def write_predictions(
@@ -393,7 +398,7 @@ def method_runs(
         paths: Where predictions were written.
         epochs: Epochs of one training from scratch: what a cost of one κ buys.
     """
-    late = len(stream.evaluation.get("late", ())) > 0
+    late = _has_new_classes(stream)
     return [
         MethodRun(
             series=one,
@@ -425,9 +430,16 @@ def point_runs(
     *,
     epochs: int,
 ) -> Iterator[MethodRun]:
-    """The complete points of sweeps, one at a time: their predictions are not written."""
-    pools = {"test": stream.evaluation["test"]}
+    """The complete points of sweeps, one at a time: their predictions are not written.
+
+    Each has the new classes, too: a share carried over, or a margin, is paid for there first.
+    """
     predictor = EnsemblePredictor(ensembles, stream)
+
+    def said(ensemble: Ensemble, name: str, how: Combination) -> Predictions:
+        return next(predictor.predictions(ensemble, {name: stream.evaluation[name]}, [how]))[2]
+
+    late = _has_new_classes(stream)
     for one in series:
         if one.kind == "point" and _complete(one, ensembles):
             yield MethodRun(
@@ -435,13 +447,18 @@ def point_runs(
                 test={
                     how: before_and_after(one.ensembles, predictor, stream, how)
                     if stream.by_time
-                    else [
-                        next(predictor.predictions(each, pools, [how]))[2] for each in one.ensembles
-                    ]
+                    else [said(each, "test", how) for each in one.ensembles]
                     for how in one.combinations
                 },
+                late={how: said(one.ensembles[-1], "late", how) for how in one.combinations}
+                if late
+                else {},
                 price=_price(one.trained, ensembles, epochs, generations=one.generations),
             )
+
+
+def _has_new_classes(stream: Stream) -> bool:
+    return len(stream.evaluation.get("late", ())) > 0
 
 
 def _complete(series: MethodSeries, ensembles: Mapping[Ensemble, EnsembleRounds]) -> bool:

@@ -11,7 +11,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, TypeVar
 
-from dynsnap import _files, predictions
+from dynsnap import _files
 from dynsnap.comparison import Estimate, compare
 from dynsnap.ensemble import Combination
 from dynsnap.predictions import Predictions
@@ -196,8 +196,8 @@ def _block(run: MethodRun, how: Combination, resamples: int) -> list[Row]:
     found = _measured(
         run.predictions(how), how, resamples=resamples, each=run.retrain_cost is not None
     )
-    if how in run.late:
-        found["late_accuracy"] = _accuracy(run.late[how], resamples)
+    if (late := run.on_new_classes(how)) is not None:
+        found["late_accuracy"] = _accuracy(late, resamples)
     if run.retrain_cost is not None:
         found["retrain_cost"] = Estimate(run.retrain_cost)
     for generation, members in enumerate(run.members, 1):
@@ -241,9 +241,8 @@ def _measured(
     return found
 
 
-def _accuracy(path: Path, resamples: int) -> Estimate:
-    """The accuracy in one file, with its interval."""
-    found = predictions.read(path)
+def _accuracy(found: Predictions, resamples: int) -> Estimate:
+    """The accuracy of one generation, with its interval."""
     compared = compare(found, found, names=["once", "again"], resamples=resamples, metrics=())
     return compared.generations[0].metrics["accuracy"]
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from dynsnap.comparison import CONFIDENCE
-from dynsnap.report.build.study_tables import is_reference, sweep_table
+from dynsnap.report.build.study_tables import NEW, is_reference, sweep_table
 from dynsnap.report.build.study_words import HEADLINE, preferred
 from dynsnap.report.document import Node, Section, Side
 from dynsnap.report.figures import (
@@ -114,7 +114,7 @@ def cost(rows: Sequence[Row], rounds: str) -> Section:
 def sweeps(points: Sequence[SweepRow], windows: Mapping[str, str]) -> Section:
     """Every sweep as a picture and a table, with what is said of its windows."""
     body: list[Node] = []
-    shown = [point for point in points if point.row.metric in HEADLINE]
+    shown = [point for point in points if point.row.metric in HEADLINE | NEW]
     for name in dict.fromkeys(point.sweep for point in shown):
         some = [point for point in shown if point.sweep == name]
         more = windows.get(name, "")

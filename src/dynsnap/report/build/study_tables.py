@@ -16,10 +16,12 @@ TOP = {
     "top_5_accuracy": "CACC-5",
     "top_5_consistency": "CCON-5",
 }
+NEW = {"late_accuracy": "new classes"}
 SCORES = {"pearson": "Pearson", "cosine": "cosine"}
 CASES = {"kept": "kept", "gained": "gained", "lost": "lost", "never": "never", "composite": "Com"}
 
 _WAYS = "MV, WMV: majority and weighted majority vote. AVG, WAVG: average and weighted average."
+_OF_NEW = "Accuracy of the last generation on classes that are new in a later generation."
 _SAID = "±: standard deviation over replicates."
 _PAIRS = 3  # whose columns have room beside each other
 _INTERVALS = 3  # that have room
@@ -170,13 +172,16 @@ def sweep_table(name: str, table_name: str, points: Sequence[SweepRow], more: st
     # Beside a picture there is no room for intervals, which are drawn in it.
     spreads = any(point.row.spread is not None for point in points)
     extent = UncertaintyColumns(intervals=False, spreads=spreads)
+    measured = {point.row.metric for point in points}
+    shown = HEADLINE | {metric: word for metric, word in NEW.items() if metric in measured}
     columns = [Column(points[0].over), Column("κ", "number", key=True)]
-    for symbol in HEADLINE.values():
-        columns += extent.columns(symbol)
+    for metric, symbol in shown.items():
+        meaning = _OF_NEW if metric in NEW else ""
+        columns += extent.columns(symbol, meaning)
     lines = []
     for label in labels:
         line = [Cell(label), cost_cell(costs[label])]
-        for metric in HEADLINE:
+        for metric in shown:
             line += extent.cells(found.get((label, metric)))
         lines.append(tuple(line))
     return Table(
