@@ -95,7 +95,8 @@ def test_a_target_that_cannot_be_written_is_wrong_use(words, name, tmp_path, mon
     elif words in ("report", "size"):
         call[-1] = FINISHED
     ending = ".onnx" if name == "--onnx" else ".csv"
-    wrong = ("folder.csv", f"absent/out{ending}") if name in FILES else ("file", "file/deeper")
+    files = ("folder.csv", f"absent/out{ending}", f"file/out{ending}")
+    wrong = files if name in FILES else ("file", "file/deeper")
     for place in wrong:
         more = [place] if not name.startswith("-") else [name, place]
         if name == "--rescore":

@@ -174,6 +174,23 @@ def test_truth_is_filled_from_whichever_generation_has_it():
         dynsnap.compare(old, other)
 
 
+@pytest.mark.filterwarnings("error")
+def test_where_no_labelled_input_has_weight_what_needs_the_truth_is_undefined():
+    rng = np.random.default_rng(3)
+    old, new = (
+        Predictions(
+            ids=np.arange(40),
+            classes=["a", "b"],
+            scores=rng.dirichlet([1, 1], 40),
+            truth=[None, "a"] * 20,
+            weights=[1.0, 0.0] * 20,
+        )
+        for _ in range(2)
+    )
+    found = dynsnap.compare(old, new, **FAST).pairs[0].metrics
+    assert math.isnan(found["lost"].value) and 0 < found["consistency"].value < 1
+
+
 def test_where_no_shared_input_is_labelled_there_is_no_truth():
     old = Predictions(
         ids=[1, 2, 3], classes=["a", "b"], labels=list("aab"), truth=["a", None, None]

@@ -1,5 +1,6 @@
 """Small files in the layouts of CIFAR, and the places that they are read from."""
 
+import gzip
 import io
 import pickle
 import struct
@@ -94,11 +95,13 @@ def in_folder(files, folder):
 
 
 def in_tar(files, path, prefix="cifar/"):
-    with tarfile.open(path, "w:gz") as archive:
+    plain = io.BytesIO()
+    with tarfile.open(fileobj=plain, mode="w") as archive:
         for name, content in files.items():
             member = tarfile.TarInfo(prefix + name)
             member.size = len(content)
             archive.addfile(member, io.BytesIO(content))
+    path.write_bytes(gzip.compress(plain.getvalue(), mtime=0))  # the same bytes at any time
     return path
 
 

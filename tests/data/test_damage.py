@@ -12,6 +12,7 @@ from dynsnap.data import DataSet, load
 from dynsnap.errors import DynSnapError
 from tests.data.cifar_files import cifar10_binary, in_folder, in_tar
 from tests.data.test_sources import ROWS, YAHOO, paint
+from tests.data.test_time import write_flights
 
 LINES = b'{"label": 1, "text": "some"}\n' * 40
 
@@ -39,14 +40,35 @@ def json_lines(folder):
     return folder / "rows.jsonl", "jsonl", folder / "rows.jsonl", {}
 
 
+def zipped_csv(folder):
+    # Long enough that damage shows before the checksum at the end is looked at.
+    rows = "".join(f"{place},{place * 7919 % 1009}\n" for place in range(3000))
+    (folder / "rows.csv.gz").write_bytes(gzip.compress(f"label,x\n{rows}".encode(), mtime=0))
+    return folder / "rows.csv.gz", "table", folder / "rows.csv.gz", {}
+
+
 def zipped_json_lines(folder):
-    (folder / "rows.jsonl.gz").write_bytes(gzip.compress(LINES))
+    (folder / "rows.jsonl.gz").write_bytes(gzip.compress(LINES, mtime=0))
     return folder / "rows.jsonl.gz", "jsonl", folder / "rows.jsonl.gz", {}
 
 
 def text_csv(folder):
     in_folder(YAHOO, folder)
     return folder / "train.csv", "text-csv", folder, {}
+
+
+def zipped_class_names(folder):
+    in_folder(YAHOO, folder)
+    names = (folder / "classes.txt").read_bytes()
+    (folder / "classes.txt").unlink()
+    (folder / "classes.txt.gz").write_bytes(gzip.compress(names, mtime=0))
+    return folder / "classes.txt.gz", "text-csv", folder, {}
+
+
+def zipped_weather(folder):
+    made = write_flights(folder / "data") / "weather.csv.gz"
+    made.write_bytes(gzip.compress(gzip.decompress(made.read_bytes()), mtime=0))
+    return made, "flights", folder / "data", {}
 
 
 def image(folder):
@@ -72,7 +94,19 @@ def harmed(content: bytes, rng: random.Random) -> bytes:
     return bytes(harm[:at]) + rng.randbytes(20) + bytes(harm[at + rng.randrange(30) :])
 
 
-MAKERS = (npz, parquet, comma_separated, json_lines, zipped_json_lines, text_csv, image, archive)
+MAKERS = (
+    npz,
+    parquet,
+    comma_separated,
+    zipped_csv,
+    json_lines,
+    zipped_json_lines,
+    text_csv,
+    zipped_class_names,
+    zipped_weather,
+    image,
+    archive,
+)
 
 
 @pytest.mark.parametrize("make", MAKERS)

@@ -119,17 +119,18 @@ def test_npz_files_that_cannot_be_read_are_refused(tmp_path):
 ROWS = "key,kind,width,height,city,label\nk1,a,1.5,2,Rome,007\nk2,b,2.5,3,Oslo,08\n"
 
 
-@pytest.fixture(params=["csv", "csv.gz", "parquet"])
+@pytest.fixture(params=["csv", "csv.gz", "parquet", "views.parquet"])
 def table(request, tmp_path):
     path = tmp_path / f"rows.{request.param}"
-    if request.param == "parquet":
+    if request.param.endswith("parquet"):
+        text = pa.string_view() if "views" in request.param else pa.string()
         columns = {
-            "key": ["k1", "k2"],
+            "key": pa.array(["k1", "k2"], text),
             "kind": pa.array(["a", "b"]).dictionary_encode(),
             "width": [1.5, 2.5],
             "height": [2, 3],
-            "city": ["Rome", "Oslo"],
-            "label": ["007", "08"],
+            "city": pa.array(["Rome", "Oslo"], text),
+            "label": pa.array(["007", "08"], text),
         }
         pyarrow.parquet.write_table(pa.table(columns), path)
     elif request.param == "csv.gz":

@@ -91,6 +91,18 @@ def test_a_damaged_generation_does_not_lock_the_project(second):
     assert retrain(second, WEEKS[2]).decision == "promoted"
 
 
+def test_a_damaged_generation_is_in_the_way_of_no_dry_run(second):
+    assert retrain(second, WEEKS[1]).decision == "promoted"
+    manifest = second / "registry/generations/0001/generation.json"
+    manifest.unlink()
+    manifest.write_text("{}")
+    (second / "train.py").write_text("raise SystemExit(1)")
+    refused("retrain", second, "--until", WEEKS[2], "-q", code=3)  # one that is not finished
+    assert dynsnap("retrain", second, "--until", WEEKS[2], "--dry-run").exit_code == 0
+    (second / "train.py").write_text(TRAIN)
+    assert retrain(second, WEEKS[2]).decision == "promoted"
+
+
 def test_what_a_failed_program_said_can_be_read(second):
     (second / "train.py").write_text("print('first'); raise SystemExit('last')")
     said = refused("retrain", second, "--until", WEEKS[1], "-q", code=3)

@@ -40,8 +40,9 @@ def rows_of(tmp_path, **columns):
         pa.array(TIMES, pa.timestamp("ns", "America/New_York")),
         pa.array(TIMES.astype("datetime64[s]").astype(str).tolist()),
         pa.array([f"{one}+00:00" for one in TIMES.astype("datetime64[s]").astype(str)]),
+        pa.array(TIMES.astype("datetime64[s]").astype(str).tolist()).cast(pa.string_view()),
     ],
-    ids=["nanoseconds", "zoned", "text", "offset"],
+    ids=["nanoseconds", "zoned", "text", "offset", "view"],
 )
 def test_every_kind_of_time_is_the_same_time(tmp_path, times):
     found = rows_of(tmp_path, time=times)
@@ -55,6 +56,7 @@ def test_every_kind_of_time_is_the_same_time(tmp_path, times):
         (pa.array([at % 2 for at in range(COUNT)]), {"0", "1"}),
         (pa.array(["a", "b"] * (COUNT // 2)).dictionary_encode(), {"a", "b"}),
         (pa.array(["a", None] * (COUNT // 2)), {"a", None}),
+        (pa.array(["a", "b"] * (COUNT // 2)).cast(pa.string_view()), {"a", "b"}),
         (pa.array([1.0, 0.0] * (COUNT // 2)), {"1", "0"}),
         (pa.array([1.0, float("nan"), None] * (COUNT // 3)), {"1", None}),
     ],
@@ -108,6 +110,12 @@ def test_every_skipped_week_is_kept_and_years_of_them_take_no_time(tmp_path):
     assert found.skipped == ("2024-01-08", "2024-01-15", "2024-01-22", "2024-01-29", "2024-02-05")
     late = cut(rows, settings, until=projects.parse_until("9999-01-01"), after="2024-01-01")
     assert late.period == "2024-01-01" and late.skipped[0] == "2024-01-08"
+
+
+@pytest.mark.parametrize("moment", ["0001-01-01T00:00:00+05:00", "9999-12-31T23:00:00-05:00"])
+def test_a_moment_that_utc_has_no_year_for_is_wrong_use(tmp_path, moment):
+    said = refused("retrain", make(tmp_path / "small"), "--until", moment, "-q", code=2)
+    assert moment in said
 
 
 def test_places_without_rows_are_named(tmp_path):

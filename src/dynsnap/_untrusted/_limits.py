@@ -8,6 +8,7 @@ import io
 import re
 import struct
 import zipfile
+import zlib
 from pathlib import Path
 from typing import IO
 
@@ -56,7 +57,7 @@ def megabytes(size: int) -> str:
 
 
 class Bounded(io.RawIOBase):
-    """A stream of unpacked bytes that ends in an OSError where it passes its allowance.
+    """A stream of unpacked bytes: an OSError ends it where it is damaged or passes its allowance.
 
     Args:
         stream: The unpacked bytes.
@@ -71,7 +72,10 @@ class Bounded(io.RawIOBase):
         return True
 
     def readinto(self, buffer: "bytearray | memoryview[int]", /) -> int:  # type: ignore[override]
-        content = self._stream.read(min(len(buffer), self._left + 1))
+        try:
+            content = self._stream.read(min(len(buffer), self._left + 1))
+        except (EOFError, zlib.error) as error:  # of gzip, which raises an OSError for all else
+            raise OSError(str(error)) from error
         self._left -= len(content)
         if self._left < 0:
             raise OSError(

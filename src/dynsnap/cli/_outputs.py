@@ -52,7 +52,7 @@ def claim_outputs(inputs: Iterable[Path | str | None], outputs: Mapping[str, Pat
         if (path.exists() and not place.is_file()) or _is_device(path):
             # Renaming over a device or a pipe would destroy it.
             raise PlanError(f"Cannot write {option} {path}: it is not a regular file. Name one.")
-        if not os.access(place.parent, os.W_OK):
+        if not place.parent.is_dir() or not os.access(place.parent, os.W_OK):
             raise PlanError(
                 f"Cannot write {option} {path}: its folder does not exist or is not writable. "
                 "Name a place that exists."

@@ -105,7 +105,7 @@ def missing(name: str, path: Path, *, get: str, put: str) -> DataError:
 def opened(path: Path) -> IO[bytes]:
     """A file of text to read from, unpacked on the way where its name ends in .gz.
 
-    Reading raises an OSError where it unpacks to far more than its own size.
+    Reading raises an OSError where it is damaged, or unpacks to far more than its own size.
 
     Raises:
         DataError: It cannot be read, or is packed and its name does not tell.

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
 from typing import IO, NamedTuple
@@ -136,7 +135,7 @@ def _from_lines(path: Path) -> Iterator[_Post]:
                 row = json.loads(line)
                 yield _Post(str(row["label"]), int(row["id"]), str(row["text"]))
                 read += 1
-    except (OSError, EOFError, zlib.error) as error:
+    except OSError as error:
         raise DataError(f"Cannot read {path}: {one_line(str(error))}.") from error
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise DataError(

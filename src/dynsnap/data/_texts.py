@@ -2,7 +2,6 @@
 
 import codecs
 import json
-import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -90,7 +89,7 @@ def json_objects(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
                         raise DataError(f"{path}: {error}") from error
                 if line.strip():
                     yield where, _json_object(line, where)
-    except (OSError, EOFError, zlib.error) as error:
+    except OSError as error:
         raise DataError(f"Cannot read {path}: {one_line(str(error))}.") from error
 
 
@@ -154,7 +153,10 @@ def read_text_csv(
 
     def read(name: str, handle: IO[bytes]) -> "_NumberedTexts | tuple[str, ...]":
         if name == classes:
-            lines = handle.read().decode("utf-8", errors="replace").splitlines()
+            try:
+                lines = handle.read().decode("utf-8", errors="replace").splitlines()
+            except OSError as error:
+                raise DataError(f"Cannot read {path}: {name}: {one_line(str(error))}.") from error
             return tuple(line.strip() for line in lines if line.strip())
         return _rows(handle, f"{path}: {name}", columns, line_break)
 
@@ -276,7 +278,7 @@ def _rows(handle: IO[bytes], where: str, columns: int | None, line_break: str) -
             parse_options=csv.ParseOptions(newlines_in_values=True),
             convert_options=csv.ConvertOptions(column_types={"f0": pa.int64(), **every_text}),
         )
-    except (pa.ArrowException, OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise DataError(f"Cannot read {where}: {one_line(str(error).strip())}.") from error
     texts = table.columns[1:][:columns]
     if not texts or not table.num_rows or table.column("f0").null_count:

@@ -325,7 +325,7 @@ class _ClassRanksMaker:
 
 def step_of(table: Floats, extra: Floats, heaviest: float) -> Floats:
     """`one_more` of every class, (steps,) each, for any weights: (..., classes)."""
-    return np.stack([np.interp(extra / heaviest, _STEPS, each) for each in table], axis=-1)
+    return np.stack([np.interp(ratio(extra, heaviest), _STEPS, each) for each in table], axis=-1)
 
 
 def overall(values: Floats, weight: Floats) -> tuple[Floats, Floats]:

@@ -270,12 +270,11 @@ class Retrain:
         )
 
     def _steps_behind(self, folder: Path, registry: Registry) -> tuple[str, ...]:
-        known = [registry.get(number).retrain for number in registry.numbers()]
         there = {
             "rows": True,
             "train": (folder / "work/candidate").is_dir(),
             "score": (folder / "work/deployed").is_dir(),
-            "register": folder.name in known,
+            "register": folder.name in _names_of(registry),
             "gate": (folder / records.MEASURED).exists(),
         }
         return tuple(step for step in STEPS if there.get(step))

@@ -441,6 +441,6 @@ def parse_until(text: str) -> datetime:
     """A day or a time of the command line, in UTC."""
     try:
         found = datetime.fromisoformat(text)
-    except ValueError:
+        return found.astimezone(UTC).replace(tzinfo=None) if found.tzinfo else found
+    except (ValueError, OverflowError):  # the latter beyond the years 1 to 9999 in UTC
         raise PlanError(f"--until takes a day such as 2013-05-06, got {text!r}.") from None
-    return found.astimezone(UTC).replace(tzinfo=None) if found.tzinfo else found
