@@ -12,7 +12,7 @@ import itertools
 import json
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -380,10 +380,12 @@ def _right(said: Predictions) -> AnyArray:
     return np.asarray(said.labels) == np.asarray(said.truth)
 
 
-def new_class_of_carries(study: str, values: Iterable[str]) -> dict[str, list[str]]:
-    """Accuracy on the new class where a method of the study has this share; sweeps lack it."""
+def new_class_of_carries(
+    study: str, swept: Mapping[str, Mapping[str, Row]]
+) -> dict[str, list[str]]:
+    """Accuracy on the new class, where a method of the study has this share or the sweep has it."""
     if not has_labels(study, RESULTS):
-        return {point: [""] for point in values}
+        return {point: [""] for point in swept}
     of = _measured(study)
     known = {
         one.rolling.carry_over: of.cell(one.name, "late_accuracy")
@@ -393,7 +395,13 @@ def new_class_of_carries(study: str, values: Iterable[str]) -> dict[str, list[st
         and not one.stabilized
         and one.name in of.methods
     }
-    return {point: [known.get(float(point), "not measured")] for point in values}
+    found = {}
+    for point, rows in swept.items():
+        late = rows.get("late_accuracy")  # sweeps of older versions lack it
+        found[point] = [
+            known.get(float(point)) or ("not measured" if late is None else percent(late))
+        ]
+    return found
 
 
 def target_lines(study: str) -> Iterator[str]:

@@ -477,7 +477,8 @@ LIMITS = """\
 
 * **Choices on test rows.** Each section begins with them. The strongest fresh method is chosen on the reported inputs, which favours the reference.
 * **Strongest** is meant of the methods of a study. Bagging at the cost of DynSnap-cyc, three networks, was measured on CIFAR-10 and CIFAR-100 alone.
-* **One replicate.** {alone} have n = 1. Their "shown" is about these networks.
+* **One replicate.** {alone} have n = 1. Their "shown" is about these networks. What a second one takes on a GPU like ours:
+  `dynsnap run cifar100-rolling --data cifar-100-python --plan --inputs-per-second 77000`.
 * **Shared rounds.** With `prefixes` DynSnap-cyc's first round is the beginning of Snapshot's training, on CIFAR-10 and CIFAR-100. This correlates
   the two; their difference is smaller than between separate runs.
 * **Validation.** Warm-started and fine-tuned rounds validate on rows that their parent may have trained on. Single networks keep their last epoch instead.

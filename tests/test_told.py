@@ -8,6 +8,7 @@ written by hand, so each is put together here from the published labels and look
 
 import csv
 import functools
+from collections import Counter
 from itertools import combinations, pairwise
 from pathlib import Path
 
@@ -75,8 +76,10 @@ def row_of(study, method, metric):
 
 
 def retrain(study, method):
-    """κ of a retrain, as the table of results has it."""
-    return float(row_of(study, method, "retrain_cost")["value"])
+    """κ of a retrain, as the tables of results have it: the mean over the replicates of all seeds."""
+    often = Counter(name for name, _ in each(study, method, 1))
+    costs = [float(row_of(name, method, "retrain_cost")["value"]) for name in often]
+    return np.average(costs, weights=list(often.values()))
 
 
 def part(page, start, end="\n\n"):
@@ -129,6 +132,22 @@ def test_votes_of_unknown_classes_cost_what_is_told():
         f"{unknown:.0f} % of the new class is right without them, {known:.0f} % with them"
         in text("beyond")
     )
+
+
+def test_keeping_half_is_clearly_below_where_it_is_told():
+    (_, gaps) = tables(
+        part("beyond", "## Full tables", "## no such heading")
+        .partition("<!-- frontier: 20news-rolling -->")[2]
+        .partition("<!-- end -->")[0]
+    )
+    (row,) = (
+        one for one in gaps if one[0] == "rolling-0.5" and one[1].startswith("dynsnap-cyc (fresh")
+    )
+    second, third = (np.array(numbers(cell), float) for cell in row[3:5])
+    value, low, high = third
+    assert high <= 0 and second[2] > 0
+    told = f"clearly below, too, if by little, in the last generation on 20 Newsgroups ({row[4]} points, n = 10"
+    assert told in text("beyond")
 
 
 def test_agreement_changes_no_more_than_is_told():
