@@ -172,6 +172,12 @@ def test_stored_rounds_tell_what_they_cost(varied):
         ("batch_size", "batchsize", [r"\[training\]", "`batchsize`"]),
         ("replicates = 2", "replicates = 0", ["`replicates`", "singlebase", "1"]),
         ("values = [1, 2]", "values = [1, 2, 1]", ["`values`", "1"]),
+        ("late = { 6 = 2 }", "late = { 66 = 2 }", ["'66'", '"6"']),
+        (
+            "late = { 6 = 2 }",
+            f"late = {{ {', '.join(f'{name} = 2' for name in range(10))} }}",
+            ["generation 1", "empty"],
+        ),
     ],
 )
 def test_a_plan_is_refused_where_the_study_would_be(tmp_path, old, new, named):

@@ -5,6 +5,7 @@ import dataclasses
 import importlib.util
 import io
 import json
+import re
 import sys
 import tomllib
 import zipfile
@@ -18,7 +19,15 @@ from dynsnap import predictions
 from dynsnap.data import TimeGrowth, grow, load
 from dynsnap.errors import PlanError
 from dynsnap.store import RunFolder
-from dynsnap.study import DataPlan, growth_of, open_stream, read_table
+from dynsnap.study import (
+    DataPlan,
+    growth_of,
+    open_stream,
+    read_study,
+    read_table,
+    trained_inputs,
+    workload,
+)
 from tests.cli.studies import dynsnap
 from tests.data.test_time import pool_of
 from tests.documents import blocks, tables
@@ -429,3 +438,36 @@ def test_classes_that_come_later_are_stated():
     assert stream.late == ("emu",)
     assert any("emu" in note for note in stream.notes)
     assert not grow(pool_of(days, later), TimeGrowth(initial="3 weeks")).late
+
+
+def planned(folder, retrains, *, data=True):
+    """The plan of a study of nine weeks whose first retrain is after three, as words and places."""
+    if data:
+        write_rows(folder / "rows.csv", days=63)
+    settings = TREES | {"methods": '["singlebase", "rolling"]'}
+    text = STUDY.format(**settings).replace("initial", f"{retrains}\ninitial")
+    (folder / "study.toml").write_text(text)
+    ended = dynsnap("run", folder / "study.toml", "--plan")
+    assert ended.exit_code == 0, ended.stderr
+    return " ".join(ended.stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("retrains", "generations"), [("", 6), ("retrains = 20", 6), ("retrains = 4", 4)]
+)
+def test_a_plan_counts_the_retrains_that_the_data_gives(tmp_path, retrains, generations):
+    said = planned(tmp_path, retrains)
+    plan = read_study(tmp_path / "study.toml")
+    ahead = workload(plan, generations=generations)
+    assert f"{len(ahead.rounds)} rounds of training" in said
+    assert f"{generations} generations" in said
+    inputs = trained_inputs(ahead.rounds, open_stream(plan.data)[0])
+    assert f"{inputs:,} inputs" in said
+
+
+def test_a_plan_without_data_claims_no_number_of_retrains(tmp_path):
+    said = planned(tmp_path, "", data=False)
+    assert "rows.csv" in said and "singlebase" in said
+    assert not re.search(r"[\d,]+ (rounds of training|generations)", said)
+    said = planned(tmp_path, "retrains = 4", data=False)
+    assert re.search(r"(?i)at most 4 generations", said)

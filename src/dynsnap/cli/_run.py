@@ -26,20 +26,21 @@ def planned(plan: StudyPlan, *, speed: float | None = None) -> Document:
         speed: Inputs that the device trains on in a second, all rounds together.
     """
     notes = list(check_model(plan))
-    generations = study.growth_of(plan.data).generations
-    ahead = study.workload(plan, generations=generations)
     try:
-        stream, found = study.open_stream(plan.data)
+        found = study.load_data(plan.data)
     except DataError as error:
+        ahead, extent = _without_data(plan)
         notes.append(f"The data cannot be read yet: {error}")
         if speed is not None:
             notes.append("How many minutes the training takes depends on the data.")
     else:
+        stream, read = study.cut_stream(plan.data, found)
+        ahead = study.workload(plan, generations=len(stream.generations))
+        extent = _extent(plan, ahead, len(stream.generations))
         sizes = ", ".join(f"{each:,}" for each in data.training_rows(stream).sum(axis=1).tolist())
         sets = ", ".join(f"{len(pool):,} ({name})" for name, pool in stream.evaluation.items())
         notes.append(f"Generations to train on: {sizes} inputs. Held out: {sets}.")
-        generations = len(stream.generations)
-        notes += found
+        notes += read
         notes += _time(study.trained_inputs(ahead.rounds, stream), speed)
     numeric = ("m", "N", "epochs", "rounds", "κ")
     table = Table(
@@ -55,18 +56,41 @@ def planned(plan: StudyPlan, *, speed: float | None = None) -> Document:
     )
     together = Bullets.of(
         "All together",
-        (
-            f"{len(ahead.rounds)} rounds of training ({report.kappa(ahead.cost)} κ of "
-            f"{plan.epochs} epochs) are certain: methods share rounds. "
-            f"{generations} generations, "
-            f"{report.said_replicates(plan.replicates, plan.repeated)}.",
-            *_spared(ahead),
-            *_rolling(plan),
-            *_not_counted(plan),
-            *notes,
-        ),
+        (*extent, *_rolling(plan), *_not_counted(plan), *notes),
     )
     return Document.of(plan.name, table, together)
+
+
+def _extent(plan: StudyPlan, ahead: Workload, generations: int) -> tuple[str, ...]:
+    """How much is certain to be trained for so many generations."""
+    return (
+        f"{len(ahead.rounds)} rounds of training ({report.kappa(ahead.cost)} κ of "
+        f"{plan.epochs} epochs) are certain: methods share rounds. "
+        f"{generations} generations, "
+        f"{report.said_replicates(plan.replicates, plan.repeated)}.",
+        *_spared(ahead),
+    )
+
+
+def _without_data(plan: StudyPlan) -> tuple[Workload, tuple[str, ...]]:
+    """What a study would train whose data cannot be read, and how much of it is certain."""
+    growth = study.growth_of(plan.data)
+    if not isinstance(growth, data.TimeGrowth):
+        ahead = study.workload(plan, generations=growth.generations)
+        return ahead, _extent(plan, ahead, growth.generations)
+    often = report.said_replicates(plan.replicates, plan.repeated)
+    if growth.retrains is None:
+        return study.workload(plan, generations=1), (
+            "The data decides how many generations there are, and so how many rounds are "
+            f"trained. {often}.",
+        )
+    ahead = study.workload(plan, generations=growth.retrains)
+    return ahead, (
+        f"At most {growth.retrains} generations, {often}: the data may have fewer. If it has all, "
+        f"{len(ahead.rounds)} rounds of training ({report.kappa(ahead.cost)} κ of {plan.epochs} "
+        "epochs) are certain: methods share rounds.",
+        *_spared(ahead),
+    )
 
 
 def _time(inputs: int, speed: float | None) -> Iterator[str]:

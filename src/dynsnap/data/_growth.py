@@ -297,6 +297,6 @@ def _check_quota(train: Pool, number: int, quota: Floats, *, expected: Flags) ->
                 "to train on. Bring more, or raise its share."
             )
     if not quota.any():
-        raise DataError(
+        raise PlanError(
             f"{train.name}, generation {number} is empty: all of its classes are new later."
         )

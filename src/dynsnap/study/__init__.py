@@ -26,7 +26,17 @@ from dynsnap.study._fair import (
 )
 from dynsnap.study._frontier import MethodSummary, frontier
 from dynsnap.study._pending import PendingRounds
-from dynsnap.study._plan import OWN_LOOP, DataPlan, Keep, StudyPlan, Sweep, growth_of, open_stream
+from dynsnap.study._plan import (
+    OWN_LOOP,
+    DataPlan,
+    Keep,
+    StudyPlan,
+    Sweep,
+    cut_stream,
+    growth_of,
+    load_data,
+    open_stream,
+)
 from dynsnap.study._predictions import EnsemblePredictor, PredictionPaths, write_predictions
 from dynsnap.study._publish import check_finished, publish
 from dynsnap.study._read import Defaults, read_study
@@ -114,6 +124,7 @@ __all__ = [
     "averaged",
     "check_finished",
     "check_generations",
+    "cut_stream",
     "distill",
     "ensembles_of",
     "estimate_sizes",
@@ -122,6 +133,7 @@ __all__ = [
     "growth_of",
     "held_against",
     "held_in",
+    "load_data",
     "missing_rounds",
     "open_stream",
     "publish",

@@ -11,7 +11,7 @@ import numpy as np
 
 from dynsnap import data
 from dynsnap._renamed import with_new_names
-from dynsnap.data import GrowthPlan, Pool, Stream, TimeGrowth
+from dynsnap.data import DataSet, GrowthPlan, Pool, Stream, TimeGrowth
 from dynsnap.ensemble import COMBINATIONS, Combination, Method, wanted
 from dynsnap.errors import PlanError, did_you_mean
 from dynsnap.study._toml import GROWTH
@@ -61,15 +61,36 @@ def open_stream(plan: DataPlan) -> tuple[Stream, tuple[str, ...]]:
         >>> len(stream.generations)
         3
     """
-    growth = growth_of(plan)
-    found = data.load(plan.source, plan.path, **plan.options)
+    return cut_stream(plan, load_data(plan))
+
+
+def load_data(plan: DataPlan) -> DataSet:
+    """Read a study's data, where its settings of growth make sense.
+
+    Example:
+        >>> load_data(DataPlan(source="digits")).train.name
+        'train'
+    """
+    growth_of(plan)
+    return data.load(plan.source, plan.path, **plan.options)
+
+
+def cut_stream(plan: DataPlan, found: DataSet) -> tuple[Stream, tuple[str, ...]]:
+    """Cut a study's data into generations; with notes on how it was read.
+
+    Example:
+        >>> plan = DataPlan(source="digits")
+        >>> stream, notes = cut_stream(plan, load_data(plan))
+        >>> len(stream.generations)
+        3
+    """
     train, test = found.train, found.test
     if plan.subsample < 1 and plan.by_time:
         train = _drawn_by_id(train, plan.subsample)
     elif plan.subsample < 1:
         train = _first_of_each_class(train, plan.subsample)
         test = None if test is None else _first_of_each_class(test, plan.subsample)
-    stream = data.grow(train, growth, test=test)
+    stream = data.grow(train, growth_of(plan), test=test)
     return stream, (*found.notes, *stream.notes)
 
 
