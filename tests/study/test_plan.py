@@ -100,6 +100,18 @@ def test_a_sweep_over_beta_takes_numbers_and_the_mean(study):
     assert [method.name for _, method in sweep.points] == ["beta=0", "beta=0.5", "beta=mean"]
 
 
+def test_values_that_are_nearly_equal_are_points_of_their_own(study):
+    (sweep,) = study("""
+        [[sweep]]
+        over = "margin"
+        values = [0, 0.2, 0.2000001, 0.75, 1.0, 1e-7, 1.00000001e-7]
+    """).sweeps
+    exact = ["0", "0.2", "0.2000001", "0.75", "1", "1e-07", "1.00000001e-07"]
+    assert [point for point, _ in sweep.points] == exact
+    assert [method.name for _, method in sweep.points] == [f"margin={point}" for point in exact]
+    assert [method.margin for _, method in sweep.points] == [float(point) for point in exact]
+
+
 def test_the_papers_sweep_over_snapshots_keeps_the_window_and_every_snapshot(study):
     (sweep,) = study("""
         [[sweep]]
@@ -182,6 +194,11 @@ def test_the_noise_floor_is_measured_with_single_base_even_where_it_is_left_out(
             '[[sweep]]\nover = "window"\nvalues = [1]\nepochs = 3',
             "give `window` or `epochs`",
         ),
+        (
+            '[[sweep]]\nover = "margin"\nvalues = [0.2, 1e300]',
+            naming("`margin`", "0 and 1", r"1e\+300"),
+        ),
+        ('[[sweep]]\nover = "margin"\nvalues = [0.2, 0.2]', naming("0.2", "more than once")),
         ("[[ablation]]\nepochs = 3", r"\[\[ablation\]\] 1 .*`name`"),
         ('[[ablation]]\nname = "a b"', naming("name", "letters", "'a b'")),
         ('[[ablation]]\nname = "x"\nschedule = "cosine"', naming("schedule", "cyclic", "'cosine'")),

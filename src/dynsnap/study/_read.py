@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
+from dynsnap import _check
 from dynsnap._renamed import RenamedWarning
 from dynsnap._untrusted import read_toml
 from dynsnap.ensemble import (
@@ -336,8 +337,9 @@ def _sweep(section: TomlTable, defaults: Defaults) -> Sweep:
     section.finish()
     points = []
     for value in values:
-        label = f"{value:g}" if isinstance(value, float) else str(value)
+        label = _label(value)
         settings = _settled({**fixed, over: value}, defaults, base, section.where)
+        _check.margin(settings.margin)  # before its label becomes part of a name
         made = _dynsnap(f"{name}={label}", schedule[base], settings)
         if base == "rolling":
             made = replace(made, rolling=settings.rolling)
@@ -347,6 +349,19 @@ def _sweep(section: TomlTable, defaults: Defaults) -> Sweep:
     if (twice := repeated([label for label, _ in points])) is not None:
         raise PlanError(f"{section.where}: {twice} is more than once among the `values`.")
     return Sweep(name=name, over=in_tables, points=tuple(points), combination=combination)  # type: ignore[arg-type]
+
+
+def _label(value: Any) -> str:
+    """A swept value as text, another for each value.
+
+    Example:
+        >>> _label(1.0), _label(0.2), _label(0.2000001), _label("mean")
+        ('1', '0.2', '0.2000001', 'mean')
+    """
+    if not isinstance(value, float):
+        return str(value)
+    short = f"{value:g}"
+    return short if float(short) == value else repr(value)
 
 
 def _settled(asked: dict[str, Any], defaults: Defaults, base: str, where: str) -> Defaults:
