@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import click
 
 from dynsnap._untrusted import Plain, Table, Text, mismatch, read_toml
+from dynsnap.comparison.intervals import MOST_RESAMPLES
 from dynsnap.ensemble import COMBINATIONS
 from dynsnap.errors import DynSnapError, PlanError
 from dynsnap.gate import read_columns
@@ -112,6 +113,18 @@ class AnyNumber(click.types.FloatParamType):
 
 class Number(click.FloatRange, AnyNumber):
     """A number within limits."""
+
+
+class Whole(click.IntRange):
+    """A whole number within limits, which messages name."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        try:
+            found: int = super().convert(value, param, ctx)
+        except click.BadParameter:
+            upward = "on" if self.max is None else f"to {self.max:,}"
+            self.fail(f"{value!r} is not a whole number from {self.min} {upward}.", param, ctx)
+        return found
 
 
 _COLUMNS = {
@@ -363,7 +376,7 @@ png_option = click.option(
 )
 resamples_option = click.option(
     "--resamples",
-    type=click.IntRange(min=1),
+    type=Whole(min=1, max=MOST_RESAMPLES),
     default=1000,
     show_default=True,
     help="Bootstrap resamples behind every interval.",
@@ -378,7 +391,7 @@ metrics_option = click.option(
 )
 seed_option = click.option(
     "--seed",
-    type=click.IntRange(min=0),
+    type=Whole(min=0),
     default=0,
     show_default=True,
     help="Seed of the resamples.",

@@ -11,6 +11,7 @@ import numpy as np
 
 from dynsnap import data
 from dynsnap._renamed import with_new_names
+from dynsnap.comparison.intervals import MOST_RESAMPLES
 from dynsnap.data import DataSet, GrowthPlan, Pool, Stream, TimeGrowth
 from dynsnap.ensemble import COMBINATIONS, Combination, Method, wanted
 from dynsnap.errors import PlanError, did_you_mean
@@ -150,7 +151,6 @@ Keep: TypeAlias = Literal["scores", "weights"]
 
 # Far more than anyone trains, so that a wrong number ends in a message and not in a full memory.
 _MOST_ROUNDS = 100_000
-_MOST_RESAMPLES = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -233,9 +233,9 @@ class StudyPlan:
                     f"{name} cannot have replicates of its own: only a method of one learner can, "
                     "in a study that is not replicated as a whole."
                 )
-        if not 1 <= self.resamples <= _MOST_RESAMPLES:
+        if not 1 <= self.resamples <= MOST_RESAMPLES:
             raise PlanError(
-                f"`resamples` must be at least 1 and at most {_MOST_RESAMPLES:,}, got "
+                f"`resamples` must be at least 1 and at most {MOST_RESAMPLES:,}, got "
                 f"{self.resamples}."
             )
         if self.seed < 0:

@@ -29,6 +29,7 @@ from dynsnap.study._plan import DataPlan, StudyPlan, Sweep, check_distinct, repe
 from dynsnap.study._toml import TomlTable, with_new_keys
 
 SWEPT = ("members", "beta", "snapshots", "window", "carry_over", "margin")
+_SNAPSHOTS = 10  # of a round, where the file does not tell
 # What tables of results call a setting that has another name by now.
 _IN_TABLES = {"carry_over": "carry"}
 
@@ -57,7 +58,7 @@ class Defaults:
 
     epochs: int = 200
     members: Any = 20
-    snapshots: int = 10
+    snapshots: int = _SNAPSHOTS
     beta: Any = "mean"
     dropout: float = 0.1
     rolling: Rolling = field(default_factory=Rolling)
@@ -246,16 +247,22 @@ def _methods(
     """Settings that methods share, the methods, their own replicates, and the combinations."""
     names = section.take_texts("names", METHODS)
     combinations = section.take_texts("combinations", COMBINATIONS)
+    snapshots = section.take("snapshots", int, None)
     shared = Defaults(
         epochs=epochs,
         members=_members(section, 20),
-        snapshots=section.take("snapshots", int, 10),
+        snapshots=_SNAPSHOTS if snapshots is None else snapshots,
         beta=section.take_any("beta", "mean"),
         dropout=section.take("dropout", float, 0.1),
         tolerance=section.take("tolerance", float, None),
         most_rounds=section.take("most_rounds", int, None),
         last_epoch=section.take("last_epoch", bool, False),
     )
+    if snapshots is None and 0 < epochs < shared.snapshots:
+        raise PlanError(
+            f"`snapshots` must be between 1 and the {epochs} epochs of a round. The file has none, "
+            f"and {shared.snapshots} is the default: set `snapshots` in [methods]."
+        )
     own = {name: section.table(name) for name in METHOD_KINDS}
     section.finish()
     check_distinct("method", list(names))

@@ -7,6 +7,7 @@ not. A `Statistic` defines what the metrics are and what one more input could do
 """
 
 from dynsnap.comparison.intervals._bayesian_bootstrap import (
+    MOST_RESAMPLES,
     BayesianBootstrap,
     Ends,
     Metrics,
@@ -33,6 +34,7 @@ from dynsnap.comparison.intervals._statistics import (
 )
 
 __all__ = [
+    "MOST_RESAMPLES",
     "AgreementStatistic",
     "BayesianBootstrap",
     "ClassStatistic",
