@@ -244,12 +244,16 @@ def test_an_unknown_class_is_refused_with_a_suggestion(field):
             GrowthPlan(shares={"b": 0.01}),
             naming("generation 1", "class 'b'", "none of its 6", "share"),
         ),
-        ([20, 20], GrowthPlan(late={"a": 2, "b": 2}), "generation 1 is empty"),
     ],
 )
 def test_a_class_with_too_few_rows_is_named(per_class, plan, message):
     with pytest.raises(DataError, match=message):
         grow(labelled("ab", per_class, "train"), plan)
+
+
+def test_a_plan_with_new_classes_only_is_refused():
+    with pytest.raises(PlanError, match="generation 1 is empty"):
+        grow(labelled("ab", 20, "train"), GrowthPlan(late={"a": 2, "b": 2}))
 
 
 def test_a_test_set_of_other_classes_is_refused():

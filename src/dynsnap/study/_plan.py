@@ -70,7 +70,7 @@ def load_data(plan: DataPlan) -> DataSet:
 
     Example:
         >>> load_data(DataPlan(source="digits")).train.name
-        'train'
+        'digits'
     """
     growth_of(plan)
     return data.load(plan.source, plan.path, **plan.options)
