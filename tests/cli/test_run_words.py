@@ -188,6 +188,14 @@ def test_a_plan_is_refused_where_the_study_would_be(tmp_path, old, new, named):
     assert re.search(naming(*named), ended.stderr)
 
 
+def test_a_plan_ends_as_the_run_where_data_has_too_few_rows(tmp_path):
+    file = tmp_path / "wrong.toml"
+    file.write_text(VARIED.replace("[0.6, 1.0]", "[0.001, 1.0]"))
+    ended = dynsnap("run", file, "--plan")
+    assert (ended.exit_code, ended.stdout) == (3, "")
+    assert re.search(naming("generation 1", "class", "none"), ended.stderr)
+
+
 def test_a_module_that_a_library_has_not_is_no_library_that_is_not_installed(tmp_path):
     file = tmp_path / "wrong.toml"
     file.write_text('[model]\nname = "sklearn.ensembl.X"\n')
