@@ -288,6 +288,41 @@ def test_sweeps_show_what_every_point_costs_on_new_classes(finished):
     assert late["members", "4"] == result.value("dynsnap-cyc", "late_accuracy").value
 
 
+SEVERAL_NEW = """
+[study]
+resamples = 30
+[training]
+epochs = 6
+[methods]
+names = ["dynsnap-cyc"]
+combinations = ["majority", "average"]
+members = 4
+snapshots = 2
+[[sweep]]
+over = "members"
+values = [1, 4]
+combination = "majority"
+"""
+
+
+def test_several_new_classes_that_are_never_named_are_right_in_no_case(tmp_path):
+    stream = small_stream(late={"6": 3, "2": 3})
+    result = execute(read(tmp_path, SEVERAL_NEW), tmp_path, stream)
+    for how in ("majority", "average"):
+        kept = result.value("never-retrain-dynsnap-cyc", "late_accuracy", how)
+        assert kept.value == kept.low == 0 < kept.high < 0.2
+    late = stream.evaluation["late"]
+    assert len(late.labels) >= 30
+    said = predictions.read(tmp_path / "predictions/late/dynsnap-cyc-majority-g3.parquet")
+    right = metrics.accuracy(said.labels, truth=said.truth)
+    (point,) = (
+        one.row.value
+        for one in result.sweeps
+        if (one.point, one.row.metric) == ("4", "late_accuracy")
+    )
+    assert point == result.value("dynsnap-cyc", "late_accuracy", "majority").value == right > 0
+
+
 @pytest.mark.slow
 def test_running_again_trains_nothing_and_changes_no_prediction(tmp_path, stream):
     plan = read(tmp_path, LEARNERS)
