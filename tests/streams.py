@@ -5,15 +5,13 @@ import dataclasses
 from dynsnap.data import digits, digits_growth, grow
 
 
-def small_stream(late=None):
+def small_stream(**growth):
     """The digits of `digits_stream`, every third of them, in 4 by 4 pixels.
 
     Args:
-        late: The digits that come late, and the generation that brings them.
+        growth: What grows in another way than in `digits_growth`.
     """
     pool = digits().train
     coarse = dataclasses.replace(pool, inputs=pool.inputs[:, ::2, ::2].copy())
-    plan = digits_growth()
-    if late is not None:
-        plan = dataclasses.replace(plan, late=late)
+    plan = dataclasses.replace(digits_growth(), **growth)
     return grow(coarse.take(range(0, len(pool.labels), 3)), plan)

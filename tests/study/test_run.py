@@ -11,6 +11,7 @@ from dynsnap.ensemble import COMBINATIONS, METHODS
 from dynsnap.errors import PlanError
 from dynsnap.store import RunFolder
 from dynsnap.testing import CentroidTrainer
+from tests.messages import naming
 from tests.streams import small_stream
 
 TEXT = """
@@ -321,6 +322,39 @@ def test_several_new_classes_that_are_never_named_are_right_in_no_case(tmp_path)
         if (one.point, one.row.metric) == ("4", "late_accuracy")
     )
     assert point == result.value("dynsnap-cyc", "late_accuracy", "majority").value == right > 0
+
+
+GATED = """
+[study]
+resamples = 30
+[training]
+epochs = 6
+[methods]
+names = ["singlebase"]
+combinations = ["average"]
+snapshots = 2
+[[variant]]
+name = "gated"
+method = "singlebase"
+[variant.gate]
+at_least = { accuracy_change = 0.0 }
+"""
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5])
+def test_a_gate_with_too_few_rows_to_judge_is_refused_before_training(tmp_path, share):
+    stream = small_stream(selection_holdout=share)
+    rows = min(len(one) for one in stream.selection_holdout[1:])
+    plan = read(tmp_path, GATED)
+    if share < 0.5:
+        assert 0 < rows < 30
+        named = naming("gated", str(rows), "30", "selection_holdout")
+        with pytest.raises(PlanError, match=named):
+            execute(plan, tmp_path, stream)
+        assert not list((tmp_path / "rounds").iterdir())
+    else:
+        assert rows >= 30
+        assert execute(plan, tmp_path, stream).value("gated", "accuracy").value > 0.5
 
 
 @pytest.mark.slow
