@@ -429,3 +429,53 @@ def test_classes_that_come_later_are_stated():
     assert stream.late == ("emu",)
     assert any("emu" in note for note in stream.notes)
     assert not grow(pool_of(days, later), TimeGrowth(initial="3 weeks")).late
+
+
+GATED = """
+[study]
+name = "gated"
+resamples = 30
+[data]
+source = "table"
+path = "rows.csv"
+label = "label"
+time = "when"
+[data.growth]
+by = "time"
+initial = "4 weeks"
+validation = 0.3
+selection_holdout = 0.9
+retrains = 4
+[model]
+name = "tabular-mlp"
+hidden = [8]
+[training]
+epochs = 4
+[methods]
+names = ["singlebase"]
+combinations = ["average"]
+snapshots = 2
+[[variant]]
+name = "gated"
+method = "singlebase"
+[variant.gate]
+at_least = { accuracy_change = 0.0 }
+"""
+
+
+@pytest.mark.slow
+def test_a_class_that_arrives_later_is_no_unknown_label_of_a_gate(tmp_path):
+    rng = np.random.default_rng(1)
+    with (tmp_path / "rows.csv").open("w", newline="") as file:
+        out = csv.writer(file)
+        out.writerow(["when", "x", "y", "label"])
+        for number in range(700):
+            x, y = rng.normal(size=2)
+            label = "emu" if number >= 350 and y > 0.3 else "dog" if x > 0 else "cat"
+            out.writerow(
+                [(datetime(2024, 1, 1) + timedelta(days=number // 10)).date(), x, y, label]
+            )
+    (tmp_path / "study.toml").write_text(GATED)
+    ended = dynsnap("run", tmp_path / "study.toml", "--out", tmp_path / "run", "-q")
+    assert ended.exit_code == 0, ended.stderr
+    assert any(row.method == "gated" for row in read_table(tmp_path / "run/table.csv"))
