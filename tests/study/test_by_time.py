@@ -5,6 +5,7 @@ import dataclasses
 import importlib.util
 import io
 import json
+import random
 import sys
 import tomllib
 import zipfile
@@ -465,16 +466,15 @@ at_least = { accuracy_change = 0.0 }
 
 @pytest.mark.slow
 def test_a_class_that_arrives_later_is_no_unknown_label_of_a_gate(tmp_path):
-    rng = np.random.default_rng(1)
+    rng = random.Random(1)
     with (tmp_path / "rows.csv").open("w", newline="") as file:
         out = csv.writer(file)
-        out.writerow(["when", "x", "y", "label"])
+        out.writerow(["when", "a", "b", "c", "d", "label"])
         for number in range(700):
-            x, y = rng.normal(size=2)
-            label = "emu" if number >= 350 and y > 0.3 else "dog" if x > 0 else "cat"
-            out.writerow(
-                [(datetime(2024, 1, 1) + timedelta(days=number // 10)).date(), x, y, label]
-            )
+            x = [rng.gauss(0, 1) for _ in range(4)]
+            label = "emu" if number >= 350 and x[1] > 0.3 else "dog" if x[0] > 0 else "cat"
+            when = datetime(2024, 1, 1) + timedelta(days=number // 10)
+            out.writerow([when.date(), *x, label])
     (tmp_path / "study.toml").write_text(GATED)
     ended = dynsnap("run", tmp_path / "study.toml", "--out", tmp_path / "run", "-q")
     assert ended.exit_code == 0, ended.stderr
