@@ -384,6 +384,17 @@ def test_the_gate_of_a_project_asks_for_its_own_count_of_all_rows_under_every_pa
     assert retrain(made, WEEKS[1]).measured.evaluated == count
 
 
+def test_without_predict_the_gate_counts_what_the_deployed_model_has_scored(tmp_path):
+    alone = re.sub("predict = .*\n", "", COMMANDS)
+    made = make(tmp_path / "small", retrain=alone, rules=asking("", 1000))
+    scored = retrain(made, WEEKS[0]).measured.evaluated
+    said = refused("retrain", made, "--until", WEEKS[1], "-q", code=2)
+    most = int(re.search(r"([\d,]+) held-out", said)[1])
+    assert scored < most
+    (made / "gate.toml").write_text(asking("", scored))
+    assert retrain(made, WEEKS[1]).decision == "promoted"
+
+
 def test_the_way_to_more_held_out_rows_is_one_that_leads_there(second):
     config, rules = second / "project.toml", second / "gate.toml"
     rules.write_text(asking(NEWEST, 1000))
