@@ -330,6 +330,110 @@ def test_a_rule_about_rows_that_the_deployed_model_cannot_score_is_refused_befor
     assert retrain(made, WEEKS[0], again=True).decision == "promoted"  # these it has scored
 
 
+NEWEST = 'slice = {column = "rows", value = "newest"}'
+
+
+def asking(about, count):
+    """A rule about some of the inputs that asks for so many of them."""
+    return f'[[rule]]\nmetric = "churn"\nat_most = 0.99\nmin_count = {count}\n{about}\n'
+
+
+@pytest.mark.parametrize(
+    ("about", "weeks"),
+    [
+        (NEWEST, (1,)),
+        ("", (0, 1)),
+        ('class = "late"', None),
+        ('class = "*"', None),
+        ('slice = {column = "rows", value = "*"}', None),
+    ],
+    ids=["newest", "all", "class", "classes", "slices"],
+)
+def test_a_rule_about_too_few_rows_is_refused_before_training_and_exactly_then(
+    second, about, weeks
+):
+    rules = second / "gate.toml"
+    rules.write_text(RULES + asking(about, 1000))
+    for more in (("--dry-run",), ("-q",)):
+        said = refused("retrain", second, "--until", WEEKS[1], *more, code=2)
+        assert re.search(naming("churn", "1,000", "min_count", "cadence", "test_size"), said)
+    count = int(re.search(r"([\d,]+) held-out", said)[1])
+    if weeks:
+        texts = [(second / f"data/week-{each}.csv").read_text() for each in weeks]
+        ids = [line.partition(",")[0] for text in texts for line in text.splitlines()[1:]]
+        assert count == held_out(np.array(ids, dtype=object), 0.4).sum()
+    rules.write_text(RULES + asking(about, count + 1))
+    refused("retrain", second, "--until", WEEKS[1], "-q", code=2)
+    assert not (second / "retrains" / PERIODS[1]).exists()
+    assert projects.FolderRegistry(second / "registry").numbers() == [1]
+    rules.write_text(RULES + asking(about, count))  # the gate counts the same ones
+    assert dynsnap("retrain", second, "--until", WEEKS[1], "--dry-run").exit_code == 0
+    assert retrain(second, WEEKS[1]).decision == "promoted"
+
+
+def test_the_gate_of_a_project_asks_for_its_own_count_of_all_rows_under_every_part(tmp_path):
+    every = '[[rule]]\nmetric = "churn"\nat_most = 0.99\nclass = "*"\n'
+    made = make(tmp_path / "small", rules=every)
+    retrain(made, WEEKS[0])
+    config = made / "project.toml"
+    few = config.read_text()
+    config.write_text(few.replace("min_count = 1", "min_count = 1000"))
+    said = refused("retrain", made, "--until", WEEKS[1], "-q", code=2)
+    count = int(re.search(r"([\d,]+) held-out", said)[1])
+    config.write_text(few.replace("min_count = 1", f"min_count = {count}"))
+    assert retrain(made, WEEKS[1]).measured.evaluated == count
+
+
+def test_without_predict_the_gate_counts_what_the_deployed_model_has_scored(tmp_path):
+    alone = re.sub("predict = .*\n", "", COMMANDS)
+    made = make(tmp_path / "small", retrain=alone, rules=asking("", 1000))
+    scored = retrain(made, WEEKS[0]).measured.evaluated
+    said = refused("retrain", made, "--until", WEEKS[1], "-q", code=2)
+    most = int(re.search(r"([\d,]+) held-out", said)[1])
+    assert scored < most
+    (made / "gate.toml").write_text(asking("", scored))
+    assert retrain(made, WEEKS[1]).decision == "promoted"
+
+
+def test_the_way_to_more_held_out_rows_is_one_that_leads_there(second):
+    config, rules = second / "project.toml", second / "gate.toml"
+    rules.write_text(asking(NEWEST, 1000))
+
+    def count(share):
+        text = re.sub("test_size = .*", f"test_size = {share}", config.read_text())
+        config.write_text(text)
+        said = refused("retrain", second, "--until", WEEKS[1], "-q", code=2)
+        return int(re.search(r"([\d,]+) held-out", said)[1]), said
+
+    now, said = count(0.4)
+    assert "new project" in said
+    assert count(0.8)[0] == now  # the others were trained on
+    fewer, said = count(0.2)
+    assert fewer < now
+    assert re.search(naming("raise", r"0\.4"), said)
+    config.write_text(config.read_text().replace("[data]", '[data]\ncadence = "2 weeks"'))
+    assert count(0.4)[0] > now
+
+
+def test_no_first_retrain_and_none_that_has_its_verdict_is_refused_for_few_rows(tmp_path):
+    made = make(tmp_path / "small", rules=asking(NEWEST, 1000))
+    assert retrain(made, WEEKS[0]).decision == "first"
+    made = make(tmp_path / "killed", rules=asking(NEWEST, 1000))
+
+    def killed(loop, folder, plan, measured, registry):
+        registry.deploy(measured.generation, way="retrain", why=plan.name)
+        raise KeyboardInterrupt  # after the pointer moved, and before the result is kept
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(projects.Retrain, "_decide", killed)
+        with pytest.raises(KeyboardInterrupt):
+            retrain(made, WEEKS[0])
+    assert deployed(made) == 1
+    assert not (made / "retrains" / PERIODS[0] / "result.json").exists()
+    assert dynsnap("retrain", made, "--until", WEEKS[0], "--dry-run").exit_code == 0
+    assert retrain(made, WEEKS[0]).decision == "first"
+
+
 @pytest.mark.parametrize("gone", ["deployed.json", "."], ids=["pointer", "registry"])
 def test_a_pointer_that_is_gone_is_no_first_retrain(second, gone):
     kept = second / "kept"

@@ -5,6 +5,7 @@ import dataclasses
 import importlib.util
 import io
 import json
+import random
 import re
 import sys
 import tomllib
@@ -471,3 +472,52 @@ def test_a_plan_without_data_claims_no_number_of_retrains(tmp_path):
     assert not re.search(r"[\d,]+ (rounds of training|generations)", said)
     said = planned(tmp_path, "retrains = 4", data=False)
     assert re.search(r"(?i)at most 4 generations", said)
+
+
+GATED = """
+[study]
+name = "gated"
+resamples = 30
+[data]
+source = "table"
+path = "rows.csv"
+label = "label"
+time = "when"
+[data.growth]
+by = "time"
+initial = "4 weeks"
+validation = 0.3
+selection_holdout = 0.9
+retrains = 4
+[model]
+name = "tabular-mlp"
+hidden = [8]
+[training]
+epochs = 4
+[methods]
+names = ["singlebase"]
+combinations = ["average"]
+snapshots = 2
+[[variant]]
+name = "gated"
+method = "singlebase"
+[variant.gate]
+at_least = { accuracy_change = 0.0 }
+"""
+
+
+@pytest.mark.slow
+def test_a_class_that_arrives_later_is_no_unknown_label_of_a_gate(tmp_path):
+    rng = random.Random(1)
+    with (tmp_path / "rows.csv").open("w", newline="") as file:
+        out = csv.writer(file)
+        out.writerow(["when", "a", "b", "c", "d", "label"])
+        for number in range(700):
+            x = [rng.gauss(0, 1) for _ in range(4)]
+            label = "emu" if number >= 350 and x[1] > 0.3 else "dog" if x[0] > 0 else "cat"
+            when = datetime(2024, 1, 1) + timedelta(days=number // 10)
+            out.writerow([when.date(), *x, label])
+    (tmp_path / "study.toml").write_text(GATED)
+    ended = dynsnap("run", tmp_path / "study.toml", "--out", tmp_path / "run", "-q")
+    assert ended.exit_code == 0, ended.stderr
+    assert any(row.method == "gated" for row in read_table(tmp_path / "run/table.csv"))

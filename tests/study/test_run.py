@@ -11,6 +11,7 @@ from dynsnap.ensemble import COMBINATIONS, METHODS
 from dynsnap.errors import PlanError
 from dynsnap.store import RunFolder
 from dynsnap.testing import CentroidTrainer
+from tests.messages import naming
 from tests.streams import small_stream
 
 TEXT = """
@@ -286,6 +287,74 @@ def test_sweeps_show_what_every_point_costs_on_new_classes(finished):
     }
     assert late.keys() == {(one.sweep, one.point) for one in result.sweeps}
     assert late["members", "4"] == result.value("dynsnap-cyc", "late_accuracy").value
+
+
+SEVERAL_NEW = """
+[study]
+resamples = 30
+[training]
+epochs = 6
+[methods]
+names = ["dynsnap-cyc"]
+combinations = ["majority", "average"]
+members = 4
+snapshots = 2
+[[sweep]]
+over = "members"
+values = [1, 4]
+combination = "majority"
+"""
+
+
+def test_several_new_classes_that_are_never_named_are_right_in_no_case(tmp_path):
+    stream = small_stream(late={"6": 3, "2": 3})
+    result = execute(read(tmp_path, SEVERAL_NEW), tmp_path, stream)
+    for how in ("majority", "average"):
+        kept = result.value("never-retrain-dynsnap-cyc", "late_accuracy", how)
+        assert kept.value == kept.low == 0 < kept.high < 0.2
+    late = stream.evaluation["late"]
+    assert len(late.labels) >= 30
+    said = predictions.read(tmp_path / "predictions/late/dynsnap-cyc-majority-g3.parquet")
+    right = metrics.accuracy(said.labels, truth=said.truth)
+    (point,) = (
+        one.row.value
+        for one in result.sweeps
+        if (one.point, one.row.metric) == ("4", "late_accuracy")
+    )
+    assert point == result.value("dynsnap-cyc", "late_accuracy", "majority").value == right > 0
+
+
+GATED = """
+[study]
+resamples = 30
+[training]
+epochs = 6
+[methods]
+names = ["singlebase"]
+combinations = ["average"]
+snapshots = 2
+[[variant]]
+name = "gated"
+method = "singlebase"
+[variant.gate]
+at_least = { accuracy_change = 0.0 }
+"""
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5])
+def test_a_gate_with_too_few_rows_to_judge_is_refused_before_training(tmp_path, share):
+    stream = small_stream(selection_holdout=share)
+    rows = min(len(one) for one in stream.selection_holdout[1:])
+    plan = read(tmp_path, GATED)
+    if share < 0.5:
+        assert 0 < rows < 30
+        named = naming("gated", str(rows), "30", "selection_holdout")
+        with pytest.raises(PlanError, match=named):
+            execute(plan, tmp_path, stream)
+        assert not list((tmp_path / "rounds").iterdir())
+    else:
+        assert rows >= 30
+        assert execute(plan, tmp_path, stream).value("gated", "accuracy").value > 0.5
 
 
 @pytest.mark.slow

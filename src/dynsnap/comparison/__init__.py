@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from dynsnap._renamed import renamed_functions
 from dynsnap.comparison._apart import measure_apart
 from dynsnap.comparison._compare import Levels, compare, compare_blocks, lined_up, twin_name
-from dynsnap.comparison._count import AlignedBlocks, ParallelMap
+from dynsnap.comparison._count import AlignedBlocks, InMemory, ParallelMap
 from dynsnap.comparison._display import worst_first
 from dynsnap.comparison._flips import flips, flips_format, write_flips
 from dynsnap.comparison._json import SCHEMA, to_json
@@ -51,6 +51,7 @@ __all__ = [
     "GroupKey",
     "GroupKind",
     "GroupResult",
+    "InMemory",
     "LabelledInputs",
     "Levels",
     "PairResult",

@@ -251,7 +251,8 @@ class Levels:
         self._settings = settings
         counted = count(blocks, settings, parallel=parallel)
         if task_in(counted.tally) is None:
-            refuse_strange_labels(counted, blocks)
+            if not settings.known_classes:
+                refuse_strange_labels(counted, blocks)
             counted = replace(counted, unknown_labels=unknown_labels(counted, blocks))
         self._counted = counted
         self._made: dict[float, Comparison] = {}

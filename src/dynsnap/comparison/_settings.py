@@ -26,6 +26,8 @@ class Settings:
         twin: Whether the last generation is the first one trained again, for the noise floor.
         metrics: Which groups of metrics are measured beside "consistency", of `metrics.GROUPS`;
             None for "classification" and, where rows times classes are few, "ranking".
+        known_classes: Whether all labels are known to be of the classes of the truth, as those that
+            a study has predicted are. Others are refused where none of them is a true class.
 
     Raises:
         PlanError: A setting does not make sense.
@@ -39,6 +41,7 @@ class Settings:
     families: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     twin: bool = False
     metrics: Collection[str] | None = None
+    known_classes: bool = False
 
     def __post_init__(self) -> None:
         if not self.levels:  # which also refuses what is no level

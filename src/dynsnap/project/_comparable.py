@@ -3,15 +3,18 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
+import numpy as np
+
 from dynsnap import gate
 from dynsnap.errors import FileError, PlanError
 from dynsnap.project import _records as records
 from dynsnap.project._registry import Deployed, Generation, Registry
-from dynsnap.project._rows import NEWEST, Cut, Rows, held_out
+from dynsnap.project._rows import EARLIER, NEWEST, Cut, Rows, held_out
 from dynsnap.project._settings import RETRAINS, Project
 from dynsnap.project._trainers import make_trainer
 
-_NEWEST = ("rows", NEWEST)  # the slice of the newest period
+_COLUMN = "rows"  # the only column of slices that a project has
+_NEWEST = (_COLUMN, NEWEST)  # the slice of the newest period
 
 
 def find_deployed(project: Project, registry: Registry) -> Deployed | None:
@@ -82,3 +85,61 @@ def refuse_unscored(
             f"generation {deployed.number} has not scored. Set `predict` in [retrain], a program "
             "that scores rows with a model, or remove the rule."
         )
+
+
+def refuse_few(
+    project: Project,
+    made: Cut,
+    rows: Rows,
+    deployed: Generation | None,
+    rules: Iterable[gate.Rule],
+) -> None:
+    """Raise where a rule is about fewer inputs than it asks for, whatever will be predicted.
+
+    The gate counts the same rows, or fewer: those that both generations have scored. Rules whose
+    inputs are not known before, such as those of other columns, are left to it.
+    """
+    if deployed is None:
+        return
+    for rule in rules:
+        fewest = project.gate.min_count if rule.min_count is None else rule.min_count
+        if rule.for_every and rule.min_count is None:
+            parts = {"all inputs": int(made.evaluate.sum())}  # small parts are judged, too
+        else:
+            parts = _scored(rule, made, rows)
+        where, most = max(parts.items(), key=lambda part: part[1], default=("", fewest))
+        if most >= fewest:
+            continue
+        raise PlanError(
+            f"Rule {rule.title!r} cannot be judged, so nothing is trained: {where} has "
+            f"{most:,} held-out rows, fewer than {fewest:,} (min_count). Lower `min_count` of the "
+            f"rule or in [gate], set a longer `cadence`, or {_more_held_out(project, deployed)}."
+        )
+
+
+def _scored(rule: gate.Rule, made: Cut, rows: Rows) -> dict[str, int]:
+    """How many rows are scored of each part that a rule is about; empty where it is not known."""
+    if rule.slice is not None:
+        column, wanted = rule.slice
+        if column != _COLUMN:
+            return {}
+        newest = made.newest[made.evaluate]
+        counts = {NEWEST: int(newest.sum()), EARLIER: int((~newest).sum())}
+        start = f"{column} = "
+    elif rule.class_name is not None:
+        wanted, start = rule.class_name, "class "
+        names, sizes = np.unique(rows.labels[made.evaluate].astype(str), return_counts=True)
+        counts = dict(zip(names.tolist(), sizes.tolist(), strict=True))
+    else:
+        return {"all inputs": int(made.evaluate.sum())}
+    if wanted != gate.EVERY:
+        counts = {wanted: counts.get(wanted, 0)}
+    return {start + name: count for name, count in counts.items()}
+
+
+def _more_held_out(project: Project, deployed: Generation) -> str:
+    """The way to more held-out rows: none is one that a generation was trained on."""
+    share = least_share(deployed, 1.0)
+    if share <= project.data.test_size:
+        return "begin a new project with a larger `test_size`"
+    return "raise `test_size`" + (f", to {share:g} at most" if share < 1 else "")

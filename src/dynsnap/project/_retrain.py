@@ -28,6 +28,7 @@ from dynsnap.project import _records as records
 from dynsnap.project._comparable import (
     find_deployed,
     least_share,
+    refuse_few,
     refuse_unscored,
     unseen_rows,
 )
@@ -129,6 +130,8 @@ class Retrain:
         steps = () if folder is None else self._steps_behind(folder, registry)
         check_cut(rows, made, self.project.data)
         refuse_unscored(self.project, made, generation, rules)
+        if folder is None:
+            refuse_few(self.project, made, rows, generation, rules)
         trainer = make_trainer(self.project)
         trainer.check(importing=False)
         deployed = (
@@ -185,7 +188,10 @@ class Retrain:
         made, rows = unseen_rows(self.project, made, rows, generation)
         check_cut(rows, made, self.project.data)
         refuse_unscored(self.project, made, generation, rules)
-        folder = self._begun(made, rows, registry, current)
+        folder = self._going_on(made, current)
+        if folder is None:  # one that goes on has its rows, and may have its verdict
+            refuse_few(self.project, made, rows, generation, rules)
+            folder = self._begun(made, rows, registry, current)
         plan = records.read_plan(folder)
         steps = Steps(project=self.project, folder=folder, plan=plan, say=self.say)
         for note in (*plan.notes, *_said_skipped(plan.skipped, str(self.project.data.cadence))):
@@ -287,8 +293,8 @@ class Retrain:
             elif not (folder / records.PLAN).exists():
                 shutil.rmtree(folder, ignore_errors=True)
 
-    def _begun(self, made: Cut, rows: Rows, registry: Registry, current: int | None) -> Path:
-        """The folder of the retrain, with its rows and its plan; an unfinished one that fits."""
+    def _going_on(self, made: Cut, current: int | None) -> Path | None:
+        """The folder of an unfinished retrain that fits; others are given up."""
         for folder in records.unfinished(self.project.folder):
             plan = records.read_plan(folder)
             fits = plan.period == made.period and self._fits(plan, current)
@@ -297,6 +303,10 @@ class Retrain:
                 return folder
             reason = "It was not finished before project.toml, the data or the pointer changed."
             self._give_up(folder, plan, reason)
+        return None
+
+    def _begun(self, made: Cut, rows: Rows, registry: Registry, current: int | None) -> Path:
+        """The folder of a retrain that begins, with its rows and its plan."""
         place = self.project.folder / RETRAINS
         name, number = made.period, 1
         used = _names_of(registry)  # of retrains whose folders were removed by hand

@@ -1,12 +1,13 @@
 """Which members an ensemble has: of its own rounds, and carried over from the generation before."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Protocol, TypeAlias
 
 import numpy as np
 
+from dynsnap import gate
 from dynsnap._types import Accuracies, Flags, Labels, MemberScores, Positions
 from dynsnap.data import SELECTION_SET, Stream
 from dynsnap.ensemble import Rolling, Round, RoundSpec, Size, best, judged, members
@@ -64,6 +65,20 @@ def check_selection_holdout(stream: Stream) -> None:
             " on rows that none was ever trained on, and this data has no such rows: set "
             "`selection_holdout` in [data.growth], such as 0.5 of the validation rows."
         )
+
+
+def check_gates(ensembles: Iterable[Ensemble], stream: Stream) -> None:
+    """Raise where a gate would have fewer rows than it can judge, before anything is trained."""
+    for one in ensembles:
+        if not (one.method.gate and one.earlier):
+            continue
+        rows = len(stream.selection_holdout[one.generation - 1])
+        if rows < gate.MIN_COUNT:
+            raise PlanError(
+                f"The gate of {one.method.name!r} cannot judge generation {one.generation}: the "
+                f"selection holdout has {rows} rows by then, and a gate needs {gate.MIN_COUNT}. "
+                "Set a larger `selection_holdout` in [data.growth]."
+            )
 
 
 class MemberSelector:

@@ -17,6 +17,7 @@ from dynsnap.study._members import (
     RoundReader,
     SelectedMembers,
     Source,
+    check_gates,
     check_selection_holdout,
 )
 
@@ -202,6 +203,7 @@ class PendingRounds:
         asked = list(dict.fromkeys(ensembles))
         if stream is not None and any(ensemble.needs_holdout for ensemble in asked):
             check_selection_holdout(stream)
+            check_gates(asked, stream)
         selector = MemberSelector(available, stream)
         made: dict[Ensemble, EnsembleRounds] = {}
         for one in sorted(asked, key=lambda ensemble: ensemble.generation):

@@ -11,7 +11,7 @@ from dynsnap import gate, predictions
 from dynsnap._types import Labels, Positions, Scores
 from dynsnap.data import SELECTION_SET, Pool, Stream
 from dynsnap.ensemble import Combination, combine
-from dynsnap.errors import FileError
+from dynsnap.errors import ComparisonError, FileError
 from dynsnap.predictions import Predictions, stabilize_scores
 from dynsnap.stabilizing import Belief, Rule, choose_cost_rule, choose_margin
 from dynsnap.study._ensembles import Ensemble, MethodSeries
@@ -195,7 +195,16 @@ class EnsemblePredictor:
                 gate.Rule(metric=metric, **{bound: value})  # type: ignore[arg-type]
                 for metric, bound, value in ensemble.method.gate
             ]
-            verdict = gate.check(before, new, rules, resamples=_GATE_RESAMPLES)
+            # Classes are the stream's own: a label that is no true class here is not astray.
+            try:
+                verdict = gate.check(
+                    before, new, rules, resamples=_GATE_RESAMPLES, allow_unknown_labels=1.0
+                )
+            except ComparisonError as error:
+                raise ComparisonError(
+                    f"The gate of {ensemble.method.name!r} cannot judge generation "
+                    f"{ensemble.generation} on the selection holdout: {error}"
+                ) from error
             self._verdicts[key] = verdict.passed
         return self._verdicts[key]
 

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from dynsnap import _files
-from dynsnap.comparison import Estimate, compare
+from dynsnap.comparison import Estimate, InMemory, Settings, compare, compare_blocks
 from dynsnap.ensemble import Combination
-from dynsnap.predictions import Predictions
+from dynsnap.predictions import Predictions, align
 from dynsnap.study._cells import damaged, needed, number, read_cells, safe, words
 from dynsnap.study._predictions import MethodRun
 
@@ -122,6 +122,19 @@ def averaged(replicates: Sequence[Sequence[Row]]) -> list[Row]:
     ]
 
 
+def accuracy(generation: Predictions, *, resamples: int) -> Estimate:
+    """The accuracy of one generation, with its interval.
+
+    It may be on new classes, none of which the generation names: what never learned is right in no
+    case, and that is no mistake.
+    """
+    twice = InMemory(align(generation, generation))
+    (compared,) = compare_blocks(
+        twice, Settings(resamples=resamples, metrics=(), known_classes=True)
+    )
+    return compared.generations[0].metrics["accuracy"]
+
+
 def write_rows(path: Path, rows: Sequence[Row], **more: Sequence[Any]) -> None:
     """Write rows as CSV, with further columns in front; no text in it is a formula."""
     names = [field.name for field in fields(Row)]
@@ -197,7 +210,7 @@ def _block(run: MethodRun, how: Combination, resamples: int) -> list[Row]:
         run.predictions(how), how, resamples=resamples, each=run.retrain_cost is not None
     )
     if (late := run.on_new_classes(how)) is not None:
-        found["late_accuracy"] = _accuracy(late, resamples)
+        found["late_accuracy"] = accuracy(late, resamples=resamples)
     if run.retrain_cost is not None:
         found["retrain_cost"] = Estimate(run.retrain_cost)
     for generation, members in enumerate(run.members, 1):
@@ -239,12 +252,6 @@ def _measured(
                 for name in _TRANSITIONS:
                     found[f"{name}_{pair.old}_{pair.new}"] = pair.metrics[name]
     return found
-
-
-def _accuracy(found: Predictions, resamples: int) -> Estimate:
-    """The accuracy of one generation, with its interval."""
-    compared = compare(found, found, names=["once", "again"], resamples=resamples, metrics=())
-    return compared.generations[0].metrics["accuracy"]
 
 
 def _spread(values: Sequence[float]) -> float | None:

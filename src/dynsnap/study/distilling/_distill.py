@@ -24,7 +24,7 @@ from dynsnap.study._ensembles import generations_of
 from dynsnap.study._plan import StudyPlan
 from dynsnap.study._predictions import PredictionPaths
 from dynsnap.study._rounds import StudyMonitor
-from dynsnap.study._table import Row, averaged
+from dynsnap.study._table import Row, accuracy, averaged
 from dynsnap.study._train import TrainedEnsemble, check_generations
 from dynsnap.study.distilling._students import (
     UNTAUGHT,
@@ -301,9 +301,7 @@ def rows_of(
     if several:
         found |= {metric: compared.averages[metric] for metric in _PAIRS}
     if learner.late is not None:
-        twice = (learner.late, learner.late)
-        late = compare(*twice, names=["once", "again"], resamples=resamples, metrics=())
-        found["late_accuracy"] = late.generations[0].metrics["accuracy"]
+        found["late_accuracy"] = accuracy(learner.late, resamples=resamples)
     if learner.teacher:
         alike = [
             np.mean(own.labels == other.labels)
