@@ -63,12 +63,14 @@ def planned(plan: StudyPlan, *, speed: float | None = None) -> Document:
 
 def _extent(plan: StudyPlan, ahead: Workload, generations: int) -> tuple[str, ...]:
     """How much is certain to be trained for so many generations."""
+    often = report.said_replicates(plan.replicates, plan.repeated)
+    return (f"{_certain(plan, ahead)} {generations} generations, {often}.", *_spared(ahead))
+
+
+def _certain(plan: StudyPlan, ahead: Workload) -> str:
     return (
         f"{len(ahead.rounds)} rounds of training ({report.kappa(ahead.cost)} κ of "
-        f"{plan.epochs} epochs) are certain: methods share rounds. "
-        f"{generations} generations, "
-        f"{report.said_replicates(plan.replicates, plan.repeated)}.",
-        *_spared(ahead),
+        f"{plan.epochs} epochs) are certain: methods share rounds."
     )
 
 
@@ -87,8 +89,7 @@ def _without_data(plan: StudyPlan) -> tuple[Workload, tuple[str, ...]]:
     ahead = study.workload(plan, generations=growth.retrains)
     return ahead, (
         f"At most {growth.retrains} generations, {often}: the data may have fewer. If it has all, "
-        f"{len(ahead.rounds)} rounds of training ({report.kappa(ahead.cost)} κ of {plan.epochs} "
-        "epochs) are certain: methods share rounds.",
+        f"{_certain(plan, ahead)}",
         *_spared(ahead),
     )
 

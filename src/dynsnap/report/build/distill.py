@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from dynsnap.report.build.study_words import HEADLINE
+from dynsnap.report.build.study_words import HEADLINE, NEW
 from dynsnap.report.document import Bullets, Cell, Column, Document, Table
 from dynsnap.report.words import UNDEFINED, kappa
 from dynsnap.study import UNTAUGHT, Distilled, Row
@@ -12,7 +12,7 @@ _METRICS = {
     **HEADLINE,
     "gained": "gained",
     "lost": "lost",
-    "late_accuracy": "new classes",
+    **NEW,
     "fidelity": "as teacher",
 }
 SCHEMA = "dynsnap.distill/1"

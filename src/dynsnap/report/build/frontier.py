@@ -11,7 +11,7 @@ from dynsnap.report.build.study_tables import (
     percent_cell,
     value_of,
 )
-from dynsnap.report.build.study_words import HEADLINE, preferred
+from dynsnap.report.build.study_words import HEADLINE, NEW, OF_NEW, preferred
 from dynsnap.report.document import Bullets, Cell, Column, Detail, Node, Section, Side, Table
 from dynsnap.report.figures import Figure, Point, Series, Tone, chart, doublings
 from dynsnap.report.words import clipped, kappa, percent
@@ -27,10 +27,7 @@ _MEASURES: dict[str, tuple[str, _Measure]] = {
     "lost": (catalogue["lost"].meaning, lambda one: one.lost),
     "CON": (catalogue["consistency"].meaning, lambda one: one.consistency),
     "ACC-CON": (catalogue["correct_consistency"].meaning, lambda one: one.correct_consistency),
-    "new classes": (
-        "Accuracy of the last generation on classes that arrive in a later generation.",
-        lambda one: one.late,
-    ),
+    NEW["late_accuracy"]: (OF_NEW, lambda one: one.late),
 }
 
 

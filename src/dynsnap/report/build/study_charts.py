@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from dynsnap.comparison import CONFIDENCE
-from dynsnap.report.build.study_tables import NEW, is_reference, sweep_table
-from dynsnap.report.build.study_words import HEADLINE, preferred
+from dynsnap.report.build.study_tables import is_reference, sweep_table
+from dynsnap.report.build.study_words import HEADLINE, NEW, preferred
 from dynsnap.report.document import Node, Section, Side
 from dynsnap.report.figures import (
     SERIES,

@@ -5,7 +5,15 @@ from dataclasses import dataclass, replace
 
 from dynsnap.ensemble import METHOD_KINDS
 from dynsnap.metrics import metric as metric_of
-from dynsnap.report.build.study_words import HEADLINE, MOVES, abbreviated, pairs_of, preferred
+from dynsnap.report.build.study_words import (
+    HEADLINE,
+    MOVES,
+    NEW,
+    OF_NEW,
+    abbreviated,
+    pairs_of,
+    preferred,
+)
 from dynsnap.report.document import Cell, Column, Detail, Table, Tone
 from dynsnap.report.words import kappa, percent, percent_interval
 from dynsnap.study import NEVER_RETRAIN, NOISE_FLOOR, ONE_NETWORK, Row, SweepRow
@@ -16,12 +24,10 @@ TOP = {
     "top_5_accuracy": "CACC-5",
     "top_5_consistency": "CCON-5",
 }
-NEW = {"late_accuracy": "new classes"}
 SCORES = {"pearson": "Pearson", "cosine": "cosine"}
 CASES = {"kept": "kept", "gained": "gained", "lost": "lost", "never": "never", "composite": "Com"}
 
 _WAYS = "MV, WMV: majority and weighted majority vote. AVG, WAVG: average and weighted average."
-_OF_NEW = "Accuracy of the last generation on classes that are new in a later generation."
 _SAID = "±: standard deviation over replicates."
 _PAIRS = 3  # whose columns have room beside each other
 _INTERVALS = 3  # that have room
@@ -173,10 +179,10 @@ def sweep_table(name: str, table_name: str, points: Sequence[SweepRow], more: st
     spreads = any(point.row.spread is not None for point in points)
     extent = UncertaintyColumns(intervals=False, spreads=spreads)
     measured = {point.row.metric for point in points}
-    shown = HEADLINE | {metric: word for metric, word in NEW.items() if metric in measured}
+    shown = HEADLINE | (NEW if measured.issuperset(NEW) else {})
     columns = [Column(points[0].over), Column("κ", "number", key=True)]
     for metric, symbol in shown.items():
-        meaning = _OF_NEW if metric in NEW else ""
+        meaning = OF_NEW if metric in NEW else ""
         columns += extent.columns(symbol, meaning)
     lines = []
     for label in labels:

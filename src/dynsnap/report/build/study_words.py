@@ -7,6 +7,8 @@ from dynsnap.report.words import counted
 from dynsnap.study import FRESH, Row, StudyPlan, Sweep
 
 HEADLINE = {"accuracy": "ACC", "consistency": "CON", "correct_consistency": "ACC-CON"}
+NEW = {"late_accuracy": "new classes"}
+OF_NEW = "Accuracy of the last generation on classes that arrive in a later generation."
 MOVES = {"gained": "gained", "lost": "lost", "composite": "Com"}  # the paper's Table 5
 _SHORT = {
     "majority": "MV",
