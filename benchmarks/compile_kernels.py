@@ -55,11 +55,14 @@ def launched(convolutions, blocks):
     launches = {}
 
     def note(self, *arguments, grid, warmup, num_warps=4, num_stages=3, **options):
+        further = {"launch_pdl": options.pop("launch_pdl", False)}
+        further |= {"num_warps": num_warps, "num_stages": num_stages}
         source = compiled(self, arguments, options)
-        kind = repr((self.fn.__name__, source.signature, source.constants, num_warps, num_stages))
-        launches.setdefault(kind, (source, {"num_warps": num_warps, "num_stages": num_stages}))
+        kind = repr((self.fn.__name__, source.signature, source.constants, further))
+        launches.setdefault(kind, (source, further))
 
     JITFunction.run = note
+    block._launch = lambda *_, **how: {"EARLY": True, "launch_pdl": not how}  # as on an H100
     half = {"dtype": torch.bfloat16}
     for side, channels, filters, kernel, stride, before in convolutions:
         window = Window(side=kernel, stride=stride, before=before)

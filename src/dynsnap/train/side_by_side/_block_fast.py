@@ -4,17 +4,25 @@ A block is two convolutions, each with a batch norm. As layers of a compiled net
 kernels for a step, most of which read and write whole images for little arithmetic. Here a
 convolution sums up what its batch norm has to know while its values are at hand, and on the way
 back what the next gradient needs: 17 kernels, and fewer passes over the images.
+
+With small batches most of them are so short that their starts and ends matter. So a kernel starts
+while the one before it ends, where the GPU can do that (`_launch`), and gradients of convolution
+kernels, for which no other gradient waits, are computed beside the rest, on a second stream.
 """
 
+import contextlib
+import functools
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import torch
 import triton
+import triton.language as tl
 from torch import Tensor
 
 from dynsnap.train.side_by_side import _block_kernels as programs
 from dynsnap.train.side_by_side._convolution_fast import (
+    PLAIN,
     Size,
     back_to_kernels,
     in_pairs,
@@ -24,6 +32,8 @@ from dynsnap.train.side_by_side._convolution_fast import (
 from dynsnap.train.side_by_side._window import KEEPING_SHAPE
 
 VALUES = 4096  # that a program holds at once
+EARLY = True  # whether kernels start early, and
+BESIDE = True  # whether a second stream is used, where the GPU has either
 
 
 class Half(NamedTuple):
@@ -58,12 +68,13 @@ def forward(
     programs.settle_moments[rounds,](
         rows, statistics, rows.shape[1], _places(given, rounds) // together, eps,
         CHANNELS=channels, TOGETHER=together, BLOCK=size.block, CHUNK=_block(channels), num_warps=4,
+        **_launch(given),
     )  # fmt: skip
     shown = torch.empty_like(found)
     _each(programs.normalised, given, rounds)(
         found, found if carried is None else carried, shown, statistics, weight, bias,
         _places(given, rounds),
-        CHANNELS=channels, ADDED=carried is not None, BLOCK=_block(channels),
+        CHANNELS=channels, ADDED=carried is not None, BLOCK=_block(channels), **_launch(given),
     )  # fmt: skip
     return found, statistics, shown
 
@@ -91,15 +102,24 @@ def backward(
         those of its batch norm's bias and weight as (2, rounds · channels).
     """
     second_sums = _summed_slopes(gradient, second, rounds)
-    slopes = _through_norm(gradient, second, second_sums, rounds, masked=True)
-    to_second = _to_kernels(slopes, second, rounds)
+    second_slopes = _through_norm(gradient, second, second_sums, rounds, masked=True)
+    beside = _second_stream(gradient)
+    to_second = _to_kernels(second_slopes, second, rounds, beside)
     inner, rows = _convolved(
-        slopes, second.kernels, rounds, "masked", first.shown, first.found, first.statistics
+        second_slopes,
+        second.kernels,
+        rounds,
+        "masked",
+        first.shown,
+        first.found,
+        first.statistics,
     )
     first_sums = _settled(rows)
-    slopes = _through_norm(inner, first, first_sums, rounds, masked=False)
-    to_first = _to_kernels(slopes, first, rounds)
-    to_images, _ = _convolved(slopes, first.kernels, rounds, "added", second.shown, gradient)
+    first_slopes = _through_norm(inner, first, first_sums, rounds, masked=False)
+    to_first = _to_kernels(first_slopes, first, rounds, beside)
+    to_images, _ = _convolved(first_slopes, first.kernels, rounds, "added", second.shown, gradient)
+    if beside is not None:  # no memory that it reads or writes is freed before
+        torch.cuda.current_stream(gradient.device).wait_stream(beside)
     return to_images, to_first, first_sums, to_second, second_sums
 
 
@@ -131,7 +151,7 @@ def _convolved(
         HEIGHT=height, WIDTH=width, CHANNELS=channels, PAIRED=together == 2,
         FLIPPED=flipped, ENDING=ending,
         BLOCK=size.block, STAGES=size.stages, PRECISION=precision(source),
-        num_warps=size.warps, num_stages=size.stages,
+        num_warps=size.warps, num_stages=size.stages, **_launch(source),
     )  # fmt: skip
     return result, rows
 
@@ -143,7 +163,7 @@ def _summed_slopes(gradient: Tensor, half: Half, rounds: int) -> Tensor:
     rows = gradient.new_empty(rounds, entries, 2, 1, channels, dtype=torch.float32)
     _each(programs.summed_slopes, gradient, rounds)(
         gradient, half.shown, half.found, half.statistics, rows, places,
-        CHANNELS=channels, BLOCK=block,
+        CHANNELS=channels, BLOCK=block, **_launch(gradient, joins=True),
     )  # fmt: skip
     return _settled(rows)
 
@@ -156,6 +176,7 @@ def _through_norm(
     _each(programs.through_norm, gradient, rounds)(
         gradient, half.shown, half.found, half.statistics, sums, half.weight, result,
         _places(gradient, rounds), CHANNELS=channels, MASKED=masked, BLOCK=_block(channels),
+        **_launch(gradient),
     )  # fmt: skip
     return result
 
@@ -167,19 +188,55 @@ def _settled(rows: Tensor) -> Tensor:
     programs.settle_sums[rounds,](
         rows, sums, entries,
         CHANNELS=channels, TOGETHER=together, CHUNK=_block(channels), num_warps=4,
+        **_launch(rows),
     )  # fmt: skip
     return sums
 
 
-def _to_kernels(slopes: Tensor, half: Half, rounds: int) -> Tensor:
-    parts = back_to_kernels(slopes, half.given, rounds, KEEPING_SHAPE)
+def _to_kernels(
+    slopes: Tensor, half: Half, rounds: int, beside: "torch.cuda.Stream | None"
+) -> Tensor:
+    """The gradient of a half's kernels, on a stream of its own where there is one."""
     result = torch.empty_like(half.kernels)
     channels = slopes.shape[3]
-    programs.added_up[9, rounds](
-        parts, result, len(parts), CHANNELS=channels, PAIRED=parts.ndim > 5,
-        AHEAD=_ahead(channels), num_warps=4,
-    )  # fmt: skip
+    if beside is not None:
+        beside.wait_stream(torch.cuda.current_stream(slopes.device))
+    with contextlib.nullcontext() if beside is None else torch.cuda.stream(beside):
+        launch = _launch(slopes, joins=beside is not None)
+        parts = back_to_kernels(slopes, half.given, rounds, KEEPING_SHAPE, launch)
+        programs.added_up[9, rounds](
+            parts, result, len(parts), CHANNELS=channels, PAIRED=parts.ndim > 5,
+            AHEAD=_ahead(channels), num_warps=4, **_launch(slopes),
+        )  # fmt: skip
     return result
+
+
+def _launch(images: Tensor, *, joins: bool = False) -> dict[str, bool]:
+    """How a kernel starts: while the one before it ends, where the GPU can do that.
+
+    A kernel that `joins` follows two others, on two streams. It waits for both, but lets the one
+    after it start early.
+    """
+    if not (EARLY and images.is_cuda and _overlaps(images.device)):
+        return PLAIN
+    return {"EARLY": True} if joins else {"EARLY": True, "launch_pdl": True}
+
+
+@functools.cache
+def _overlaps(device: torch.device) -> bool:
+    """Whether a GPU knows programmatic dependent launch, and this Triton too: Hopper and later."""
+    known = hasattr(tl.extra.cuda, "gdc_wait") and torch.version.hip is None
+    return known and torch.cuda.get_device_capability(device) >= (9, 0)
+
+
+def _second_stream(images: Tensor) -> "torch.cuda.Stream | None":
+    return _stream_of(images.device) if BESIDE and images.is_cuda else None
+
+
+@functools.cache
+def _stream_of(device: torch.device) -> "torch.cuda.Stream":
+    """One for all blocks of a device, since each of them joins it before it is left."""
+    return torch.cuda.Stream(device)
 
 
 def _each(program: Any, images: Tensor, rounds: int) -> Any:

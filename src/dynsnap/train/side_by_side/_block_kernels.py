@@ -9,7 +9,7 @@ add the rows up in their order, so that the result is the same every time.
 import triton
 import triton.language as tl
 
-from dynsnap.train.side_by_side._convolution_kernels import pair_sums, tap_sums
+from dynsnap.train.side_by_side._convolution_kernels import pair_sums, take_over, tap_sums
 
 
 @triton.jit
@@ -18,7 +18,7 @@ def convolved(
     kernel_round, kernel_filter, kernel_tap, kernel_channel,
     HEIGHT: tl.constexpr, WIDTH: tl.constexpr, CHANNELS: tl.constexpr, PAIRED: tl.constexpr,
     FLIPPED: tl.constexpr, ENDING: tl.constexpr,
-    BLOCK: tl.constexpr, STAGES: tl.constexpr, PRECISION: tl.constexpr,
+    BLOCK: tl.constexpr, STAGES: tl.constexpr, PRECISION: tl.constexpr, EARLY: tl.constexpr,
 ):  # fmt: skip
     """A 3×3 convolution that keeps the shape, and what follows it while its values are at hand.
 
@@ -28,6 +28,7 @@ def convolved(
     "rectified": the result times the first of the statistics and more by the second, and "carried":
     more by `other` too, where that is positive.
     """
+    take_over(EARLY)
     together: tl.constexpr = 2 if PAIRED else 1
     wide: tl.constexpr = together * CHANNELS
     program = tl.program_id(0)
@@ -95,8 +96,10 @@ def convolved(
 def settle_moments(
     rows, statistics, entries, lines, eps,
     CHANNELS: tl.constexpr, TOGETHER: tl.constexpr, BLOCK: tl.constexpr, CHUNK: tl.constexpr,
+    EARLY: tl.constexpr,
 ):  # fmt: skip
     """Mean, variance and one over the deviation of each channel, from those of parts."""
+    take_over(EARLY)
     of_round = tl.program_id(0)
     channel = tl.arange(0, CHANNELS)
     rows += of_round.to(tl.int64) * entries * (2 * TOGETHER * CHANNELS)
@@ -122,9 +125,10 @@ def settle_moments(
 @triton.jit
 def settle_sums(
     rows, result, entries,
-    CHANNELS: tl.constexpr, TOGETHER: tl.constexpr, CHUNK: tl.constexpr,
+    CHANNELS: tl.constexpr, TOGETHER: tl.constexpr, CHUNK: tl.constexpr, EARLY: tl.constexpr,
 ):  # fmt: skip
     """The two sums of each channel, from those of parts."""
+    take_over(EARLY)
     of_round = tl.program_id(0)
     channel = tl.arange(0, CHANNELS)
     rows += of_round.to(tl.int64) * entries * (2 * TOGETHER * CHANNELS)
@@ -165,9 +169,10 @@ def _row(rows, entry, channel, CHANNELS: tl.constexpr, TOGETHER: tl.constexpr):
 @triton.jit
 def normalised(
     source, carried, result, statistics, weight, bias, lines,
-    CHANNELS: tl.constexpr, ADDED: tl.constexpr, BLOCK: tl.constexpr,
+    CHANNELS: tl.constexpr, ADDED: tl.constexpr, BLOCK: tl.constexpr, EARLY: tl.constexpr,
 ):  # fmt: skip
     """Batch norm, what is carried around it added, and rectified."""
+    take_over(EARLY)
     at, there, own, rounds = _lines(lines, CHANNELS, BLOCK)
     spread = tl.load(statistics + 2 * rounds * CHANNELS + own)
     scale = tl.load(weight + own) * spread
@@ -182,9 +187,10 @@ def normalised(
 @triton.jit
 def summed_slopes(
     gradient, shown, source, statistics, rows, lines,
-    CHANNELS: tl.constexpr, BLOCK: tl.constexpr,
+    CHANNELS: tl.constexpr, BLOCK: tl.constexpr, EARLY: tl.constexpr,
 ):  # fmt: skip
     """Rows of the gradient where `shown` is positive: its sum, and times what was normalised."""
+    take_over(EARLY)
     at, there, own, rounds = _lines(lines, CHANNELS, BLOCK)
     mean = tl.load(statistics + own)
     spread = tl.load(statistics + 2 * rounds * CHANNELS + own)
@@ -203,9 +209,10 @@ def summed_slopes(
 @triton.jit
 def through_norm(
     gradient, shown, source, statistics, sums, weight, result, lines,
-    CHANNELS: tl.constexpr, MASKED: tl.constexpr, BLOCK: tl.constexpr,
+    CHANNELS: tl.constexpr, MASKED: tl.constexpr, BLOCK: tl.constexpr, EARLY: tl.constexpr,
 ):  # fmt: skip
     """The gradient of what batch norm was given, where MASKED if `shown` is positive."""
+    take_over(EARLY)
     at, there, own, rounds = _lines(lines, CHANNELS, BLOCK)
     mean = tl.load(statistics + own)
     spread = tl.load(statistics + 2 * rounds * CHANNELS + own)
@@ -241,12 +248,13 @@ def _lines(lines, CHANNELS: tl.constexpr, BLOCK: tl.constexpr):
 @triton.jit
 def added_up(
     parts, result, count,
-    CHANNELS: tl.constexpr, PAIRED: tl.constexpr, AHEAD: tl.constexpr,
+    CHANNELS: tl.constexpr, PAIRED: tl.constexpr, AHEAD: tl.constexpr, EARLY: tl.constexpr,
 ):  # fmt: skip
     """The gradient of 3×3 kernels for one tap, from sums over parts of the places.
 
     AHEAD parts are loaded before the first is waited for.
     """
+    take_over(EARLY)
     tap = tl.program_id(0)
     of_round = tl.program_id(1).to(tl.int64)
     rounds = tl.num_programs(1)

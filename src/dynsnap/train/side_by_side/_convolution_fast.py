@@ -11,7 +11,7 @@ taps. That it multiplies by some zeros costs less than it saves.
 Sizes of blocks were measured on one H200 with the paper's ResNets.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -23,6 +23,7 @@ from dynsnap.train.side_by_side._window import KEEPING_SHAPE, Window
 
 PROGRAMS = 528  # four for each multiprocessor of an H100 or H200
 PLACES = 1024  # for a program to be worth its while
+PLAIN = {"EARLY": False}  # a kernel that starts when the one before it has ended
 
 
 def convolve(
@@ -63,7 +64,13 @@ def back_to_images(
     return result
 
 
-def back_to_kernels(gradient: Tensor, images: Tensor, rounds: int, window: Window) -> Tensor:
+def back_to_kernels(
+    gradient: Tensor,
+    images: Tensor,
+    rounds: int,
+    window: Window,
+    launch: Mapping[str, bool] = PLAIN,
+) -> Tensor:
     """Sums over parts of the places, in a fixed order: the same result every time."""
     shape = parts_shape(gradient, images, rounds, window)
     parts = gradient.new_empty(shape, dtype=torch.float32)
@@ -76,7 +83,7 @@ def back_to_kernels(gradient: Tensor, images: Tensor, rounds: int, window: Windo
             images, gradient, parts, len(images) // rounds, len(parts),
             HEIGHT=height, WIDTH=width, CHANNELS=channels, FILTERS=filters,
             BLOCK=block, STAGES=stages, PRECISION=precision(images),
-            num_warps=4, num_stages=stages,
+            num_warps=4, num_stages=stages, **launch,
         )  # fmt: skip
         return parts
     down, across = _rows_and_taps(window.side, channels, filters)
@@ -89,7 +96,7 @@ def back_to_kernels(gradient: Tensor, images: Tensor, rounds: int, window: Windo
         ROWS=rows, COLUMNS=columns, FILTERS=filters,
         SIDE=window.side, STRIDE=window.stride, BEFORE=window.before, DOWN=down, ACROSS=across,
         BLOCK=block, CHANNEL_BLOCK=joined, FILTER_BLOCK=wide,
-        STAGES=stages, PRECISION=precision(images), num_warps=4, num_stages=stages,
+        STAGES=stages, PRECISION=precision(images), num_warps=4, num_stages=stages, **launch,
     )  # fmt: skip
     return parts
 

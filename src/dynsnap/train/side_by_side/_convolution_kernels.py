@@ -9,6 +9,18 @@ import triton.language as tl
 
 
 @triton.jit
+def take_over(EARLY: tl.constexpr):
+    """Wait for the kernel before, where this one may have been started while that still ran.
+
+    Its values are whole and visible from here on. The next kernel may take its place from here on
+    too, and wait in turn: its start costs no time of its own then.
+    """
+    if EARLY:
+        tl.extra.cuda.gdc_wait()
+        tl.extra.cuda.gdc_launch_dependents()
+
+
+@triton.jit
 def pair_sums(
     source, kernel, pair, exists, kernel_filter, kernel_tap, kernel_channel,
     HEIGHT: tl.constexpr, WIDTH: tl.constexpr, CHANNELS: tl.constexpr, FILTERS: tl.constexpr,
@@ -165,9 +177,10 @@ def taps(
 def weigh_pairs(
     source, gradient, result, images, parts,
     HEIGHT: tl.constexpr, WIDTH: tl.constexpr, CHANNELS: tl.constexpr, FILTERS: tl.constexpr,
-    BLOCK: tl.constexpr, STAGES: tl.constexpr, PRECISION: tl.constexpr,
+    BLOCK: tl.constexpr, STAGES: tl.constexpr, PRECISION: tl.constexpr, EARLY: tl.constexpr,
 ):  # fmt: skip
     """Sums over pairs of neighbours: (row, column seen, channel, neighbour, filter)."""
+    take_over(EARLY)
     part = tl.program_id(0)
     of_round = tl.program_id(1).to(tl.int64)
     count = images * (HEIGHT * WIDTH // 2)
@@ -224,9 +237,10 @@ def weigh_taps(
     SIDE: tl.constexpr, STRIDE: tl.constexpr, BEFORE: tl.constexpr,
     DOWN: tl.constexpr, ACROSS: tl.constexpr,
     BLOCK: tl.constexpr, CHANNEL_BLOCK: tl.constexpr, FILTER_BLOCK: tl.constexpr,
-    STAGES: tl.constexpr, PRECISION: tl.constexpr,
+    STAGES: tl.constexpr, PRECISION: tl.constexpr, EARLY: tl.constexpr,
 ):  # fmt: skip
     """Sums over places for `DOWN` rows (one or three) of `ACROSS` taps."""
+    take_over(EARLY)
     tile = tl.program_id(0)
     part = tl.program_id(1)
     of_round = tl.program_id(2).to(tl.int64)
