@@ -9,12 +9,15 @@ same bits, and the script fails where one does not.
 """
 
 import argparse
+import io
 import itertools
+import json
 import time
 
 import torch
 
 from dynsnap.train.side_by_side import _block_fast as fast
+from dynsnap.train.side_by_side._convolution_fast import Size
 
 STAGES = ((32, 16, 9), (16, 32, 8), (8, 64, 8))  # side, channels, blocks
 BATCH = 32
@@ -100,9 +103,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--rounds", type=int, nargs="+", default=[9, 18])
     parser.add_argument("--repeats", type=int, default=40)
+    parser.add_argument("--sizes", type=argparse.FileType(), help="from block_sizes.py")
     arguments = parser.parse_args()
     if not torch.cuda.is_available():
         raise SystemExit("This measures a GPU, and there is none here.")
+    for channels, ending, block, warps, stages in json.load(arguments.sizes or io.StringIO("[]")):
+        fast.SIZES[channels, ending] = Size(block=block, warps=warps, stages=stages)
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}")
     print("| rounds | early | beside | µs | first run, s | equal |")
     print("|---|---|---|---|---|---|")

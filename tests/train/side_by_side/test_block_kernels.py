@@ -78,7 +78,7 @@ def test_kernels_compute_a_block_and_its_gradients_in_training_and_after(shape, 
     monkeypatch.setattr(block_fast, "VALUES", 8 * channels)  # several blocks of lines
     monkeypatch.setattr(block_fast, "_ahead", lambda _: 2)
     small = fast.Size(block=16, warps=4, stages=1)
-    monkeypatch.setattr(block_fast, "_size", lambda _, paired: small)
+    monkeypatch.setattr(block_fast, "_size", lambda *_, paired: small)
     found = stepped(made(channels), images, slopes)
     assert len(found) == len(expected) == 2 + 6 + 4
     found.append(looked_at(made(channels), images))

@@ -64,7 +64,7 @@ def forward(
     found, rows = _convolved(given, kernels, rounds, "measured")
     channels = given.shape[3]
     statistics = weight.new_empty(3, rounds * channels, dtype=torch.float32)
-    together, size = _together(given)
+    together, size = _together(given, "measured")
     programs.settle_moments[rounds,](
         rows, statistics, rows.shape[1], _places(given, rounds) // together, eps,
         CHANNELS=channels, TOGETHER=together, BLOCK=size.block, CHUNK=_block(channels), num_warps=4,
@@ -139,7 +139,7 @@ def _convolved(
     steps = (
         (step_channel, step_tap, step_filter) if flipped else (step_filter, step_tap, step_channel)
     )
-    together, size = _together(source)
+    together, size = _together(source, ending)
     result = torch.empty_like(source)
     entries = triton.cdiv(_places(source, rounds) // together, size.block)
     rows = source.new_empty(rounds, entries, 2, together, channels, dtype=torch.float32)
@@ -244,14 +244,19 @@ def _each(program: Any, images: Tensor, rounds: int) -> Any:
     return program[triton.cdiv(_places(images, rounds), _block(images.shape[3])), rounds]
 
 
-def _together(images: Tensor) -> tuple[int, Size]:
+def _together(images: Tensor, ending: str) -> tuple[int, Size]:
     """How many neighbours a convolution computes at once, and how much a program of it does."""
     paired = in_pairs(images, images, KEEPING_SHAPE, most=16)
-    return (2 if paired else 1), _size(images, paired=paired)
+    return (2 if paired else 1), _size(images, ending, paired=paired)
 
 
-def _size(images: Tensor, *, paired: bool) -> Size:
+SIZES: dict[tuple[int, str], Size] = {}
+
+
+def _size(images: Tensor, ending: str, *, paired: bool) -> Size:
     """What follows a convolution here wants registers: fewer threads, which have more of them."""
+    if (images.shape[3], ending) in SIZES:
+        return SIZES[images.shape[3], ending]
     if paired:
         return Size(block=256, warps=4, stages=1)
     size = tap_size(images, images.shape[3])

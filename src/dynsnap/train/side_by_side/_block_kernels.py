@@ -42,7 +42,7 @@ def convolved(
     if PAIRED:
         sums = pair_sums(
             source + start, kernel, line, exists, kernel_filter, kernel_tap, kernel_channel,
-            HEIGHT, WIDTH, CHANNELS, CHANNELS, FLIPPED, BLOCK, PRECISION,
+            HEIGHT, WIDTH, CHANNELS, CHANNELS, FLIPPED, BLOCK, STAGES, PRECISION,
         )  # fmt: skip
     else:
         weights_at = kernel + (column * kernel_channel)[:, None] + (column * kernel_filter)[None, :]

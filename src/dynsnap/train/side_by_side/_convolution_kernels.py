@@ -24,9 +24,12 @@ def take_over(EARLY: tl.constexpr):
 def pair_sums(
     source, kernel, pair, exists, kernel_filter, kernel_tap, kernel_channel,
     HEIGHT: tl.constexpr, WIDTH: tl.constexpr, CHANNELS: tl.constexpr, FILTERS: tl.constexpr,
-    FLIPPED: tl.constexpr, BLOCK: tl.constexpr, PRECISION: tl.constexpr,
+    FLIPPED: tl.constexpr, BLOCK: tl.constexpr, STAGES: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """A 3×3 convolution of one round in which a row of the product is two neighbours."""
+    """A 3×3 convolution of one round in which a row of the product is two neighbours.
+
+    From two stages on, values of the next row are on their way while those of one are multiplied.
+    """
     row = pair // (WIDTH // 2) % HEIGHT
     seen = tl.arange(0, 4 * CHANNELS)  # (column, channel)
     wanted = tl.arange(0, 2 * FILTERS)  # (neighbour, filter)
@@ -43,12 +46,19 @@ def pair_sums(
     across = exists[:, None] & (column >= 0) & (column < WIDTH)
     values_at = source + (pair * 2 - 1)[:, None] * CHANNELS + seen[None, :]
     sums = tl.zeros((BLOCK, 2 * FILTERS), dtype=tl.float32)
-    for down in tl.static_range(3):
-        inside = across & ((row + (down - 1) >= 0) & (row + (down - 1) < HEIGHT))[:, None]
-        values = tl.load(values_at + (down - 1) * WIDTH * CHANNELS, mask=inside, other=0.0)
-        further = -3 * down if FLIPPED else 3 * down
-        weights = tl.load(weights_at + further * kernel_tap, mask=real, other=0.0)
-        sums = tl.dot(values, weights, sums, input_precision=PRECISION)
+    further = -3 * kernel_tap if FLIPPED else 3 * kernel_tap
+    if STAGES > 1:
+        for down in tl.range(3, num_stages=STAGES):
+            inside = across & ((row + (down - 1) >= 0) & (row + (down - 1) < HEIGHT))[:, None]
+            values = tl.load(values_at + (down - 1) * WIDTH * CHANNELS, mask=inside, other=0.0)
+            weights = tl.load(weights_at + down * further, mask=real, other=0.0)
+            sums = tl.dot(values, weights, sums, input_precision=PRECISION)
+    else:
+        for down in tl.static_range(3):
+            inside = across & ((row + (down - 1) >= 0) & (row + (down - 1) < HEIGHT))[:, None]
+            values = tl.load(values_at + (down - 1) * WIDTH * CHANNELS, mask=inside, other=0.0)
+            weights = tl.load(weights_at + down * further, mask=real, other=0.0)
+            sums = tl.dot(values, weights, sums, input_precision=PRECISION)
     return sums
 
 
@@ -66,7 +76,7 @@ def pairs(
     sums = pair_sums(
         source + of_round * images * (HEIGHT * WIDTH * CHANNELS), kernel + of_round * kernel_round,
         pair, exists, kernel_filter, kernel_tap, kernel_channel,
-        HEIGHT, WIDTH, CHANNELS, FILTERS, FLIPPED, BLOCK, PRECISION,
+        HEIGHT, WIDTH, CHANNELS, FILTERS, FLIPPED, BLOCK, 1, PRECISION,
     )  # fmt: skip
     result += of_round * images * (HEIGHT * WIDTH * FILTERS)
     result_at = result + pair[:, None] * (2 * FILTERS) + tl.arange(0, 2 * FILTERS)[None, :]
