@@ -25,11 +25,20 @@ ENDINGS = ("measured", "masked", "added")
 
 
 def candidates(channels: int) -> list[Size]:
-    blocks = (64, 128, 256) if channels < 64 else (64, 128)
+    blocks = (128, 256) if channels < 64 else (64, 128)
     ahead = (1, 2, 3) if channels == 16 else (2, 3, 4)
-    return [
+    at_once = [
         Size(block=block, warps=warps, stages=stages)
         for block, warps, stages in itertools.product(blocks, (4, 8), ahead)
+    ]
+    if channels == 64:  # too few rows to go down
+        return at_once
+    side = 512 // channels
+    return at_once + [
+        Size(block=block, warps=warps, stages=stages, rows=rows)
+        for (block, warps), stages, rows in itertools.product(
+            ((64, 4), (128, 8)), (2, 3), (side // 8, side // 4, side // 2)
+        )
     ]
 
 
@@ -97,15 +106,15 @@ def main() -> None:
     arguments = parser.parse_args()
     tasks = [(*stage, ending) for stage in STAGES for ending in ENDINGS]
     work = [
-        (side, channels, ending, arguments.rounds, candidates(channels)[start::3])
+        (side, channels, ending, arguments.rounds, candidates(channels)[start::4])
         for side, channels, ending in tasks
-        for start in range(3)
+        for start in range(4)
     ]
     with ProcessPoolExecutor(arguments.workers, mp_context=get_context("spawn")) as pool:
         list(pool.map(compiled, work))
     best = {}
-    print("| channels | ending | places | warps | stages | µs | error |")
-    print("|---|---|---|---|---|---|---|")
+    print("| channels | ending | places | warps | stages | rows | µs | error |")
+    print("|---|---|---|---|---|---|---|---|")
     for side, channels, ending in tasks:
         task = Task(side, channels, ending, arguments.rounds, 4)
         fast.SIZES.pop((channels, ending), None)
@@ -126,7 +135,7 @@ def main() -> None:
             if error < 0.05:
                 times[size] = took
             print(
-                f"| {channels} | {ending} | {size.block} | {size.warps} | {size.stages} | "
+                f"| {channels} | {ending} | {size.block} | {size.warps} | {size.stages} | {size.rows} | "
                 f"{took:.1f} | {error:.4f} |{' (today)' if size == usual else ''}",
                 flush=True,
             )
@@ -135,7 +144,9 @@ def main() -> None:
     for (channels, ending), size in best.items():
         print("best", channels, ending, size)
     if arguments.save:
-        rows = [[*key, size.block, size.warps, size.stages] for key, size in best.items()]
+        rows = [
+            [*key, size.block, size.warps, size.stages, size.rows] for key, size in best.items()
+        ]
         arguments.save.write_text(json.dumps(rows))
 
 

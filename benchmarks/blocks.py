@@ -107,8 +107,10 @@ def main() -> None:
     arguments = parser.parse_args()
     if not torch.cuda.is_available():
         raise SystemExit("This measures a GPU, and there is none here.")
-    for channels, ending, block, warps, stages in json.load(arguments.sizes or io.StringIO("[]")):
-        fast.SIZES[channels, ending] = Size(block=block, warps=warps, stages=stages)
+    for channels, ending, block, warps, stages, rows in json.load(
+        arguments.sizes or io.StringIO("[]")
+    ):
+        fast.SIZES[channels, ending] = Size(block=block, warps=warps, stages=stages, rows=rows)
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}")
     print("| rounds | early | beside | µs | first run, s | equal |")
     print("|---|---|---|---|---|---|")

@@ -89,6 +89,23 @@ def test_kernels_compute_a_block_and_its_gradients_in_training_and_after(shape, 
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(("channels", "side"), [(16, 8), (32, 4)])
+def test_programs_that_go_down_the_rows_compute_the_same(channels, side, monkeypatch):
+    images, slopes = drawn(ROUNDS * 4, channels, side, side)
+    monkeypatch.setattr(_block, "has_kernels", lambda _: True)
+    monkeypatch.setattr(block_fast, "SIZES", {})
+    expected = [*stepped(made(channels), images, slopes), looked_at(made(channels), images)]
+    for at_once in (1, 2):
+        size = fast.Size(block=at_once * side // 2, warps=4, stages=2, rows=side // 2)
+        endings = ("measured", "masked", "added", "rectified", "carried")
+        sizes = {(channels, ending): size for ending in endings}
+        monkeypatch.setattr(block_fast, "SIZES", sizes)
+        found = [*stepped(made(channels), images, slopes), looked_at(made(channels), images)]
+        for one, other in zip(found, expected, strict=True):
+            torch.testing.assert_close(one, other, rtol=2e-4, atol=2e-4)
+
+
+@pytest.mark.slow
 def test_a_compiled_block_is_the_same(monkeypatch):
     images, slopes = drawn(ROUNDS * 2, 16, 4, 4)
     block = made(16)

@@ -64,7 +64,7 @@ def forward(
     found, rows = _convolved(given, kernels, rounds, "measured")
     channels = given.shape[3]
     statistics = weight.new_empty(3, rounds * channels, dtype=torch.float32)
-    together, size = _together(given, "measured")
+    together, size = _together(given, rounds, "measured")
     programs.settle_moments[rounds,](
         rows, statistics, rows.shape[1], _places(given, rounds) // together, eps,
         CHANNELS=channels, TOGETHER=together, BLOCK=size.block, CHUNK=_block(channels), num_warps=4,
@@ -139,19 +139,20 @@ def _convolved(
     steps = (
         (step_channel, step_tap, step_filter) if flipped else (step_filter, step_tap, step_channel)
     )
-    together, size = _together(source, ending)
+    together, size = _together(source, rounds, ending)
     result = torch.empty_like(source)
     entries = triton.cdiv(_places(source, rounds) // together, size.block)
     rows = source.new_empty(rounds, entries, 2, together, channels, dtype=torch.float32)
-    programs.convolved[entries, rounds](
+    more: dict[str, Any] = {"ROWS": size.rows} if size.rows else {"PAIRED": together == 2}
+    program = programs.streamed if size.rows else programs.convolved
+    program[entries // max(1, size.rows), rounds](
         source, kernels, result, rows,
         result if shown is None else shown, result if other is None else other,
         rows if statistics is None else statistics,
         len(source) // rounds, rounds, channels * step_filter, *steps,
-        HEIGHT=height, WIDTH=width, CHANNELS=channels, PAIRED=together == 2,
-        FLIPPED=flipped, ENDING=ending,
+        HEIGHT=height, WIDTH=width, CHANNELS=channels, FLIPPED=flipped, ENDING=ending,
         BLOCK=size.block, STAGES=size.stages, PRECISION=precision(source),
-        num_warps=size.warps, num_stages=size.stages, **_launch(source),
+        num_warps=size.warps, num_stages=size.stages, **more, **_launch(source),
     )  # fmt: skip
     return result, rows
 
@@ -244,19 +245,37 @@ def _each(program: Any, images: Tensor, rounds: int) -> Any:
     return program[triton.cdiv(_places(images, rounds), _block(images.shape[3])), rounds]
 
 
-def _together(images: Tensor, ending: str) -> tuple[int, Size]:
+def _together(images: Tensor, rounds: int, ending: str) -> tuple[int, Size]:
     """How many neighbours a convolution computes at once, and how much a program of it does."""
     paired = in_pairs(images, images, KEEPING_SHAPE, most=16)
-    return (2 if paired else 1), _size(images, ending, paired=paired)
+    size = _size(images, ending, paired=paired)
+    if size.rows and not _can_stream(images, rounds, size):
+        size = _plain_size(images, paired=paired)
+    return (2 if paired or size.rows else 1), size
+
+
+def _can_stream(images: Tensor, rounds: int, size: Size) -> bool:
+    """Whether programs can go through whole rows of whole images, so many at once."""
+    count, height, width, _ = images.shape
+    at_once, rest = divmod(2 * size.block, width)
+    return (
+        in_pairs(images, images, KEEPING_SHAPE, most=32)
+        and width & (width - 1) == 0
+        and not rest
+        and count // rounds % at_once == 0
+        and height % size.rows == 0
+    )
 
 
 SIZES: dict[tuple[int, str], Size] = {}
 
 
 def _size(images: Tensor, ending: str, *, paired: bool) -> Size:
+    return SIZES.get((images.shape[3], ending)) or _plain_size(images, paired=paired)
+
+
+def _plain_size(images: Tensor, *, paired: bool) -> Size:
     """What follows a convolution here wants registers: fewer threads, which have more of them."""
-    if (images.shape[3], ending) in SIZES:
-        return SIZES[images.shape[3], ending]
     if paired:
         return Size(block=256, warps=4, stages=1)
     size = tap_size(images, images.shape[3])

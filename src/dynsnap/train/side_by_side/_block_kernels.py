@@ -53,21 +53,107 @@ def convolved(
             HEIGHT, WIDTH, CHANNELS, 3, 1, 1, FLIPPED, BLOCK, CHANNELS, STAGES, PRECISION,
         )  # fmt: skip
     at = start + line[:, None] * wide + column[None, :]
+    _ended(
+        sums, at, exists, tl.minimum(lines - program * BLOCK, BLOCK), column < wide,
+        of_round * CHANNELS + column % CHANNELS, rounds * CHANNELS, column,
+        result, rows + (of_round * tl.num_programs(0) + program) * (2 * wide),
+        shown, other, statistics, wide, ENDING,
+    )  # fmt: skip
+
+
+@triton.jit
+def streamed(
+    source, kernel, result, rows, shown, other, statistics, images, rounds,
+    kernel_round, kernel_filter, kernel_tap, kernel_channel,
+    HEIGHT: tl.constexpr, WIDTH: tl.constexpr, CHANNELS: tl.constexpr,
+    FLIPPED: tl.constexpr, ENDING: tl.constexpr,
+    BLOCK: tl.constexpr, ROWS: tl.constexpr, STAGES: tl.constexpr, PRECISION: tl.constexpr,
+    EARLY: tl.constexpr,
+):  # fmt: skip
+    """The same as `convolved`, two neighbours at once, for some rows of some whole images.
+
+    A program goes down the rows and loads each of them once, not three times. What a row adds to
+    the row above it, to its own and to the row below it are three products; the row above is whole
+    then, and what follows the convolution is computed of it.
+    """
+    take_over(EARLY)
+    across: tl.constexpr = WIDTH // 2
+    together: tl.constexpr = BLOCK // across  # images
+    wide: tl.constexpr = 2 * CHANNELS
+    first = tl.program_id(0) % (HEIGHT // ROWS) * ROWS
+    group = tl.program_id(0) // (HEIGHT // ROWS)
+    of_round = tl.program_id(1).to(tl.int64)
+    line = tl.arange(0, BLOCK)
+    image = group * together + line // across
+    exists = image < images
+    column = tl.arange(0, wide)
+    seen = tl.arange(0, 4 * CHANNELS)  # (column, channel)
+    tap = (seen // CHANNELS)[:, None] - (column // CHANNELS)[None, :]
+    real = (tap >= 0) & (tap < 3)
+    tap = 8 - tap if FLIPPED else tap
+    weights_at = (
+        kernel
+        + of_round * kernel_round
+        + tap * kernel_tap
+        + (seen % CHANNELS * kernel_channel)[:, None]
+        + (column % CHANNELS * kernel_filter)[None, :]
+    )
+    further = -3 * kernel_tap if FLIPPED else 3 * kernel_tap
+    from_above = tl.load(weights_at, mask=real, other=0.0)
+    level = tl.load(weights_at + further, mask=real, other=0.0)
+    from_below = tl.load(weights_at + 2 * further, mask=real, other=0.0)
+    left = (line % across * 2 - 1)[:, None] + (seen // CHANNELS)[None, :]
+    inside = exists[:, None] & (left >= 0) & (left < WIDTH)
+    start = of_round * images * (HEIGHT * WIDTH * CHANNELS)
+    values_at = (
+        source
+        + start
+        + (image * (HEIGHT * WIDTH) + line % across * 2 - 1)[:, None] * CHANNELS
+        + seen[None, :]
+    )
+    at = start + (image * (HEIGHT * across) + line % across)[:, None] * wide + column[None, :]
+    own = of_round * CHANNELS + column % CHANNELS
+    entry = (of_round * (tl.num_programs(0) * ROWS) + group * HEIGHT) * (2 * wide)
+    above = tl.zeros((BLOCK, wide), dtype=tl.float32)
+    now = tl.zeros((BLOCK, wide), dtype=tl.float32)
+    for row in tl.range(first - 1, first + ROWS + 1, num_stages=STAGES):
+        there = inside & ((line * 0 + row >= 0) & (line * 0 + row < HEIGHT))[:, None]
+        values = tl.load(values_at + row * (WIDTH * CHANNELS), mask=there, other=0.0)
+        above = tl.dot(values, from_below, above, input_precision=PRECISION)
+        now = tl.dot(values, level, now, input_precision=PRECISION)
+        below = tl.dot(
+            values, from_above, tl.zeros((BLOCK, wide), dtype=tl.float32), input_precision=PRECISION
+        )
+        _ended(
+            above, at + (row - 1) * (across * wide), exists & (line * 0 + row > first), BLOCK,
+            column * 0 + row > first,
+            own, rounds * CHANNELS, column, result, rows + entry + (row - 1) * (2 * wide),
+            shown, other, statistics, wide, ENDING,
+        )  # fmt: skip
+        above = now
+        now = below
+
+
+@triton.jit
+def _ended(
+    sums, at, exists, count, noted, own, all_channels, column,
+    result, rows, shown, other, statistics, WIDE: tl.constexpr, ENDING: tl.constexpr,
+):  # fmt: skip
+    """What follows a convolution, of some lines: see `convolved`."""
     there = exists[:, None]
     if ENDING == "measured":
         rounded = sums.to(result.dtype.element_ty)
         tl.store(result + at, rounded, mask=there)
         values = tl.where(there, rounded.to(tl.float32), 0.0)
-        one = tl.sum(values, axis=0) / tl.minimum(lines - program * BLOCK, BLOCK)
+        one = tl.sum(values, axis=0) / count
         around = tl.where(there, values - one[None, :], 0.0)
         two = tl.sum(around * around, axis=0)
     elif ENDING == "masked":
         kept = tl.load(shown + at, mask=there, other=0.0) > 0
         rounded = tl.where(kept, sums, 0.0).to(result.dtype.element_ty)
         tl.store(result + at, rounded, mask=there)
-        own = of_round * CHANNELS + column % CHANNELS
         mean = tl.load(statistics + own)
-        spread = tl.load(statistics + 2 * rounds * CHANNELS + own)
+        spread = tl.load(statistics + 2 * all_channels + own)
         values = tl.load(other + at, mask=there, other=0.0).to(tl.float32)
         slopes = rounded.to(tl.float32)
         one = tl.sum(slopes, axis=0)
@@ -78,18 +164,16 @@ def convolved(
         sums += tl.where(kept, values, 0.0)
         tl.store(result + at, sums.to(result.dtype.element_ty), mask=there)
     else:
-        own = of_round * CHANNELS + column % CHANNELS
         scale = tl.load(statistics + own)
-        shift = tl.load(statistics + rounds * CHANNELS + own)
+        shift = tl.load(statistics + all_channels + own)
         sums = sums * scale[None, :] + shift[None, :]
         if ENDING == "carried":
             sums += tl.load(other + at, mask=there, other=0.0).to(tl.float32)
         sums = _rectified(sums)
         tl.store(result + at, sums.to(result.dtype.element_ty), mask=there)
     if ENDING == "measured" or ENDING == "masked":
-        rows += (of_round * tl.num_programs(0) + program) * (2 * wide)
-        tl.store(rows + column, one)
-        tl.store(rows + wide + column, two)
+        tl.store(rows + column, one, mask=noted)
+        tl.store(rows + WIDE + column, two, mask=noted)
 
 
 @triton.jit

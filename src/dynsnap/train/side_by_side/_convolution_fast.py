@@ -168,6 +168,7 @@ class Size:
     block: int
     warps: int
     stages: int
+    rows: int = 0  # that a program goes through one after another; 0: all at once
 
 
 def pair_size(channels: int) -> Size:
