@@ -9,7 +9,6 @@ same bits, and the script fails where one does not.
 """
 
 import argparse
-import io
 import itertools
 import json
 import time
@@ -107,8 +106,8 @@ def main() -> None:
     arguments = parser.parse_args()
     if not torch.cuda.is_available():
         raise SystemExit("This measures a GPU, and there is none here.")
-    for channels, ending, block, warps, stages, rows in json.load(
-        arguments.sizes or io.StringIO("[]")
+    for channels, ending, block, warps, stages, rows in (
+        json.load(arguments.sizes) if arguments.sizes else []
     ):
         fast.SIZES[channels, ending] = Size(block=block, warps=warps, stages=stages, rows=rows)
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}")

@@ -78,7 +78,7 @@ def test_kernels_compute_a_block_and_its_gradients_in_training_and_after(shape, 
     monkeypatch.setattr(block_fast, "VALUES", 8 * channels)  # several blocks of lines
     monkeypatch.setattr(block_fast, "_ahead", lambda _: 2)
     small = fast.Size(block=16, warps=4, stages=1)
-    monkeypatch.setattr(block_fast, "_size", lambda *_, paired: small)
+    monkeypatch.setattr(block_fast, "_size", lambda *_: small)
     found = stepped(made(channels), images, slopes)
     assert len(found) == len(expected) == 2 + 6 + 4
     found.append(looked_at(made(channels), images))
@@ -89,20 +89,26 @@ def test_kernels_compute_a_block_and_its_gradients_in_training_and_after(shape, 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("channels", "side"), [(16, 8), (32, 4)])
-def test_programs_that_go_down_the_rows_compute_the_same(channels, side, monkeypatch):
-    images, slopes = drawn(ROUNDS * 4, channels, side, side)
+@pytest.mark.parametrize(
+    ("count", "height", "width", "streamed"),
+    [(4, 8, 8, True), (2, 4, 16, True), (3, 8, 8, False), (4, 6, 8, False), (4, 4, 6, False)],
+)
+def test_programs_that_go_down_the_rows_compute_the_same(
+    count, height, width, streamed, monkeypatch
+):
+    images, slopes = drawn(ROUNDS * count, 16, height, width)
     monkeypatch.setattr(_block, "has_kernels", lambda _: True)
     monkeypatch.setattr(block_fast, "SIZES", {})
-    expected = [*stepped(made(channels), images, slopes), looked_at(made(channels), images)]
-    for at_once in (1, 2):
-        size = fast.Size(block=at_once * side // 2, warps=4, stages=2, rows=side // 2)
-        endings = ("measured", "masked", "added", "rectified", "carried")
-        sizes = {(channels, ending): size for ending in endings}
-        monkeypatch.setattr(block_fast, "SIZES", sizes)
-        found = [*stepped(made(channels), images, slopes), looked_at(made(channels), images)]
-        for one, other in zip(found, expected, strict=True):
-            torch.testing.assert_close(one, other, rtol=2e-4, atol=2e-4)
+    expected = [*stepped(made(16), images, slopes), looked_at(made(16), images)]
+    size = fast.Size(block=width, warps=4, stages=2, rows=4)  # two images at once
+    endings = ("added", "rectified", "carried")
+    monkeypatch.setattr(block_fast, "SIZES", {(16, ending): size for ending in endings})
+    innermost = images.permute(0, 2, 3, 1)
+    for ending in endings:
+        assert (block_fast._size(innermost, ROUNDS, ending).rows > 0) == streamed
+    found = [*stepped(made(16), images, slopes), looked_at(made(16), images)]
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one, other, rtol=2e-4, atol=2e-4)
 
 
 @pytest.mark.slow
@@ -169,4 +175,4 @@ def test_kernels_can_be_compiled_for_a_gpu(tmp_path):
     names = {line.split()[0] for line in done.stdout.splitlines()}
     of_convolutions = {"pairs", "taps", "weigh_pairs", "weigh_taps"}
     of_norms = {"settle_moments", "settle_sums", "normalised", "summed_slopes", "through_norm"}
-    assert names == of_convolutions | of_norms | {"convolved", "added_up"}
+    assert names == of_convolutions | of_norms | {"convolved", "streamed", "added_up"}

@@ -27,6 +27,7 @@ from dynsnap.train.side_by_side._convolution_fast import (
     back_to_kernels,
     in_pairs,
     precision,
+    stages_that_fit,
     tap_size,
 )
 from dynsnap.train.side_by_side._window import KEEPING_SHAPE
@@ -34,6 +35,16 @@ from dynsnap.train.side_by_side._window import KEEPING_SHAPE
 VALUES = 4096  # that a program holds at once
 EARLY = True  # whether kernels start early, and
 BESIDE = True  # whether a second stream is used, where the GPU has either
+
+# Where another size is faster than that of `_size`, by channels and what follows the convolution:
+# measured on one H200 by benchmarks/block_sizes.py.
+SIZES = {
+    (16, "added"): Size(block=64, warps=4, stages=3, rows=16),
+    (16, "carried"): Size(block=64, warps=4, stages=3, rows=16),
+    (16, "rectified"): Size(block=128, warps=8, stages=3, rows=8),
+    (32, "added"): Size(block=128, warps=8, stages=3),
+    (64, "added"): Size(block=64, warps=8, stages=3),
+}
 
 
 class Half(NamedTuple):
@@ -64,7 +75,7 @@ def forward(
     found, rows = _convolved(given, kernels, rounds, "measured")
     channels = given.shape[3]
     statistics = weight.new_empty(3, rounds * channels, dtype=torch.float32)
-    together, size = _together(given, rounds, "measured")
+    together, size = _together(given), _size(given, rounds, "measured")
     programs.settle_moments[rounds,](
         rows, statistics, rows.shape[1], _places(given, rounds) // together, eps,
         CHANNELS=channels, TOGETHER=together, BLOCK=size.block, CHUNK=_block(channels), num_warps=4,
@@ -139,20 +150,22 @@ def _convolved(
     steps = (
         (step_channel, step_tap, step_filter) if flipped else (step_filter, step_tap, step_channel)
     )
-    together, size = _together(source, rounds, ending)
+    together, size = _together(source), _size(source, rounds, ending)
     result = torch.empty_like(source)
     entries = triton.cdiv(_places(source, rounds) // together, size.block)
     rows = source.new_empty(rounds, entries, 2, together, channels, dtype=torch.float32)
-    more: dict[str, Any] = {"ROWS": size.rows} if size.rows else {"PAIRED": together == 2}
-    program = programs.streamed if size.rows else programs.convolved
-    program[entries // max(1, size.rows), rounds](
+    program: Any = programs.convolved
+    how: dict[str, int] = {"PAIRED": together == 2}
+    if size.rows:
+        entries, program, how = entries // size.rows, programs.streamed, {"ROWS": size.rows}
+    program[entries, rounds](
         source, kernels, result, rows,
         result if shown is None else shown, result if other is None else other,
         rows if statistics is None else statistics,
         len(source) // rounds, rounds, channels * step_filter, *steps,
         HEIGHT=height, WIDTH=width, CHANNELS=channels, FLIPPED=flipped, ENDING=ending,
         BLOCK=size.block, STAGES=size.stages, PRECISION=precision(source),
-        num_warps=size.warps, num_stages=size.stages, **more, **_launch(source),
+        num_warps=size.warps, num_stages=size.stages, **how, **_launch(source),
     )  # fmt: skip
     return result, rows
 
@@ -245,13 +258,25 @@ def _each(program: Any, images: Tensor, rounds: int) -> Any:
     return program[triton.cdiv(_places(images, rounds), _block(images.shape[3])), rounds]
 
 
-def _together(images: Tensor, rounds: int, ending: str) -> tuple[int, Size]:
-    """How many neighbours a convolution computes at once, and how much a program of it does."""
-    paired = in_pairs(images, images, KEEPING_SHAPE, most=16)
-    size = _size(images, ending, paired=paired)
-    if size.rows and not _can_stream(images, rounds, size):
-        size = _plain_size(images, paired=paired)
-    return (2 if paired or size.rows else 1), size
+def _together(images: Tensor) -> int:
+    """How many neighbours a convolution computes at once."""
+    return 2 if in_pairs(images, images, KEEPING_SHAPE, most=16) else 1
+
+
+def _size(images: Tensor, rounds: int, ending: str) -> Size:
+    """How much a program of a convolution does.
+
+    What follows it here wants registers: fewer threads than in a convolution alone, which have more
+    of them.
+    """
+    channels = images.shape[3]
+    size = SIZES.get((channels, ending))
+    if size is not None and (not size.rows or _can_stream(images, rounds, size)):
+        held = size.block * channels * (4 if size.rows else 1) + channels**2
+        return replace(size, stages=stages_that_fit(images, held, most=size.stages))
+    if _together(images) == 2:
+        return Size(block=256, warps=4, stages=2)
+    return replace(tap_size(images, channels), warps=4)
 
 
 def _can_stream(images: Tensor, rounds: int, size: Size) -> bool:
@@ -259,27 +284,12 @@ def _can_stream(images: Tensor, rounds: int, size: Size) -> bool:
     count, height, width, _ = images.shape
     at_once, rest = divmod(2 * size.block, width)
     return (
-        in_pairs(images, images, KEEPING_SHAPE, most=32)
+        in_pairs(images, images, KEEPING_SHAPE, most=16)
         and width & (width - 1) == 0
         and not rest
         and count // rounds % at_once == 0
         and height % size.rows == 0
     )
-
-
-SIZES: dict[tuple[int, str], Size] = {}
-
-
-def _size(images: Tensor, ending: str, *, paired: bool) -> Size:
-    return SIZES.get((images.shape[3], ending)) or _plain_size(images, paired=paired)
-
-
-def _plain_size(images: Tensor, *, paired: bool) -> Size:
-    """What follows a convolution here wants registers: fewer threads, which have more of them."""
-    if paired:
-        return Size(block=256, warps=4, stages=1)
-    size = tap_size(images, images.shape[3])
-    return replace(size, warps=4, stages=min(size.stages, 3 if images.shape[3] > 32 else 2))
 
 
 def _places(images: Tensor, rounds: int) -> int:

@@ -54,7 +54,7 @@ def convolved(
         )  # fmt: skip
     at = start + line[:, None] * wide + column[None, :]
     _ended(
-        sums, at, exists, tl.minimum(lines - program * BLOCK, BLOCK), column < wide,
+        sums, at, exists, tl.minimum(lines - program * BLOCK, BLOCK),
         of_round * CHANNELS + column % CHANNELS, rounds * CHANNELS, column,
         result, rows + (of_round * tl.num_programs(0) + program) * (2 * wide),
         shown, other, statistics, wide, ENDING,
@@ -74,8 +74,10 @@ def streamed(
 
     A program goes down the rows and loads each of them once, not three times. What a row adds to
     the row above it, to its own and to the row below it are three products; the row above is whole
-    then, and what follows the convolution is computed of it.
+    then, and what follows the convolution is computed of it. Sums over lines would take as long
+    for every row as elsewhere for a block, so this is for endings that leave none.
     """
+    tl.static_assert(ENDING != "measured" and ENDING != "masked")
     take_over(EARLY)
     across: tl.constexpr = WIDTH // 2
     together: tl.constexpr = BLOCK // across  # images
@@ -113,7 +115,6 @@ def streamed(
     )
     at = start + (image * (HEIGHT * across) + line % across)[:, None] * wide + column[None, :]
     own = of_round * CHANNELS + column % CHANNELS
-    entry = (of_round * (tl.num_programs(0) * ROWS) + group * HEIGHT) * (2 * wide)
     above = tl.zeros((BLOCK, wide), dtype=tl.float32)
     now = tl.zeros((BLOCK, wide), dtype=tl.float32)
     for row in tl.range(first - 1, first + ROWS + 1, num_stages=STAGES):
@@ -126,9 +127,7 @@ def streamed(
         )
         _ended(
             above, at + (row - 1) * (across * wide), exists & (line * 0 + row > first), BLOCK,
-            column * 0 + row > first,
-            own, rounds * CHANNELS, column, result, rows + entry + (row - 1) * (2 * wide),
-            shown, other, statistics, wide, ENDING,
+            own, rounds * CHANNELS, column, result, rows, shown, other, statistics, wide, ENDING,
         )  # fmt: skip
         above = now
         now = below
@@ -136,7 +135,7 @@ def streamed(
 
 @triton.jit
 def _ended(
-    sums, at, exists, count, noted, own, all_channels, column,
+    sums, at, exists, count, own, all_channels, column,
     result, rows, shown, other, statistics, WIDE: tl.constexpr, ENDING: tl.constexpr,
 ):  # fmt: skip
     """What follows a convolution, of some lines: see `convolved`."""
@@ -172,8 +171,8 @@ def _ended(
         sums = _rectified(sums)
         tl.store(result + at, sums.to(result.dtype.element_ty), mask=there)
     if ENDING == "measured" or ENDING == "masked":
-        tl.store(rows + column, one, mask=noted)
-        tl.store(rows + WIDE + column, two, mask=noted)
+        tl.store(rows + column, one)
+        tl.store(rows + WIDE + column, two)
 
 
 @triton.jit

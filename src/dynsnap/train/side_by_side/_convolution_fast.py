@@ -78,7 +78,7 @@ def back_to_kernels(
     _, height, width, channels = images.shape
     if len(shape) > 5:
         block = 128 if channels < 16 else 32
-        stages = _stages(images, block * (3 * 4 * channels + 2 * filters), most=3)
+        stages = stages_that_fit(images, block * (3 * 4 * channels + 2 * filters), most=3)
         programs.weigh_pairs[len(parts), rounds](
             images, gradient, parts, len(images) // rounds, len(parts),
             HEIGHT=height, WIDTH=width, CHANNELS=channels, FILTERS=filters,
@@ -89,7 +89,7 @@ def back_to_kernels(
     down, across = _rows_and_taps(window.side, channels, filters)
     block = 64
     joined, wide = _block(across * channels), _block(filters)
-    stages = _stages(images, block * (down * joined + wide), most=2)
+    stages = stages_that_fit(images, block * (down * joined + wide), most=2)
     programs.weigh_taps[window.side // down * (window.side // across), len(parts), rounds](
         images, gradient, parts, len(images) // rounds, len(parts),
         HEIGHT=height, WIDTH=width, CHANNELS=channels,
@@ -182,7 +182,7 @@ def tap_size(source: Tensor, filters: int, apart: int = 1) -> Size:
     many = max(channels, filters) > 32
     block = 128 if many else 256
     held = block * _block(channels) + _block(channels) * _block(filters)
-    stages = _stages(source, held, most=3) if apart == 1 else 1
+    stages = stages_that_fit(source, held, most=3) if apart == 1 else 1
     return Size(block=block, warps=8 if many else 4, stages=stages)
 
 
@@ -213,7 +213,7 @@ def _rows_and_taps(side: int, channels: int, filters: int) -> tuple[int, int]:
     return (3 if side == 3 else 1), 1
 
 
-def _stages(tensor: Tensor, held: int, *, most: int) -> int:
+def stages_that_fit(tensor: Tensor, held: int, *, most: int) -> int:
     """How many loads ahead fit into a multiprocessor's memory, each of so many numbers."""
     if not tensor.is_cuda:
         return most
