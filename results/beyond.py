@@ -252,7 +252,7 @@ def stream_lines(study: str) -> Iterator[str]:
             late, cost = percent(one.late, spread=False), _cost(one)
             yield "| " + " | ".join([one.method, *accuracies, late, cost]) + " |"
     yield ""
-    yield from _after_the_change(summaries)
+    yield from _after_the_change(study, summaries)
     path = RESULTS / study / "consistency.csv"
     if not path.is_file():
         yield f"*`python results/consistency.py results/{study} results/{study}/{path.name}` has not been run yet.*"
@@ -278,22 +278,27 @@ def stream_lines(study: str) -> Iterator[str]:
     yield _about(study)
 
 
-def _after_the_change(summaries: Sequence[MethodSummary]) -> Iterator[str]:
+def _after_the_change(study: str, summaries: Sequence[MethodSummary]) -> Iterator[str]:
     """The gap between rolling and fresh ensembles, from the generation that changed most on."""
     found = {one.method: [row.value for row in one.accuracies] for one in summaries}
-    fresh = found["dynsnap-cyc"]
-    steps = [new - old for old, new in itertools.pairwise(fresh)]
-    change = steps.index(max(steps)) + 1  # its place among the generations, from 0
-    numbers = range(change + 1, len(fresh) + 1)
+    steps = [new - old for old, new in itertools.pairwise(found[FRESH])]
+    change = steps.index(max(steps)) + 2
+    numbers = range(change, len(found[FRESH]) + 1)
+    labels = _measured(study).labels if has_labels(study, RESULTS) else None
+
+    def gap(method: str, number: int) -> str:
+        if labels is not None:
+            return points(labels.difference(method, FRESH, f"accuracy_{number}"))
+        return f"{100 * (found[method][number - 1] - found[FRESH][number - 1]):+.1f}"
+
     yield ""
-    yield f"Accuracy minus that of dynsnap-cyc, in points, from the abrupt shift in generation {change + 1} on:"
+    yield f"Accuracy minus that of {FRESH}, in points, from the abrupt shift in generation {change} on:"
     yield ""
     yield f"| method | {' | '.join(map(str, numbers))} |"
     yield "|---" * (len(numbers) + 1) + "|"
-    for method, values in found.items():
+    for method in found:
         if method.startswith("rolling"):
-            gaps = [f"{100 * (values[i] - fresh[i]):+.1f}" for i in range(change, len(fresh))]
-            yield f"| {method} | {' | '.join(gaps)} |"
+            yield f"| {method} | {' | '.join(gap(method, number) for number in numbers)} |"
 
 
 def swept_lines(varied: str, studies: str, *, costs: bool = False) -> Iterator[str]:

@@ -163,7 +163,7 @@ def test_the_paper_s_tables_4_and_5_are_shown_where_they_were_measured():
         ),
     ]
     document = select(document_of(table), "full")
-    four, five = (table_of(document, name) for name in ("further-table", "pairs-table"))
+    four, five = (table_of(document, name) for name in ("further-table", "method-pairs-table"))
     assert [column.title for column in four.columns] == [
         *("method", "by", "κ", "s", "CACC-2", "CCON-2", "Pearson")
     ]

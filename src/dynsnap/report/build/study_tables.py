@@ -162,7 +162,7 @@ def by_pair(rows: Sequence[Row]) -> Iterator[Table]:
             lines.append((method_cell(method), *price.cells(first), *values))
     cut = f"The last {_PAIRS} of {len(every)} pairs; table.csv has all."
     yield Table(
-        name="pairs-table",
+        name="method-pairs-table",
         title=f"Gained, lost and composite of each pair ({abbreviated(how)})",
         columns=tuple(columns),
         rows=tuple(lines),

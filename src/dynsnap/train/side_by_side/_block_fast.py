@@ -271,12 +271,13 @@ def _size(images: Tensor, rounds: int, ending: str) -> Size:
     """
     channels = images.shape[3]
     size = SIZES.get((channels, ending))
-    if size is not None and (not size.rows or _can_stream(images, rounds, size)):
-        held = size.block * channels * (4 if size.rows else 1) + channels**2
-        return replace(size, stages=stages_that_fit(images, held, most=size.stages))
-    if _together(images) == 2:
-        return Size(block=256, warps=4, stages=2)
-    return replace(tap_size(images, channels), warps=4)
+    if size is None or (size.rows and not _can_stream(images, rounds, size)):
+        if _together(images) == 2:
+            return Size(block=256, warps=4, stages=2)
+        ahead = 4 if channels <= 32 else 3
+        size = replace(tap_size(images, channels), warps=4, stages=ahead)
+    held = size.block * channels * (4 if size.rows else 1) + channels**2
+    return replace(size, stages=stages_that_fit(images, held, most=size.stages))
 
 
 def _can_stream(images: Tensor, rounds: int, size: Size) -> bool:
