@@ -198,22 +198,27 @@ def verdict(of: Measured, method: str) -> str:
     """Whether a method qualifies, and if not, or if that is open, because of what."""
     if not of.methods[method].judged:
         return "(reference)"
-    found = harm(gap for one in of.held[method] for _, gap in _gaps(one))
+    found = harm(gap for one in of.held[method] for gap in _gaps(one))
     if found == FINE:
         return "yes"
     reasons = (_reason(one, found) for one in of.held[method])
     return f"{'no' if found == BELOW else OPEN}: {'; '.join(dict.fromkeys(filter(None, reasons)))}"
 
 
-def _gaps(one: HeldAgainst) -> Iterator[tuple[str, PairedDifference]]:
-    yield from ((f"generation {number}", gap) for number, gap in one.accuracies.items())
+def _gaps(one: HeldAgainst) -> Iterator[PairedDifference]:
+    yield from one.accuracies.values()
     if one.late is not None:
-        yield "new class", one.late
+        yield one.late
 
 
 def _reason(one: HeldAgainst, found: str) -> str:
     """What does so much harm, held against one reference; empty where nothing does."""
-    places = [place for place, gap in _gaps(one) if harm([gap]) == found]
+    numbers = [str(number) for number, gap in one.accuracies.items() if harm([gap]) == found]
+    places = [f"generation {numbers[0]}"] if len(numbers) == 1 else []
+    if len(numbers) > 1:
+        places = [f"generations {', '.join(numbers[:-1])} and {numbers[-1]}"]
+    if one.late is not None and harm([one.late]) == found:
+        places.append("new class")
     if not places:
         return ""
     return f"{' and '.join(places)} {'below' if found == BELOW else 'against'} {one.reference}"

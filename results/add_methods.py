@@ -2,20 +2,27 @@
 
     python results/add_methods.py runs/rolling-bagging results/cifar10-rolling-2022
 
-For a study of which some rounds are trained later, or elsewhere. Both have to be measured on the
-same inputs, and no method may be in both. `study.toml` is left as it is: say in it what was added.
+For a study of which some methods are trained later. What both have, such as the noise floor, stays
+as it is published. Both have to be measured on the same inputs, by the same device, as often. The
+file `study.toml` is not changed: say in it what was added.
 """
 
 import argparse
 import json
-import shutil
+import re
 import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from dynsnap import _files, predictions
+from dynsnap.errors import DynSnapError
 from dynsnap.study import read_study
 
-ADDED_UP = ("rounds", "training_seconds")
+NEEDED = ("study.toml", "about.json", "table.csv")
+STALE = ("scores.parquet", "replicates.csv")  # of the published methods alone
+ADDED_UP = ("rounds", "training_seconds", "training_inputs")
 
 
 def main() -> None:
@@ -23,48 +30,109 @@ def main() -> None:
     parser.add_argument("run", type=Path, help="a run folder")
     parser.add_argument("target", type=Path, help="published results")
     settings = parser.parse_args()
-    plans = [read_study(one / "study.toml", stored=True) for one in (settings.run, settings.target)]
-    if len({(plan.name, plan.seed) for plan in plans}) > 1:
-        raise SystemExit("They are not of one study and seed: nothing was written.")
-    with tempfile.TemporaryDirectory() as name:
-        gather_predictions(settings.run, settings.target, Path(name))
-        with _files.together():
-            predictions.write_published(Path(name), settings.target, scored=lambda _: False)
-            add_rows(settings.run, settings.target)
-            add_times(settings.run, settings.target)
+    try:
+        run, target = Part.read(settings.run), Part.read(settings.target)
+        added = new_methods(run, target)
+        with tempfile.TemporaryDirectory() as name:
+            gather_predictions(run, target, added, Path(name))
+            with _files.together():
+                predictions.write_published(Path(name), target.folder, scored=lambda _: False)
+                _files.write_text(target.folder / "table.csv", with_rows(run, target, added))
+                _files.write_text(target.folder / "about.json", with_times(run, target))
+    except (DynSnapError, OSError) as error:
+        raise SystemExit(f"{error}\nNothing was written.") from error
+    print(f"Added to {target.folder}: {', '.join(added)}.")
 
 
-def gather_predictions(run: Path, target: Path, whole: Path) -> None:
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One of the two."""
+
+    folder: Path
+    name: str
+    seed: int
+    about: Mapping[str, Any]
+    rows: tuple[str, ...]
+    keys: Mapping[predictions.PredictionKey, str]
+
+    @classmethod
+    def read(cls, folder: Path) -> "Part":
+        if missing := [name for name in NEEDED if not (folder / name).is_file()]:
+            raise SystemExit(f"{folder} has no {missing[0]}. Nothing was written.")
+        plan = read_study(folder / "study.toml", stored=True)
+        about = json.loads((folder / "about.json").read_text())
+        rows = tuple((folder / "table.csv").read_text().splitlines())
+        return cls(folder, plan.name, plan.seed, about, rows, predictions.stored(folder))
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(row.partition(",")[0] for row in self.rows[1:]))
+
+    @property
+    def alike(self) -> Mapping[str, Any]:
+        """What has to be the same in both."""
+        about = self.about
+        return {
+            "study": self.name,
+            "seed": self.seed,
+            "generations": about["generations"],
+            "replicates": about["replicates"],
+            "device": about["environment"].get("device"),
+            "columns": self.rows[0],
+        }
+
+
+def new_methods(run: Part, target: Part) -> list[str]:
+    """The methods that only the run has, if they can be added."""
+    for what, mine in run.alike.items():
+        if mine != (theirs := target.alike[what]):
+            raise SystemExit(f"Another {what}: {mine} and {theirs}. Nothing was written.")
+    for name in STALE:
+        if (target.folder / name).is_file():
+            raise SystemExit(
+                f"{target.folder / name} would lack the new methods. Publish one run of all."
+            )
+    added = [method for method in run.methods if method not in target.methods]
+    if not added:
+        raise SystemExit(f"{run.folder} has no method that {target.folder} lacks.")
+    whole = len(run.about["generations"]) * run.about["replicates"]
+    for part, methods in ((run, added), (target, target.methods)):
+        test = [key.method for key in part.keys if key.kind == "test"]
+        for method in methods:
+            found = test.count(method)
+            if found != whole and not method.startswith(("never-retrain", "noise-floor")):
+                raise SystemExit(
+                    f"{part.folder} has {found} of the {whole} predictions of {method} on test "
+                    "inputs. Nothing was written."
+                )
+    return added
+
+
+def gather_predictions(run: Part, target: Part, added: list[str], whole: Path) -> None:
     """The predictions of both as those of one run: to publish it checks that inputs are equal."""
-    known = predictions.stored(target)
-    added = {key.method for key in predictions.stored(run)}
-    if both := sorted({key.method for key in known} & added):
-        raise SystemExit(f"{', '.join(both)}: in both. Nothing was written.")
-    shutil.copytree(run / "predictions", whole / "predictions")
-    for key, address in known.items():
+    kept = {key: at for key, at in run.keys.items() if key.method in added}
+    for key, address in {**target.keys, **kept}.items():
         place = whole / "predictions" / ("" if key.kind == "test" else key.kind)
-        place.mkdir(exist_ok=True)
+        place.mkdir(parents=True, exist_ok=True)
         file = f"{key.method}-{key.combination}-g{key.generation}-r{key.replicate}.parquet"
         predictions.write(predictions.read(address), place / file)
 
 
-def add_rows(run: Path, target: Path) -> None:
-    (head, *kept), (other, *more) = (
-        (one / "table.csv").read_text().splitlines() for one in (target, run)
-    )
-    if head != other:
-        raise SystemExit("The tables have different columns: nothing was written.")
-    _files.write_text(target / "table.csv", "\n".join([head, *kept, *more, ""]))
+def with_rows(run: Part, target: Part, added: list[str]) -> str:
+    more = [row for row in run.rows[1:] if row.partition(",")[0] in added]
+    return "\n".join([*target.rows, *more, ""])
 
 
-def add_times(run: Path, target: Path) -> None:
-    text = (target / "about.json").read_text()
-    about, more = (json.loads(one) for one in (text, (run / "about.json").read_text()))
-    if about["generations"] != more["generations"]:
-        raise SystemExit("They have different generations: nothing was written.")
-    for name in ADDED_UP:  # in the text, which keeps its lines
-        text = text.replace(f'"{name}": {about[name]}', f'"{name}": {about[name] + more[name]}')
-    _files.write_text(target / "about.json", text)
+def with_times(run: Part, target: Part) -> str:
+    """What training took, in the text of about.json, which keeps its lines."""
+    sums = {name: target.about[name] + run.about[name] for name in ADDED_UP if name in target.about}
+    if "inputs_per_second" in target.about:
+        sums["inputs_per_second"] = sums["training_inputs"] / sums["training_seconds"]
+    text = (target.folder / "about.json").read_text()
+    for name, value in sums.items():
+        text, often = re.subn(rf'("{name}"\s*:\s*)[^,\s}}]+', rf"\g<1>{value}", text)
+        assert often == 1, name
+    return text
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ python results/beyond.py --check  # fails if a page is not up to date
 
 import argparse
 import csv
-import itertools
 import json
 import re
 import sys
@@ -252,7 +251,7 @@ def stream_lines(study: str) -> Iterator[str]:
             late, cost = percent(one.late, spread=False), _cost(one)
             yield "| " + " | ".join([one.method, *accuracies, late, cost]) + " |"
     yield ""
-    yield from _after_the_change(study, summaries)
+    yield from _against_fresh(study, summaries)
     path = RESULTS / study / "consistency.csv"
     if not path.is_file():
         yield f"*`python results/consistency.py results/{study} results/{study}/{path.name}` has not been run yet.*"
@@ -278,27 +277,25 @@ def stream_lines(study: str) -> Iterator[str]:
     yield _about(study)
 
 
-def _after_the_change(study: str, summaries: Sequence[MethodSummary]) -> Iterator[str]:
-    """The gap between rolling and fresh ensembles, from the generation that changed most on."""
+def _against_fresh(study: str, summaries: Sequence[MethodSummary]) -> Iterator[str]:
+    """The gap between rolling and fresh ensembles, generation by generation, and the verdicts."""
     found = {one.method: [row.value for row in one.accuracies] for one in summaries}
-    steps = [new - old for old, new in itertools.pairwise(found[FRESH])]
-    change = steps.index(max(steps)) + 2
-    numbers = range(change, len(found[FRESH]) + 1)
-    labels = _measured(study).labels if has_labels(study, RESULTS) else None
-
-    def gap(method: str, number: int) -> str:
-        if labels is not None:
-            return points(labels.difference(method, FRESH, f"accuracy_{number}"))
-        return f"{100 * (found[method][number - 1] - found[FRESH][number - 1]):+.1f}"
-
+    numbers = range(2, len(found[FRESH]) + 1)
+    of = _measured(study) if has_labels(study, RESULTS) else None
     yield ""
-    yield f"Accuracy minus that of {FRESH}, in points, from the abrupt shift in generation {change} on:"
+    yield f"Accuracy minus that of {FRESH}, in points:"
     yield ""
-    yield f"| method | {' | '.join(map(str, numbers))} |"
-    yield "|---" * (len(numbers) + 1) + "|"
+    yield line(["method", *map(str, numbers), *(["qualifies"] if of else [])])
+    yield "|---" * (len(numbers) + 1 + bool(of)) + "|"
     for method in found:
-        if method.startswith("rolling"):
-            yield f"| {method} | {' | '.join(gap(method, number) for number in numbers)} |"
+        if not method.startswith("rolling"):
+            continue
+        if of is None:
+            gaps = [found[method][place - 1] - found[FRESH][place - 1] for place in numbers]
+            yield line([method, *(f"{100 * gap:+.1f}" for gap in gaps)])
+        else:
+            each = [of.labels.difference(method, FRESH, f"accuracy_{place}") for place in numbers]
+            yield line([method, *map(points, each), verdict(of, method)])
 
 
 def swept_lines(varied: str, studies: str, *, costs: bool = False) -> Iterator[str]:

@@ -31,6 +31,15 @@ def script():
     return module
 
 
+@functools.cache
+def generations(study):
+    """How many there are, by the columns of its published labels; three if there are none."""
+    if not (RESULTS / study / "labels.parquet").is_file():
+        return 3
+    names = columns(RESULTS / study, "test")
+    return max(int(found[1]) for name in names if (found := re.search(r"/g(\d+)/", name)))
+
+
 def vote(of, g):
     """What most of the first three single networks say; the first, where all differ."""
     three = np.array([of[f"singlebase/average/g{g}/r{r}"] for r in range(3)])
@@ -44,7 +53,7 @@ def values(study, method, metric):
     for folder in with_seeds(study):
         of = columns(folder, "late" if metric == "new class" else "test")
         for r in range(10):
-            keys = [f"{method}/average/g{g}/r{r}" for g in (1, 2, 3)]
+            keys = [f"{method}/average/g{g}/r{r}" for g in range(1, generations(study) + 1)]
             if method == "vote-3" and r == 0:
                 said = [vote(of, g) for g in (1, 2, 3)]
             elif set(keys) <= set(of):
@@ -59,7 +68,7 @@ def values(study, method, metric):
             elif metric == "lost per retrain":
                 own = np.mean([a & ~b for a, b in pairwise(right)], axis=0)
             else:
-                own = right[2 if metric == "new class" else metric - 1]
+                own = right[-1 if metric == "new class" else metric - 1]
             found[folder.name.removeprefix(study), r] = own
     return found
 
@@ -94,7 +103,7 @@ def test_every_difference_is_what_plain_numpy_computes(script):
         study, method, where, reference, metric = sides_of(script, says, command)
         found = []
         for part in cell.split("; "):
-            generation = int(part[1]) if part.startswith("g") else None
+            generation = int(part[1:].split()[0]) if part.startswith("g") else None
             mine = values(study, method, generation or metric)
             if reference == "its own first generation":
                 other = values(study, method, 1)
@@ -137,9 +146,10 @@ def trainings(study, method):
         cost = {one["metric"]: float(one["cost"]) for one in rows}
         retrain = [float(one["value"]) for one in rows if one["metric"] == "retrain_cost"]
         if cost:
-            whole = 3 * cost["accuracy"]
+            many = generations(study)
+            whole = many * cost["accuracy"]
             often = sum(f"{method}/average/g3/r{r}" in columns(folder, "test") for r in range(10))
-            found.append((often, whole, whole - 2 * (retrain or [whole / 3])[0]))
+            found.append((often, whole, whole - (many - 1) * (retrain or [whole / many])[0]))
     if found:
         return np.average([one[1:] for one in found], axis=0, weights=[one[0] for one in found])
     for path in (RESULTS / study).glob("distill*.json"):

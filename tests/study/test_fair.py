@@ -220,4 +220,4 @@ def test_methods_of_published_results_are_held_against_their_references():
         ]
         assert one == paired_difference(*map(np.stack, pairs))
         assert one.detectable <= against["strongest"].detectable
-    assert held_in(RESULTS / "digits-stream", rows, plan.methods) == {}  # no labels are published
+    assert held_in(RESULTS / "cifar10-stream", rows, plan.methods) == {}  # no labels are published
