@@ -1,5 +1,7 @@
 """A residual block of the GPU's kernels is what its layers are: in Triton's interpreter."""
 
+import ast
+import contextlib
 import os
 import subprocess
 import sys
@@ -91,7 +93,14 @@ def test_kernels_compute_a_block_and_its_gradients_in_training_and_after(shape, 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("count", "height", "width", "streamed"),
-    [(4, 8, 8, True), (2, 4, 16, True), (3, 8, 8, False), (4, 6, 8, False), (4, 4, 6, False)],
+    [
+        (4, 8, 8, True),
+        (2, 4, 16, True),
+        (3, 8, 8, False),  # images are left over
+        (1, 8, 8, False),  # of the round, though not of all rounds together
+        (4, 6, 8, False),  # rows are left over
+        (4, 4, 6, False),
+    ],
 )
 def test_programs_that_go_down_the_rows_compute_the_same(
     count, height, width, streamed, monkeypatch
@@ -99,6 +108,7 @@ def test_programs_that_go_down_the_rows_compute_the_same(
     images, slopes = drawn(ROUNDS * count, 16, height, width)
     monkeypatch.setattr(_block, "has_kernels", lambda _: True)
     monkeypatch.setattr(block_fast, "SIZES", {})
+    monkeypatch.setattr(block_fast, "PROGRAMS", 0)
     expected = [*stepped(made(16), images, slopes), looked_at(made(16), images)]
     size = fast.Size(block=width, warps=4, stages=2, rows=4)  # two images at once
     endings = ("added", "rectified", "carried")
@@ -161,10 +171,135 @@ def test_a_block_with_other_shapes_or_layers_is_left_to_its_layers(monkeypatch):
         assert few(images[:, :8]).shape == (ROUNDS * 2, 8, 4, 4)
 
 
+def test_few_or_narrow_programs_do_not_go_down_the_rows(monkeypatch):
+    def goes(rounds, side):
+        images = torch.empty(rounds * 32, side, side, 16, dtype=torch.bfloat16)
+        return block_fast._size(images, rounds, "added").rows > 0
+
+    assert goes(24, 32) and not goes(8, 32)  # too few to keep a GPU busy
+    assert not goes(24, 256)  # not even a row of one image for a program
+    monkeypatch.setattr(block_fast, "shared_memory", lambda _: 32 * 1024)
+    assert not goes(24, 32)  # no room for it
+
+
+def test_every_kernel_that_may_start_early_waits_before_anything_else():
+    folder = Path(block_fast.__file__).parent
+    found = {}
+    for name in ("_block_kernels", "_convolution_kernels"):
+        for part in ast.walk(ast.parse((folder / f"{name}.py").read_text())):
+            if isinstance(part, ast.FunctionDef) and part.name != "take_over":
+                first = part.body[1] if ast.get_docstring(part) else part.body[0]
+                if any(one.arg == "EARLY" for one in part.args.args):
+                    found[part.name] = ast.unparse(first)
+    assert set(found) >= {"convolved", "streamed", "through_norm", "weigh_pairs", "added_up"}
+    assert set(found.values()) == {"take_over(EARLY)"}
+
+
+class Stream:
+    """What a kernel on it comes after, as a vector clock."""
+
+    def __init__(self, name):
+        self.name, self.clock, self.joined = name, {}, True
+
+    def launch(self):
+        self.clock[self.name] = self.clock.get(self.name, 0) + 1
+        return self.name, self.clock[self.name]
+
+    def wait_stream(self, other):
+        for name, count in other.clock.items():
+            self.clock[name] = max(self.clock.get(name, 0), count)
+        self.joined = True
+
+    def follows(self, launched):
+        name, count = launched
+        return self.clock.get(name, 0) >= count
+
+
+WRITTEN = {
+    "convolved": {"result", "rows"},
+    "settle_moments": {"statistics"},
+    "summed_slopes": {"rows"},
+}
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_no_kernel_reads_or_writes_what_another_stream_is_still_at(fails, monkeypatch):
+    from triton.runtime.interpreter import InterpretedFunction
+
+    main, second = Stream("main"), Stream("second")
+    current, touched, launches = [main], {}, []
+
+    def launch(self, *arguments, grid, warmup=False, **options):
+        name = self.fn.__name__
+        if fails and name == "added_up":
+            raise torch.OutOfMemoryError
+        stream = current[-1]
+        assert not (stream.joined and options.get("launch_pdl")), f"{name} starts before a join"
+        stream.joined = False
+        mine = stream.launch()
+        written = WRITTEN.get(name, {"result"})
+        for parameter, value in zip(self.arg_names, arguments, strict=False):
+            if not isinstance(value, torch.Tensor):
+                continue
+            for at, wrote, other in touched.setdefault(value.data_ptr(), []):
+                if wrote or parameter in written:
+                    assert stream.follows(at), f"{name} does not wait for {other}"
+            touched[value.data_ptr()].append((mine, parameter in written, name))
+        launches.append(name)
+
+    @contextlib.contextmanager
+    def beside(stream):
+        current.append(stream)
+        try:
+            yield
+        finally:
+            current.pop()
+
+    monkeypatch.setattr(InterpretedFunction, "run", launch)
+    monkeypatch.setattr(torch.cuda, "stream", beside)
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda _=None: current[-1])
+    monkeypatch.setattr(block_fast, "_stream_of", lambda _: second)
+    monkeypatch.setattr(
+        block_fast,
+        "_launch",
+        lambda _, joins=False: {"EARLY": True} if joins else {"EARLY": True, "launch_pdl": True},
+    )
+    monkeypatch.setattr(block_fast, "_has_streams", lambda _: True)
+    kept = []  # no memory is used twice
+
+    def empty(*shape):
+        kept.append(torch.empty(*shape))
+        return kept[-1]
+
+    for make in ("empty_like", "Tensor.new_empty"):
+        place = torch if make == "empty_like" else torch.Tensor
+        old = getattr(place, make.rpartition(".")[2])
+
+        def held(*arguments, old=old, **settings):
+            kept.append(old(*arguments, **settings))
+            return kept[-1]
+
+        monkeypatch.setattr(place, make.rpartition(".")[2], held)
+    for channels, side in ((16, 8), (64, 4)):
+        images = [empty(ROUNDS * 4, side, side, channels) for _ in range(5)]
+        kernels = [empty(ROUNDS * channels, 3, 3, channels) for _ in range(2)]
+        weight, moments = empty(ROUNDS * channels), [empty(3, ROUNDS * channels) for _ in range(2)]
+        first = block_fast.Half(kernels[0], weight, images[0], images[1], moments[0], images[2])
+        then = block_fast.Half(kernels[1], weight, images[2], images[3], moments[1], images[4])
+        main.joined = True
+        with pytest.raises(torch.OutOfMemoryError) if fails else contextlib.nullcontext():
+            block_fast.backward(empty(*images[0].shape), first, then, ROUNDS)
+        assert all(main.follows((name, count)) for name, count in second.clock.items())
+    assert fails or launches.count("added_up") == 4
+
+
 @pytest.mark.slow
-def test_kernels_can_be_compiled_for_a_gpu(tmp_path):
+@pytest.mark.parametrize(
+    "gpu", [[], ["--gpu", "86", "--shared", "101376", "--float32"]], ids=["H200", "99 KB"]
+)
+def test_kernels_can_be_compiled_for_a_gpu(gpu, tmp_path):
     done = subprocess.run(
-        [sys.executable, "benchmarks/compile_kernels.py", "--quick"],
+        [sys.executable, "benchmarks/compile_kernels.py", "--quick", *gpu],
         env={**os.environ, "TRITON_INTERPRET": "0", "TRITON_CACHE_DIR": str(tmp_path)},
         cwd=Path(__file__).parents[3],
         capture_output=True,

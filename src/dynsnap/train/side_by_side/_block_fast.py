@@ -12,24 +12,26 @@ kernels, for which no other gradient waits, are computed beside the rest, on a s
 
 import contextlib
 import functools
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import torch
 import triton
-import triton.language as tl
 from torch import Tensor
 
 from dynsnap.train.side_by_side import _block_kernels as programs
 from dynsnap.train.side_by_side._convolution_fast import (
     PLAIN,
+    PROGRAMS,
     Size,
     back_to_kernels,
     in_pairs,
     precision,
-    stages_that_fit,
+    shared_memory,
     tap_size,
 )
+from dynsnap.train.side_by_side._convolution_kernels import STARTS_EARLY
 from dynsnap.train.side_by_side._window import KEEPING_SHAPE
 
 VALUES = 4096  # that a program holds at once
@@ -114,23 +116,23 @@ def backward(
     """
     second_sums = _summed_slopes(gradient, second, rounds)
     second_slopes = _through_norm(gradient, second, second_sums, rounds, masked=True)
-    beside = _second_stream(gradient)
-    to_second = _to_kernels(second_slopes, second, rounds, beside)
-    inner, rows = _convolved(
-        second_slopes,
-        second.kernels,
-        rounds,
-        "masked",
-        first.shown,
-        first.found,
-        first.statistics,
-    )
-    first_sums = _settled(rows)
-    first_slopes = _through_norm(inner, first, first_sums, rounds, masked=False)
-    to_first = _to_kernels(first_slopes, first, rounds, beside)
-    to_images, _ = _convolved(first_slopes, first.kernels, rounds, "added", second.shown, gradient)
-    if beside is not None:  # no memory that it reads or writes is freed before
-        torch.cuda.current_stream(gradient.device).wait_stream(beside)
+    with _second_stream(gradient) as beside:
+        to_second = _to_kernels(second_slopes, second, rounds, beside)
+        inner, rows = _convolved(
+            second_slopes,
+            second.kernels,
+            rounds,
+            "masked",
+            first.shown,
+            first.found,
+            first.statistics,
+        )
+        first_sums = _settled(rows)
+        first_slopes = _through_norm(inner, first, first_sums, rounds, masked=False)
+        to_first = _to_kernels(first_slopes, first, rounds, beside)
+        to_images, _ = _convolved(
+            first_slopes, first.kernels, rounds, "added", second.shown, gradient
+        )
     return to_images, to_first, first_sums, to_second, second_sums
 
 
@@ -239,12 +241,27 @@ def _launch(images: Tensor, *, joins: bool = False) -> dict[str, bool]:
 @functools.cache
 def _overlaps(device: torch.device) -> bool:
     """Whether a GPU knows programmatic dependent launch, and this Triton too: Hopper and later."""
-    known = hasattr(tl.extra.cuda, "gdc_wait") and torch.version.hip is None
+    known = STARTS_EARLY and torch.version.hip is None
     return known and torch.cuda.get_device_capability(device) >= (9, 0)
 
 
-def _second_stream(images: Tensor) -> "torch.cuda.Stream | None":
-    return _stream_of(images.device) if BESIDE and images.is_cuda else None
+@contextlib.contextmanager
+def _second_stream(images: Tensor) -> "Iterator[torch.cuda.Stream | None]":
+    """A stream that is joined in the end, whatever happens before.
+
+    No memory that its kernels read or write is freed while they run, and a capture that fails for
+    want of memory fails with that error.
+    """
+    beside = _stream_of(images.device) if BESIDE and _has_streams(images) else None
+    try:
+        yield beside
+    finally:
+        if beside is not None:
+            torch.cuda.current_stream(images.device).wait_stream(beside)
+
+
+def _has_streams(images: Tensor) -> bool:
+    return images.is_cuda
 
 
 @functools.cache
@@ -271,13 +288,32 @@ def _size(images: Tensor, rounds: int, ending: str) -> Size:
     """
     channels = images.shape[3]
     size = SIZES.get((channels, ending))
-    if size is None or (size.rows and not _can_stream(images, rounds, size)):
-        if _together(images) == 2:
-            return Size(block=256, warps=4, stages=2)
+    if size is None or (
+        size.rows and not (_can_stream(images, rounds, size) and _fits(images, size))
+    ):
         ahead = 4 if channels <= 32 else 3
         size = replace(tap_size(images, channels), warps=4, stages=ahead)
-    held = size.block * channels * (4 if size.rows else 1) + channels**2
-    return replace(size, stages=stages_that_fit(images, held, most=size.stages))
+        if _together(images) == 2:
+            size = Size(block=256, warps=4, stages=2)
+    while size.stages > 1 and not _fits(images, size):
+        size = replace(size, stages=size.stages - 1)
+    while size.block > 64 and not _fits(images, size):
+        size = replace(size, block=size.block // 2)
+    return size
+
+
+def _fits(images: Tensor, size: Size) -> bool:
+    """Whether a program has room for what it loads ahead, and for its sums when it moves them.
+
+    At most: Triton holds one load less where values are copied into registers first.
+    """
+    channels, together = images.shape[3], _together(images)
+    line = channels if together == 1 else 4 * channels  # what is multiplied at once
+    weights = line * together * channels
+    loads = size.block * line + (0 if size.rows else weights)
+    held = size.stages * loads + (3 * weights if size.rows else 0)
+    sums = 4 * (size.block + 4) * together * channels
+    return held * images.element_size() + sums <= shared_memory(images)
 
 
 def _can_stream(images: Tensor, rounds: int, size: Size) -> bool:
@@ -290,6 +326,8 @@ def _can_stream(images: Tensor, rounds: int, size: Size) -> bool:
         and not rest
         and count // rounds % at_once == 0
         and height % size.rows == 0
+        and count // at_once * (height // size.rows)
+        >= PROGRAMS // 2  # fewer leave much of a GPU idle
     )
 
 

@@ -77,8 +77,8 @@ def streamed(
     then, and what follows the convolution is computed of it. Sums over lines would take as long
     for every row as elsewhere for a block, so this is for endings that leave none.
     """
-    tl.static_assert(ENDING != "measured" and ENDING != "masked")
     take_over(EARLY)
+    tl.static_assert(ENDING != "measured" and ENDING != "masked")
     across: tl.constexpr = WIDTH // 2
     together: tl.constexpr = BLOCK // across  # images
     wide: tl.constexpr = 2 * CHANNELS

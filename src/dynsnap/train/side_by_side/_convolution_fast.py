@@ -215,13 +215,18 @@ def _rows_and_taps(side: int, channels: int, filters: int) -> tuple[int, int]:
 
 def stages_that_fit(tensor: Tensor, held: int, *, most: int) -> int:
     """How many loads ahead fit into a multiprocessor's memory, each of so many numbers."""
+    return max(1, min(most, shared_memory(tensor) // (held * tensor.element_size())))
+
+
+def shared_memory(tensor: Tensor) -> int:
+    """The bytes that the threads of one program can share; without a GPU as on an H100 or H200."""
     if not tensor.is_cuda:
-        return most
+        return 227 * 1024
     device = torch.cuda.get_device_properties(tensor.device)
     room: int = getattr(
         device, "shared_memory_per_block_optin", 48 * 1024
     )  # older torch: the least
-    return max(1, min(most, room // (held * tensor.element_size())))
+    return room
 
 
 def _block(size: int) -> int:

@@ -8,16 +8,33 @@ import triton
 import triton.language as tl
 
 
-@triton.jit
-def take_over(EARLY: tl.constexpr):
-    """Wait for the kernel before, where this one may have been started while that still ran.
+def _knows_early_starts() -> bool:
+    """Whether this Triton compiles them: 3.4 has the instruction and fails, older ones lack it."""
+    version = tuple(map(int, triton.__version__.split(".")[:2]))
+    return version >= (3, 5) and hasattr(getattr(tl.extra, "cuda", None), "gdc_wait")
 
-    Its values are whole and visible from here on. The next kernel may take its place from here on
-    too, and wait in turn: its start costs no time of its own then.
-    """
-    if EARLY:
-        tl.extra.cuda.gdc_wait()
-        tl.extra.cuda.gdc_launch_dependents()
+
+STARTS_EARLY = _knows_early_starts()
+
+# Two functions, since older ones look up every name of a function, whether it is reached or not.
+if STARTS_EARLY:
+
+    @triton.jit
+    def take_over(EARLY: tl.constexpr):
+        """Wait for the kernel before, where this one may have been started while that still ran.
+
+        Its values are whole and visible from here on. The next kernel may take its place from here
+        on too, and wait in turn: its start costs no time of its own then.
+        """
+        if EARLY:
+            tl.extra.cuda.gdc_wait()
+            tl.extra.cuda.gdc_launch_dependents()
+
+else:
+
+    @triton.jit
+    def take_over(EARLY: tl.constexpr):
+        """Nothing: every kernel starts when the one before it has ended."""
 
 
 @triton.jit
