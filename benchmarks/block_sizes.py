@@ -17,6 +17,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 import torch
+from blocks import replayed
 
 from dynsnap.train.side_by_side import _block_fast as fast
 from dynsnap.train.side_by_side._convolution_fast import Size
@@ -85,17 +86,7 @@ def timed(task: Task, repeats: int) -> float:
     with torch.cuda.graph(graph):
         for _ in range(4):
             task.run()
-    graph.replay()
-    took = []
-    for _ in range(3):
-        begun, ended = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        begun.record()
-        for _ in range(repeats):
-            graph.replay()
-        ended.record()
-        torch.cuda.synchronize()
-        took.append(begun.elapsed_time(ended) / repeats / 4 / len(task.images) * 1e3)
-    return min(took)
+    return replayed(graph, repeats) / 4 / len(task.images)
 
 
 def compared(
