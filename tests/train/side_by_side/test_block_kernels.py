@@ -264,22 +264,21 @@ def test_no_kernel_reads_or_writes_what_another_stream_is_still_at(fails, monkey
         "_launch",
         lambda _, joins=False: {"EARLY": True} if joins else {"EARLY": True, "launch_pdl": True},
     )
-    monkeypatch.setattr(block_fast, "_has_streams", lambda _: True)
     kept = []  # no memory is used twice
 
     def empty(*shape):
         kept.append(torch.empty(*shape))
         return kept[-1]
 
-    for make in ("empty_like", "Tensor.new_empty"):
-        place = torch if make == "empty_like" else torch.Tensor
-        old = getattr(place, make.rpartition(".")[2])
-
-        def held(*arguments, old=old, **settings):
-            kept.append(old(*arguments, **settings))
+    def holding(make):
+        def held(*arguments, **settings):
+            kept.append(make(*arguments, **settings))
             return kept[-1]
 
-        monkeypatch.setattr(place, make.rpartition(".")[2], held)
+        return held
+
+    for place, name in ((torch, "empty_like"), (torch.Tensor, "new_empty")):
+        monkeypatch.setattr(place, name, holding(getattr(place, name)))
     for channels, side in ((16, 8), (64, 4)):
         images = [empty(ROUNDS * 4, side, side, channels) for _ in range(5)]
         kernels = [empty(ROUNDS * channels, 3, 3, channels) for _ in range(2)]

@@ -252,7 +252,7 @@ def _second_stream(images: Tensor) -> "Iterator[torch.cuda.Stream | None]":
     No memory that its kernels read or write is freed while they run, and a capture that fails for
     want of memory fails with that error.
     """
-    beside = _stream_of(images.device) if BESIDE and _has_streams(images) else None
+    beside = _stream_of(images.device) if BESIDE else None
     try:
         yield beside
     finally:
@@ -260,14 +260,10 @@ def _second_stream(images: Tensor) -> "Iterator[torch.cuda.Stream | None]":
             torch.cuda.current_stream(images.device).wait_stream(beside)
 
 
-def _has_streams(images: Tensor) -> bool:
-    return images.is_cuda
-
-
 @functools.cache
-def _stream_of(device: torch.device) -> "torch.cuda.Stream":
-    """One for all blocks of a device, since each of them joins it before it is left."""
-    return torch.cuda.Stream(device)
+def _stream_of(device: torch.device) -> "torch.cuda.Stream | None":
+    """One for all blocks of a GPU, since each of them joins it before it is left."""
+    return torch.cuda.Stream(device) if device.type == "cuda" else None
 
 
 def _each(program: Any, images: Tensor, rounds: int) -> Any:
@@ -321,7 +317,7 @@ def _can_stream(images: Tensor, rounds: int, size: Size) -> bool:
     count, height, width, _ = images.shape
     at_once, rest = divmod(2 * size.block, width)
     return (
-        in_pairs(images, images, KEEPING_SHAPE, most=16)
+        _together(images) == 2
         and width & (width - 1) == 0
         and not rest
         and count // rounds % at_once == 0
