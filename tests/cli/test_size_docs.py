@@ -105,6 +105,15 @@ def test_the_laws_and_how_many_are_enough_are_as_documented(name, data, metric):
     ]
 
 
+def test_a_second_run_on_cifar_100_is_told_with_its_law():
+    first, second = (
+        found(f"cifar100-paper{seed}/size")["curves"]["accuracy"] for seed in ("", "-2021")
+    )
+    assert second["law"]["bend"] == 0.5 < first["law"]["bend"]
+    limits = [percent(one["law"]["limit"]) for one in (second, first)]
+    assert "limit of ACC is {} instead of {}".format(*limits) in " ".join(PAGE.split())
+
+
 @pytest.mark.parametrize(
     ("first", "point"),
     [
