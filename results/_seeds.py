@@ -118,16 +118,6 @@ def replicates(folder: Path) -> dict[str, int]:
     return found
 
 
-def swept_replicates(folder: Path) -> int:
-    """How many replicates the sweeps of a study have at least, all seeds together."""
-    parts = [
-        min(often(one.row.method) for one in rows)
-        for path, often in _seeds(folder)
-        if (path / "sweeps.csv").is_file() and (rows := read_sweeps(path / "sweeps.csv"))
-    ]
-    return sum(parts)
-
-
 @dataclass(frozen=True, slots=True)
 class Part:
     """A row of one seed, and of how many replicates it is the mean."""

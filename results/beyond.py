@@ -399,10 +399,11 @@ def new_class_of_carries(
     }
     found = {}
     for point, rows in swept.items():
-        late = rows.get("late_accuracy")  # sweeps of older versions lack it
-        found[point] = [
-            known.get(float(point)) or ("not measured" if late is None else percent(late))
-        ]
+        late = rows.get("late_accuracy")  # sweeps of older versions lack it, so of some seeds
+        said = "not measured" if late is None else percent(late)
+        if late is not None and late.spread is None and rows["accuracy"].spread is not None:
+            said += " (n = 1)"
+        found[point] = [known.get(float(point)) or said]
     return found
 
 

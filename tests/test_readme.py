@@ -135,7 +135,9 @@ def test_the_test_inputs_and_replicates_of_the_table_are_those_of_the_studies():
         for folder in _seeds.folders(ROOT / "results" / study):
             about = json.loads((folder / "about.json").read_text())
             assert f"{about['test_inputs']:,}" in line
-            assert about["rounds_missing"] == 0
+            # Where GPU time was short, the noise floor's second network was left out.
+            short = folder.name in ("cifar100-paper-2021", "cifar100-rolling-2021")
+            assert about["rounds_missing"] == short
     often = [_seeds.replicates(ROOT / f"results/{name}-paper") for name in ("cifar10", "cifar100")]
     many, few = ([one[name] for name in ("dynsnap-cyc", "singlebase")] for one in often)
     full = _seeds.replicates(ROOT / "results/cifar10-full")["extbagging"]

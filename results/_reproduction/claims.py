@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from _measured import points
+from _reproduction.runs import Side, difference, method, swept
 from _reproduction.studies import (
     MAIN,
     METHODS,
@@ -19,11 +20,12 @@ from _reproduction.studies import (
     Study,
     by_sweep,
     clear_word,
-    clearly,
+    doubt_of,
     ours_of,
     sweeps_of,
+    worded,
 )
-from _seeds import folders, plan_of, swept_replicates
+from _seeds import folders, plan_of
 from dynsnap.report import kappa
 from dynsnap.study import Row, StudyPlan, read_sweeps
 
@@ -31,7 +33,8 @@ ABOUT_CLAIMS = """\
 All methods combine members by average. Differences are in points. Methods are compared by the paired intervals of the page
 [Evidence](evidence.md#do-the-intervals-hold), over inputs and the n replicates that both have; a difference is clear if its interval leaves out 0. With n = 1 the
 interval covers inputs alone, so that the difference must also exceed one point: twice what such differences vary by from replicate to replicate on CIFAR-10. Of sweeps
-no labels are stored. There a difference is clear by Student's t over replicates, or above one point if there is one.
+no labels are stored. There a difference is clear by Student's t, for these test inputs: over differences of runs where each run has a table of its own, over replicates of both sides
+where one table has the mean of all (20 Newsgroups), or above one point if there is one run.
 """
 
 
@@ -207,7 +210,8 @@ def _pruned(study: Study, found: Found, results: Path) -> Judged:
     A smaller ensemble cuts off survivors that its rounds were paid for, so it is compared at equal
     size only, with both costs.
     """
-    sweeps = sweeps_of(results / study.folder)
+    folder = results / study.folder
+    sweeps = sweeps_of(folder)
     if not {"unpruned", "members"} <= sweeps.keys():
         return None
     pruned = {int(point): rows for (_, point), rows in sweeps["members"].items()}
@@ -217,15 +221,13 @@ def _pruned(study: Study, found: Found, results: Path) -> Judged:
     equal = {size: rows for size, rows in whole.items() if rows["accuracy"].cost == cost}
     if not equal:
         return None
-    size, rows = max(equal.items())
-    n = swept_replicates(results / study.folder)
-    said, words = _gaps(pruned[most], rows, n)
-    each = "".join(_each_run(results / study.folder, str(most), str(size)))
-    lines = [f"at equal cost ({kappa(cost)}κ), {most} pruned against all {size}: {said}{each}"]
-    lines += _all_survivors(results / study.folder)
+    size = max(equal)
+    said, words = _of_runs(folder, swept("members", most), swept("unpruned", size))
+    lines = [f"at equal cost ({kappa(cost)}κ), {most} pruned against all {size}: {said}"]
+    lines += _all_survivors(folder)
     for size in sorted(set(pruned) & set(whole)):
         costs = [kappa(one[size]["accuracy"].cost) for one in (pruned, whole)]
-        gaps, _ = _gaps(pruned[size], whole[size], n)
+        gaps, _ = _of_runs(folder, swept("members", size), swept("unpruned", size))
         lines.append(
             f"at equal size, {size} pruned ({costs[0]}κ) against {size} ({costs[1]}κ): {gaps}"
         )
@@ -234,26 +236,12 @@ def _pruned(study: Study, found: Found, results: Path) -> Judged:
     return "; ".join(lines) + ".", "lower" not in words.values()
 
 
-def _each_run(folder: Path, pruned: str, whole: str) -> Iterator[str]:
-    """From the lowest to the highest difference, where runs of several seeds have their own."""
-    runs = [
-        by_sweep(read_sweeps(one / "sweeps.csv"))
-        for one in folders(folder)
-        if (one / "sweeps.csv").is_file()
-    ]
-    if len(runs) < 2:
-        return
-    said = []
-    for metric, head in MAIN.items():
-        gaps = []
-        for sweeps in runs:
-            mine, other = (
-                next(rows for (_, point), rows in sweeps[name].items() if point == at)
-                for name, at in (("members", pruned), ("unpruned", whole))
-            )
-            gaps.append(100 * (mine[metric].value - other[metric].value))
-        said.append(f"{head} {min(gaps):+.2f} to {max(gaps):+.2f}")
-    yield f"; run by run, with the same rounds on both sides: {', '.join(said)}"
+def _of_runs(folder: Path, mine: Side, other: Side) -> tuple[str, dict[str, str]]:
+    """How two ensembles differ, in points, run by run, and whether each difference is clear."""
+    found = {metric: difference(folder, mine, other, metric) for metric in MAIN}
+    known = {metric: gap for metric, gap in found.items() if gap is not None}
+    said = ", ".join(f"{MAIN[metric]} {gap}" for metric, gap in known.items())
+    return said, {metric: gap.word for metric, gap in known.items()}
 
 
 def _all_survivors(folder: Path) -> Iterator[str]:
@@ -288,11 +276,11 @@ def _fresh_starts(study: Study, found: Found, results: Path) -> Judged:
     """Rounds as they are, against one training that is as long as all of them."""
     if not found.has("snapshot"):
         return None
-    long = found.rows("snapshot")
-    cost = long["accuracy"].cost
-    for (_, size), rounds in sweeps_of(results / study.folder).get("unpruned", {}).items():
+    folder = results / study.folder
+    cost = found.rows("snapshot")["accuracy"].cost
+    for (_, size), rounds in sweeps_of(folder).get("unpruned", {}).items():
         if rounds["accuracy"].cost == cost:
-            said, words = _gaps(rounds, long, swept_replicates(results / study.folder))
+            said, words = _of_runs(folder, swept("unpruned", size), method("snapshot"))
             line = f"{kappa(cost)}κ, {size} snapshots of rounds against as many of one training"
             return f"{line}: {said}.", words["correct_consistency"] == "higher"
     return None
@@ -305,7 +293,7 @@ def _gaps(
     words, said = {}, []
     for metric, head in MAIN.items():
         gap = 100 * (mine[metric].value - other[metric].value)
-        words[metric] = clearly(mine[metric], other[metric], replicates)
+        words[metric] = worded(gap, doubt_of(mine[metric], other[metric], replicates))
         said.append(f"{head} {gap:+.2f} ({words[metric]})")
     return ", ".join(said), words
 

@@ -6,18 +6,18 @@ import itertools
 from collections.abc import Iterator
 from pathlib import Path
 
+from _reproduction.runs import Gap, difference, swept
 from _reproduction.studies import (
     MAIN,
     NOT_RUN,
     VARIED,
     Points,
-    clearly,
     folded,
     ours_of,
     percent,
     sweeps_of,
 )
-from _seeds import plan_of, swept_replicates
+from _seeds import plan_of
 from dynsnap.report import kappa, rounds_of, said_windows
 from dynsnap.study import Row, StudyPlan
 
@@ -52,12 +52,11 @@ def figure_2(results: Path) -> Iterator[str]:
             continue
         plan = plan_of(results / folder)
         windows = said_windows(plan)
-        n = swept_replicates(results / folder)
         yield f"`{folder}`:\n"
         for name, points in sweeps.items():
-            yield f"* {name}{windows.get(name, '')}: {_judged(points, n)}"
+            yield f"* {name}{windows.get(name, '')}: {_judged(results / folder, name, points)}"
             if _over(points) == "window" and _has_windows_of(next(iter(points))[1], plan):
-                yield from _at_equal_cost(points, sweeps["snapshots"], n)
+                yield from _at_equal_cost(results / folder, name, points, sweeps["snapshots"])
         yield ""
         yield from folded(f"Tables of {folder}: DynSnap-cyc by average, in percent")
         for name, points in sweeps.items():
@@ -93,17 +92,17 @@ def _has_windows_of(length: str, plan: StudyPlan | None) -> bool:
     return any(str(way.recipe.window) == length for one in swept for _, way in one.points)
 
 
-def _at_equal_cost(windows: Points, snapshots: Points, n: int) -> Iterator[str]:
+def _at_equal_cost(folder: Path, name: str, windows: Points, snapshots: Points) -> Iterator[str]:
     """Longer windows against more of the shortest, where both cost the same."""
     shortest = next(iter(windows))[1]
     for (_, window), rows in list(windows.items())[1:]:
         for (_, number), others in snapshots.items():
             mine, other = rows[_METRIC], others[_METRIC]
             if mine.cost == other.cost:
-                gap = 100 * (mine.value - other.value)
+                gap = difference(folder, swept(name, window), swept("snapshots", number), _METRIC)
                 yield (
                     f"* window {window} against {number} windows of {shortest} at equal cost "
-                    f"({kappa(mine.cost)}κ): ACC-CON {gap:+.2f} ({clearly(mine, other, n)})"
+                    f"({kappa(mine.cost)}κ): ACC-CON {gap}"
                 )
 
 
@@ -116,23 +115,30 @@ def _table(about: str, lines: dict[str, list[Row]]) -> Iterator[str]:
     yield ""
 
 
-def _judged(points: Points, n: int) -> str:
+def _judged(folder: Path, name: str, points: Points) -> str:
     """Whether the paper's choice of a setting holds, and which point has the highest ACC-CON."""
     found = {point: rows[_METRIC] for (_, point), rows in points.items()}
+
+    def gap(one: str, other: str) -> Gap:
+        minus = difference(folder, swept(name, one), swept(name, other), _METRIC)
+        assert minus is not None  # points of one sweep are of the same seeds
+        return minus
+
     best, row = max(found.items(), key=lambda item: item[1].value)
     highest = f"highest ACC-CON at {best} ({kappa(row.cost)}κ)"
     if _over(points) == "beta" and "mean" in found:
-        better = [point for point in found if clearly(found[point], found["mean"], n) == "higher"]
+        better = [point for point in found if gap(point, "mean").word == "higher"]
         return f"β clearly better than β* (mean): {', '.join(better) or 'none'}; {highest}"
     if _over(points) not in _MORE or len(found) < 2:
         return highest
-    first, *_, last = found.items()
+    first, *_, last = found
     down = [
         f"from {before} to {after}"
-        for (before, one), (after, other) in itertools.pairwise(found.items())
-        if clearly(other, one, n) == "lower"
+        for before, after in itertools.pairwise(found)
+        if gap(after, before).word == "lower"
     ]
-    rise = clearly(last[1], first[1], n) == "higher"
-    verdict = "yes" if rise and not down else f"no ({down[0]})" if down else "not clearly"
-    gain = 100 * (last[1].value - first[1].value)
-    return f"more is better: {verdict}; ACC-CON {gain:+.2f} from {first[0]} to {last[0]}; {highest}"
+    gain = gap(last, first)
+    verdict = "not clearly"
+    if down or gain.word == "higher":
+        verdict = f"no ({down[0]})" if down else "yes"
+    return f"more is better: {verdict}; ACC-CON {gain.value:+.2f} from {first} to {last}; {highest}"

@@ -43,8 +43,9 @@ Differences from the paper:
 
 * 5 of the 50 validation images of each class are held out to select members, so that [rolling ensembles](beyond.md) can use the same rounds.
   The paper validates on all 50. The training sets have the paper's sizes.
-* DynSnap-cyc's first round is the first half of Snapshot's training. 10 of Snapshot's 20 snapshots are also among the 30 that DynSnap-cyc
-  prunes. SingleBase's three replicates are the rounds of ExtBagging and DynSnap-step.
+* In the first run DynSnap-cyc's first round is the first half of Snapshot's training. 10 of Snapshot's 20 snapshots are also among the 30 that DynSnap-cyc
+  prunes. SingleBase's three replicates there are the rounds of ExtBagging and DynSnap-step. The second run (`cifar100-paper-2021`) has rounds of its own for
+  DynSnap-cyc and for a fourth single network, and no others: not the second network that the noise floor takes, either.
 * The second single network trained its last 1 and 3 of 200 epochs on a CPU in generations 2 and 3, where the GPU's time ran out. All of its
   snapshots are from earlier epochs. Its seconds are those on the GPU.
 """
@@ -185,27 +186,26 @@ def percent(row: Row) -> str:
     return f"{100 * row.value:.2f}{spread}"
 
 
-def clearly(one: Row, other: Row, replicates: int) -> str:
-    """Whether a value is higher or lower than another, from tables without labels.
+def doubt_of(one: Row, other: Row, replicates: int) -> float:
+    """What two values have to differ by, in points, to be clearly apart, from tables alone.
 
-    Student's t over replicates, with the fewest degrees of freedom that Welch's test may have. The
-    same test inputs serve both, so that hardly any doubt is left out.
+    Student's t over replicates, with the fewest degrees of freedom that Welch's test may have.
     """
-    doubt = DOUBT
-    if one.spread is not None and other.spread is not None:
-        error = 100 * math.hypot(one.spread, other.spread) / math.sqrt(max(replicates, 2))
-        doubt = student_quantile(0.975, max(replicates, 2) - 1) * error
-    return _word(100 * (one.value - other.value), doubt)
+    if one.spread is None or other.spread is None:
+        return DOUBT
+    error = 100 * math.hypot(one.spread, other.spread) / math.sqrt(max(replicates, 2))
+    return student_quantile(0.975, max(replicates, 2) - 1) * error
 
 
 def clear_word(one: PairedDifference) -> str:
     """Whether a paired difference is clear; with one replicate it must also exceed what runs do."""
     if not (one.clearly_above or one.clearly_below):
         return UNCLEAR
-    return _word(100 * one.value, DOUBT if one.replicates == 1 else 0.0)
+    return worded(100 * one.value, DOUBT if one.replicates == 1 else 0.0)
 
 
-def _word(gap: float, doubt: float) -> str:
+def worded(gap: float, doubt: float) -> str:
+    """Whether a difference in points is higher or lower than nothing, beyond its doubt."""
     return UNCLEAR if abs(gap) <= doubt else "higher" if gap > 0 else "lower"
 
 
