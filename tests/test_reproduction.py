@@ -522,6 +522,18 @@ def test_one_point_is_twice_what_differences_vary_by_between_replicates_on_cifar
     assert 0.8 < 2 * np.max(spreads) < 1.1 and studies.DOUBT == 1
 
 
+def of_run(value, spread=None):
+    """A row of one seed."""
+    return Row(
+        method="one",
+        combination="average",
+        metric="accuracy",
+        value=value,
+        cost=1.0,
+        spread=spread,
+    )
+
+
 @pytest.mark.parametrize(
     ("gap", "spread", "n", "word"),
     [
@@ -534,30 +546,8 @@ def test_one_point_is_twice_what_differences_vary_by_between_replicates_on_cifar
     ],
 )
 def test_sweeps_are_compared_by_students_t_over_replicates(gap, spread, n, word):
-    one, other = (
-        Row(
-            method="one",
-            combination="average",
-            metric="accuracy",
-            value=value,
-            cost=1.0,
-            spread=spread,
-        )
-        for value in (0.5 + gap, 0.5)
-    )
+    one, other = (of_run(value, spread) for value in (0.5 + gap, 0.5))
     assert studies.worded(100 * gap, studies.doubt_of(one, other, n)) == word
-
-
-def of_run(value, spread=None):
-    """A row of one seed."""
-    return Row(
-        method="one",
-        combination="average",
-        metric="accuracy",
-        value=value,
-        cost=1.0,
-        spread=spread,
-    )
 
 
 @given(
