@@ -14,6 +14,7 @@ from _seeds import labels_of, rows_of
 from dynsnap.comparison import PairedDifference
 from dynsnap.report import kappa
 from dynsnap.study import (
+    LARGE_LOSS,
     HeldAgainst,
     MethodSummary,
     Role,
@@ -40,8 +41,6 @@ HEADS = {
 }
 
 
-# What is not clearly below is open where its interval includes a greater loss than this.
-TOO_MUCH = 0.05
 BELOW, OPEN, FINE = "clearly below", "open", "not clearly below"
 
 
@@ -145,7 +144,7 @@ def harm(found: Iterable[PairedDifference]) -> str:
     found = list(found)
     if any(one.clearly_below for one in found):
         return BELOW
-    return OPEN if any(one.low < -TOO_MUCH for one in found) else FINE
+    return OPEN if any(one.low < -LARGE_LOSS for one in found) else FINE
 
 
 def percent(row: Row | None, *, spread: bool = True, places: int = 1) -> str:

@@ -56,6 +56,7 @@ _PLACE = re.compile(r"(<!-- (\w+): ([\w -]+?) -->\n).*?(<!-- end -->)", re.DOTAL
 TARGET = {"CON": 95.0, "ACC-CON": 86.8, "ACC": 88.8}
 TARGET_COST = 1.5
 BAGGING = 89.1
+VERDICTS = {"no": ["does not qualify"], "open": ["qualifying is open"]}
 # Shares of the answers that a fresh network loses, and CON, that one network should reach: without
 # a look at deployed answers, and stabilized.
 AIMS: dict[str, tuple[tuple[float, float], ...]] = {
@@ -433,7 +434,7 @@ def target_lines(study: str) -> Iterator[str]:
         yield ""
         for one in found.values():
             if one.method.startswith("rolling"):
-                said = _missed(one) + ([] if one.qualifies else ["does not qualify"])
+                said = [*_missed(one), *VERDICTS.get(one.verdict, ())]
                 yield f"* `{one.method}`: {', '.join(said)}"
     by = [f"`{name}`" for name in reached(study) if 100 * found[name].accuracy.value >= BAGGING]
     yield ""

@@ -16,6 +16,7 @@ from dynsnap.study._ensembles import (
 )
 from dynsnap.study._fair import (
     FRESH,
+    LARGE_LOSS,
     HeldAgainst,
     MethodLabels,
     Role,
@@ -78,6 +79,7 @@ from dynsnap.study.size import (
 __all__ = [
     "FRESH",
     "INPUTS",
+    "LARGE_LOSS",
     "LAWS",
     "NEVER_RETRAIN",
     "NOISE_FLOOR",

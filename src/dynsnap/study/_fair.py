@@ -27,6 +27,8 @@ Role: TypeAlias = Literal["fresh", "strongest", "first"]
 or the method's own first generation, never retrained."""
 
 FRESH = "dynsnap-cyc"
+# A loss of accuracy that an interval has to rule out before a method qualifies.
+LARGE_LOSS = 0.05
 
 
 class MethodLabels:
@@ -210,9 +212,27 @@ class HeldAgainst:
         return "; ".join(reasons)
 
     @property
+    def unsure(self) -> str:
+        """What may lie far below the reference, and is not clearly below it; empty for nothing."""
+        reasons = [
+            f"generation {number} may be {-100 * one.low:.1f} points below {self.reference}'s"
+            for number, one in self.accuracies.items()
+            if _may_be_far_below(one)
+        ]
+        if self.late is not None and _may_be_far_below(self.late):
+            reasons.append(
+                f"new classes may be {-100 * self.late.low:.1f} points below {self.reference}'s"
+            )
+        return "; ".join(reasons)
+
+    @property
     def detectable(self) -> float:
         """The smallest difference in accuracy that every later generation would have shown."""
         return max(one.detectable for one in self.accuracies.values())
+
+
+def _may_be_far_below(one: PairedDifference) -> bool:
+    return one.low < -LARGE_LOSS and not one.clearly_below
 
 
 def _below(one: PairedDifference) -> str:

@@ -8,6 +8,7 @@ class is clearly below one of them: a statement about an interval, not about a p
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 from dynsnap.ensemble import Method
 from dynsnap.study._ensembles import NEVER_RETRAIN, NOISE_FLOOR
@@ -16,6 +17,8 @@ from dynsnap.study._plan import StudyPlan
 from dynsnap.study._table import Row
 
 _EACH = re.compile(r"accuracy_(\d+)")
+
+Verdict: TypeAlias = Literal["yes", "open", "no"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +30,7 @@ class MethodSummary:
         retrain: The cost (κ) of a generation that is not the first.
         late: Accuracy of the last generation on classes that are new in a later generation.
         shortfall: Why it does not qualify; empty where it does, or was not judged.
+        unsure: What may be far below a reference, as the data cannot tell; empty for nothing.
         judged: Whether it was held against a fresh method.
         held: The method minus each of its references, where labels are known.
         networks: Inference cost: networks that are evaluated for each input (passes, for
@@ -45,6 +49,7 @@ class MethodSummary:
     accuracies: tuple[Row, ...]
     retrain: Row | None = None
     shortfall: str = ""
+    unsure: str = ""
     judged: bool = False
     held: tuple[HeldAgainst, ...] = ()
     networks: int | None = None
@@ -61,9 +66,16 @@ class MethodSummary:
         return self.accuracy.cost if self.retrain is None else self.retrain.value
 
     @property
+    def verdict(self) -> Verdict:
+        """Whether it qualifies: "open" where nothing is clearly below, and may be by far."""
+        if self.shortfall:
+            return "no"
+        return "open" if self.unsure else "yes"
+
+    @property
     def qualifies(self) -> bool:
-        """Whether it has no shortfall."""
-        return not self.shortfall
+        """Whether it has no shortfall, and could hardly have a large one unseen."""
+        return self.verdict == "yes"
 
 
 def frontier(
@@ -77,7 +89,7 @@ def frontier(
 
     A method does not qualify where a later generation, or its accuracy on new classes, is clearly
     below a reference: the interval of the paired difference, over inputs and replicates, ends
-    below 0.
+    below 0. Where none is, and an interval includes a loss of more than `LARGE_LOSS`, that is open.
 
     Args:
         rows: The table.
@@ -134,6 +146,7 @@ def _summary(
     judged = method != FRESH and any(one.role != "first" for one in held)
     # The strongest fresh method is often DynSnap-cyc itself: that is one reason, not two.
     reasons = dict.fromkeys(one.shortfall for one in held if one.shortfall) if judged else ()
+    doubts = dict.fromkeys(one.unsure for one in held if one.unsure) if judged else ()
     return MethodSummary(
         method=method,
         accuracy=values["accuracy"],
@@ -146,6 +159,7 @@ def _summary(
         retrain=values.get("retrain_cost"),
         judged=judged,
         shortfall="; ".join(reasons),
+        unsure="; ".join(doubts),
         held=held,
         networks=served[0],
         needs=served[1],

@@ -15,7 +15,15 @@ from dynsnap.report.build.study_words import HEADLINE, NEW, OF_NEW, preferred
 from dynsnap.report.document import Bullets, Cell, Column, Detail, Node, Section, Side, Table
 from dynsnap.report.figures import Figure, Point, Series, Tone, chart, doublings
 from dynsnap.report.words import clipped, kappa, percent
-from dynsnap.study import FRESH, HeldAgainst, MethodSummary, Row, StudyPlan, frontier
+from dynsnap.study import (
+    FRESH,
+    LARGE_LOSS,
+    HeldAgainst,
+    MethodSummary,
+    Row,
+    StudyPlan,
+    frontier,
+)
 
 _EACH = 5  # generations whose accuracy has a column of its own on a page
 _BRIEF = 3  # and in a terminal
@@ -52,8 +60,9 @@ def rule(found: Sequence[MethodSummary]) -> str:
         f"A method does not qualify if a later generation, or its accuracy on new classes, is "
         f"clearly below a fresh {FRESH}, the strongest fresh method that costs no more in all, or "
         f"its own first generation: the 95 % interval of the paired difference over {over} ends "
-        f"below 0. Differences of {100 * seen:.1f} points or more in a generation{classes} would "
-        "have been seen four times out of five."
+        f"below 0. Where none is, and an interval includes a loss of more than "
+        f"{100 * LARGE_LOSS:.0f} points, that is open. Differences of {100 * seen:.1f} points or "
+        f"more in a generation{classes} would have been seen four times out of five."
     )
 
 
@@ -70,7 +79,7 @@ def frontier_section(
     judged = any(one.judged for one in found)
     lead = "Consistency alone rewards doing nothing: what is never retrained never changes a label."
     if judged:
-        lead += f" {rule(found)} Those are marked × in the pictures, and grey."
+        lead += f" {rule(found)} What does not qualify is marked × in the pictures, and grey."
     body: list[Node] = [frontier_table(found, how)]
     lacking = [
         f"{clipped(one.method, 60)} does not qualify: {one.shortfall}."
@@ -79,6 +88,13 @@ def frontier_section(
     ]
     if lacking:
         body.append(Bullets.of("Methods that do not qualify", lacking, "full"))
+    doubtful = [
+        f"{clipped(one.method, 60)} is open: {one.unsure}."
+        for one in found
+        if one.verdict == "open"
+    ]
+    if doubtful:
+        body.append(Bullets.of("Methods that these data cannot judge", doubtful, "full"))
     body.append(Side(tuple(_pictures(found, how))))
     yield Section(
         name="frontier",
@@ -98,8 +114,8 @@ def frontier_table(
         found: What `dynsnap.study.frontier` returned.
         how: How members are combined.
         annotated: Whether each value has its standard deviation over replicates beside it, each
-            method that does not qualify the reason, and each generation its column: for documents
-            that have this table alone.
+            method the reason why it does not qualify or why that is open, and each generation its
+            column: for documents that have this table alone.
     """
     judged = any(one.judged for one in found)
     every = max((one.accuracies for one in found), key=len)
@@ -187,9 +203,10 @@ def _verdict(one: MethodSummary, reasons: bool) -> Cell:
         return Cell("reference", tone="quiet")
     if one.qualifies:
         return Cell("yes", tone="good")
+    why = one.shortfall or one.unsure
     if reasons:
-        return Cell(f"no: {one.shortfall}", tone="quiet")
-    return Cell("no", tone="bad", hint=one.shortfall)
+        return Cell(f"{one.verdict}: {why}", tone="quiet")
+    return Cell(one.verdict, tone="bad" if one.shortfall else "quiet", hint=why)
 
 
 def _pictures(found: Sequence[MethodSummary], how: str) -> Iterator[Figure]:
@@ -236,14 +253,14 @@ def _number(row: Row) -> int:
 
 
 def _named(one: MethodSummary) -> str:
-    return one.method if one.qualifies else f"{one.method} ×"
+    return f"{one.method} ×" if one.shortfall else one.method
 
 
 def _colours(shown: Sequence[MethodSummary]) -> dict[str, Tone]:
     """The colour of each method; those that do not qualify are grey."""
     colours = colours_of(one.method for one in shown)
-    qualified = {one.method for one in shown if one.qualifies}
-    return {method: tone for method, tone in colours.items() if method in qualified}
+    lacking = {one.method for one in shown if one.shortfall}
+    return {method: tone for method, tone in colours.items() if method not in lacking}
 
 
 def _picture(found: Sequence[MethodSummary], how: str, word: str, against: str) -> Iterator[Figure]:
@@ -277,7 +294,7 @@ def _picture(found: Sequence[MethodSummary], how: str, word: str, against: str) 
         tone = colours.get(one.method, "six")
         series.append(Series(name=name, points=(point_of(row, x, label),), tone=tone))
     best = (min if word == "lost" else max)(
-        (each for each in shown if each[0].qualifies and not is_reference(each[0].method)),
+        (each for each in shown if not (each[0].shortfall or is_reference(each[0].method))),
         key=lambda each: each[1].value,
         default=shown[0],
     )
@@ -286,7 +303,7 @@ def _picture(found: Sequence[MethodSummary], how: str, word: str, against: str) 
         title=f"{word} against {against}, members combined by {how.replace('_', ' ')}",
         description=(
             f"{word} in percent against {against}, for every method. "
-            f"{'Lowest' if word == 'lost' else 'Highest'} of those that qualify: "
+            f"{'Lowest' if word == 'lost' else 'Highest'} of those not clearly below: "
             f"{best[0].method}, {percent(best[1].value)}."
         ),
         series=series,
