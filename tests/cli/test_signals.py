@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from dynsnap.cli import _signals
+from dynsnap.cli import _group, _signals, main
 from dynsnap.cli._progress import ProgressMonitor
 from dynsnap.engine._engine import ignoring_interrupts
 
@@ -47,3 +47,30 @@ def test_signals_that_a_program_was_started_to_ignore_stay_ignored(handlers):
 def test_workers_leave_the_signals_of_a_terminal_to_their_driver():
     with ignoring_interrupts():
         assert signal.pthread_sigmask(signal.SIG_BLOCK, []) >= set(_signals.ENDING)
+
+
+@pytest.mark.parametrize("sent", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_a_signal_while_a_class_is_made_ends_the_program_in_one_line(
+    sent, handlers, monkeypatch, capsys
+):
+    number = signal.Signals[sent]
+
+    class Named:
+        def __set_name__(self, owner, name):
+            os.kill(os.getpid(), number)
+
+    # As while a library of a command is imported: until Python 3.12 that raises a RuntimeError.
+    monkeypatch.setattr(_group, "start", lambda: type("Made", (), {"name": Named()}))
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 128 + number
+    assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def test_other_errors_are_not_taken_for_signals(handlers, monkeypatch):
+    def start():
+        raise RuntimeError("of a defect") from ValueError()
+
+    monkeypatch.setattr(_group, "start", start)
+    with pytest.raises(RuntimeError, match="defect"):
+        main()

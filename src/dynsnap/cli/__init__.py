@@ -20,7 +20,11 @@ def main() -> None:
             from dynsnap.cli._group import start
 
             start()
-    except KeyboardInterrupt as stop:
+    except (KeyboardInterrupt, RuntimeError) as error:
+        # Until Python 3.12 a signal that comes while a class is made is the cause of another error.
+        stop = error.__cause__ if isinstance(error, RuntimeError) else error
+        if not isinstance(stop, KeyboardInterrupt):
+            raise
         from dynsnap.cli import _signals
 
         _signals.leave(stop)
