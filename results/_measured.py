@@ -195,19 +195,13 @@ def values_table(of: Measured, methods: Iterable[str]) -> Iterator[str]:
 
 def verdict(of: Measured, method: str) -> str:
     """Whether a method qualifies, and if not, or if that is open, because of what."""
-    if not of.methods[method].judged:
+    one = of.methods[method]
+    if not one.judged:
         return "(reference)"
-    found = harm(gap for one in of.held[method] for gap in _gaps(one))
-    if found == FINE:
+    if one.qualifies:
         return "yes"
-    reasons = (_reason(one, found) for one in of.held[method])
-    return f"{'no' if found == BELOW else OPEN}: {'; '.join(dict.fromkeys(filter(None, reasons)))}"
-
-
-def _gaps(one: HeldAgainst) -> Iterator[PairedDifference]:
-    yield from one.accuracies.values()
-    if one.late is not None:
-        yield one.late
+    reasons = (_reason(each, BELOW if one.shortfall else OPEN) for each in of.held[method])
+    return f"{one.verdict}: {'; '.join(dict.fromkeys(filter(None, reasons)))}"
 
 
 def _reason(one: HeldAgainst, found: str) -> str:

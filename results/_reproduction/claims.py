@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from _measured import points
-from _reproduction.runs import Side, difference, method, swept
+from _reproduction.runs import Seed, Side, difference, method, seeds_of, swept
 from _reproduction.studies import (
     MAIN,
     METHODS,
@@ -222,12 +222,13 @@ def _pruned(study: Study, found: Found, results: Path) -> Judged:
     if not equal:
         return None
     size = max(equal)
-    said, words = _of_runs(folder, swept("members", most), swept("unpruned", size))
+    seeds = seeds_of(folder)
+    said, words = _of_runs(seeds, swept("members", most), swept("unpruned", size))
     lines = [f"at equal cost ({kappa(cost)}κ), {most} pruned against all {size}: {said}"]
     lines += _all_survivors(folder)
     for size in sorted(set(pruned) & set(whole)):
         costs = [kappa(one[size]["accuracy"].cost) for one in (pruned, whole)]
-        gaps, _ = _of_runs(folder, swept("members", size), swept("unpruned", size))
+        gaps, _ = _of_runs(seeds, swept("members", size), swept("unpruned", size))
         lines.append(
             f"at equal size, {size} pruned ({costs[0]}κ) against {size} ({costs[1]}κ): {gaps}"
         )
@@ -236,9 +237,9 @@ def _pruned(study: Study, found: Found, results: Path) -> Judged:
     return "; ".join(lines) + ".", "lower" not in words.values()
 
 
-def _of_runs(folder: Path, mine: Side, other: Side) -> tuple[str, dict[str, str]]:
+def _of_runs(seeds: Sequence[Seed], mine: Side, other: Side) -> tuple[str, dict[str, str]]:
     """How two ensembles differ, in points, run by run, and whether each difference is clear."""
-    found = {metric: difference(folder, mine, other, metric) for metric in MAIN}
+    found = {metric: difference(seeds, mine, other, metric) for metric in MAIN}
     known = {metric: gap for metric, gap in found.items() if gap is not None}
     said = ", ".join(f"{MAIN[metric]} {gap}" for metric, gap in known.items())
     return said, {metric: gap.word for metric, gap in known.items()}
@@ -280,7 +281,7 @@ def _fresh_starts(study: Study, found: Found, results: Path) -> Judged:
     cost = found.rows("snapshot")["accuracy"].cost
     for (_, size), rounds in sweeps_of(folder).get("unpruned", {}).items():
         if rounds["accuracy"].cost == cost:
-            said, words = _of_runs(folder, swept("unpruned", size), method("snapshot"))
+            said, words = _of_runs(seeds_of(folder), swept("unpruned", size), method("snapshot"))
             line = f"{kappa(cost)}κ, {size} snapshots of rounds against as many of one training"
             return f"{line}: {said}.", words["correct_consistency"] == "higher"
     return None

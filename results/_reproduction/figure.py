@@ -3,10 +3,10 @@
 # ruff: noqa: E501  lines of the page are longer than lines of code
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from _reproduction.runs import Gap, difference, swept
+from _reproduction.runs import Gap, Seed, difference, seeds_of, swept
 from _reproduction.studies import (
     MAIN,
     NOT_RUN,
@@ -52,11 +52,12 @@ def figure_2(results: Path) -> Iterator[str]:
             continue
         plan = plan_of(results / folder)
         windows = said_windows(plan)
+        seeds = seeds_of(results / folder)
         yield f"`{folder}`:\n"
         for name, points in sweeps.items():
-            yield f"* {name}{windows.get(name, '')}: {_judged(results / folder, name, points)}"
+            yield f"* {name}{windows.get(name, '')}: {_judged(seeds, name, points)}"
             if _over(points) == "window" and _has_windows_of(next(iter(points))[1], plan):
-                yield from _at_equal_cost(results / folder, name, points, sweeps["snapshots"])
+                yield from _at_equal_cost(seeds, name, points, sweeps["snapshots"])
         yield ""
         yield from folded(f"Tables of {folder}: DynSnap-cyc by average, in percent")
         for name, points in sweeps.items():
@@ -92,14 +93,16 @@ def _has_windows_of(length: str, plan: StudyPlan | None) -> bool:
     return any(str(way.recipe.window) == length for one in swept for _, way in one.points)
 
 
-def _at_equal_cost(folder: Path, name: str, windows: Points, snapshots: Points) -> Iterator[str]:
+def _at_equal_cost(
+    seeds: Sequence[Seed], name: str, windows: Points, snapshots: Points
+) -> Iterator[str]:
     """Longer windows against more of the shortest, where both cost the same."""
     shortest = next(iter(windows))[1]
     for (_, window), rows in list(windows.items())[1:]:
         for (_, number), others in snapshots.items():
             mine, other = rows[_METRIC], others[_METRIC]
             if mine.cost == other.cost:
-                gap = difference(folder, swept(name, window), swept("snapshots", number), _METRIC)
+                gap = difference(seeds, swept(name, window), swept("snapshots", number), _METRIC)
                 yield (
                     f"* window {window} against {number} windows of {shortest} at equal cost "
                     f"({kappa(mine.cost)}κ): ACC-CON {gap}"
@@ -115,12 +118,12 @@ def _table(about: str, lines: dict[str, list[Row]]) -> Iterator[str]:
     yield ""
 
 
-def _judged(folder: Path, name: str, points: Points) -> str:
+def _judged(seeds: Sequence[Seed], name: str, points: Points) -> str:
     """Whether the paper's choice of a setting holds, and which point has the highest ACC-CON."""
     found = {point: rows[_METRIC] for (_, point), rows in points.items()}
 
     def gap(one: str, other: str) -> Gap:
-        minus = difference(folder, swept(name, one), swept(name, other), _METRIC)
+        minus = difference(seeds, swept(name, one), swept(name, other), _METRIC)
         assert minus is not None  # points of one sweep are of the same seeds
         return minus
 

@@ -2,7 +2,7 @@
 
 import math
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -110,10 +110,10 @@ def method(name: str) -> Side:
     return lambda seed: seed.method(name)
 
 
-def difference(folder: Path, mine: Side, other: Side, metric: str) -> Gap | None:
+def difference(seeds: Iterable[Seed], mine: Side, other: Side, metric: str) -> Gap | None:
     """One ensemble minus another, over the seeds that have both; None where none has."""
     sides = []
-    for seed in seeds_of(folder):
+    for seed in seeds:
         one, two = mine(seed), other(seed)
         if one is not None and two is not None:
             sides.append((Part(one[metric], seed.often), Part(two[metric], seed.often)))
