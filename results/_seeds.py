@@ -62,6 +62,17 @@ def sweeps_of(folder: Path) -> list[SweepRow]:
     ]
 
 
+def times_swept(folder: Path, over: str, point: str, metric: str) -> int:
+    """How many replicates of all seeds have this metric of a sweep's point."""
+    return sum(
+        often(one.row.method)
+        for path, often in _seeds(folder)
+        if (path / "sweeps.csv").is_file()
+        for one in read_sweeps(path / "sweeps.csv")
+        if (one.over, one.point, one.row.metric) == (over, point, metric)
+    )
+
+
 def labels_of(folder: Path) -> MethodLabels:
     """The labels of a study; those of further seeds are more replicates.
 

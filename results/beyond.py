@@ -34,7 +34,7 @@ from _measured import (  # noqa: E402
     values_table,
     verdict,
 )
-from _seeds import folders, sweeps_of  # noqa: E402
+from _seeds import folders, sweeps_of, times_swept  # noqa: E402
 from dynsnap import predictions  # noqa: E402
 from dynsnap._types import AnyArray  # noqa: E402
 from dynsnap.comparison import PairedDifference, paired_difference  # noqa: E402
@@ -402,8 +402,12 @@ def new_class_of_carries(
     for point, rows in swept.items():
         late = rows.get("late_accuracy")  # sweeps of older versions lack it, so of some seeds
         said = "not measured" if late is None else percent(late)
-        if late is not None and late.spread is None and rows["accuracy"].spread is not None:
-            said += " (n = 1)"
+        n, of_all = (
+            times_swept(RESULTS / study, "carry", point, metric)
+            for metric in ("late_accuracy", "accuracy")
+        )
+        if 0 < n < of_all:
+            said += f" (n = {n})"
         found[point] = [known.get(float(point)) or said]
     return found
 

@@ -105,15 +105,19 @@ def test_the_laws_and_how_many_are_enough_are_as_documented(name, data, metric):
     ]
 
 
-def test_a_second_run_on_cifar_100_is_told_with_its_law():
-    curves = found("cifar100-paper-2021/size")["curves"]
-    first, both = curves["accuracy"], curves["correct_consistency"]
-    assert first["law"]["bend"] == 0.5
+def test_further_runs_on_cifar_100_are_told_with_their_laws():
+    runs = [found(f"cifar100-paper-{seed}/size")["curves"] for seed in (2021, 2022)]
+    plain, both = ([one[name] for one in runs] for name in ("accuracy", "correct_consistency"))
+    assert [one["law"]["bend"] == 0.5 for one in plain] == [True, False]
     page = " ".join(PAGE.split())
-    limits = [percent(one["law"]["limit"]) for one in (first, both)]
-    told = "the limits are {} for ACC, where the exponent is at that bound, too, and {} for ACC-CON"
+    limits = [percent(one["law"]["limit"]) for one in (*plain, *both)]
+    told = (
+        "the limits are {} and {} for ACC (in the first of them the exponent is at that bound, "
+        "too), and {} and {} for ACC-CON"
+    )
     assert told.format(*limits) in page
-    assert f"a fourth round would still add {percent(first['gain'])} points of ACC" in page
+    gains = " and ".join(percent(one["gain"]) for one in plain)
+    assert f"a fourth round would still add {gains} points of ACC" in page
 
 
 @pytest.mark.parametrize(
