@@ -11,10 +11,9 @@ A study that is run later is picked up as soon as `results/<study>/table.csv` is
 import argparse
 from pathlib import Path
 
-import _seeds
 from _reproduction import claims, tables
 from _reproduction.figure import figure_2
-from _reproduction.studies import METHODS, STUDIES, Found, Study, ours_of, papers
+from _reproduction.studies import STUDIES, ours_of, papers
 
 ROOT = Path(__file__).parents[1]
 PAGE = Path("docs/reproduction.md")
@@ -45,7 +44,7 @@ def page(results: Path) -> str:
     }
     parts = [
         INTRODUCTION,
-        *claims.overview(tested, _single(ours, results)),
+        *claims.overview(tested),
         DISTANCE,
         *tables.overview(landed),
         READING,
@@ -58,20 +57,6 @@ def page(results: Path) -> str:
     parts += claims.details(tested)
     parts.append(REMARKS)
     return "\n".join(parts).rstrip("\n") + "\n"
-
-
-def _single(ours: dict[Study, Found | None], results: Path) -> list[str]:
-    """The studies with one replicate of most of the paper's methods."""
-    often = {
-        study.title: [
-            number
-            for method, number in _seeds.replicates(results / study.folder).items()
-            if method in METHODS
-        ]
-        for study, found in ours.items()
-        if found is not None
-    }
-    return [title for title, each in often.items() if each.count(1) > len(each) / 2]
 
 
 INTRODUCTION = """\

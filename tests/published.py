@@ -1,14 +1,16 @@
-"""Published labels as plain columns, with pyarrow and numpy alone.
+"""Published labels as plain columns, and differences between them, with pyarrow, numpy and scipy.
 
-No reader of the project's own takes part, so that tests can hold what it computes against them.
+Nothing of the project's own takes part, so that tests can hold what it computes against them.
 """
 
 import functools
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from scipy import stats
 
 RESULTS = Path(__file__).parents[1] / "results"
 
@@ -52,3 +54,41 @@ def columns(folder, inputs=None):
     if inputs is None:
         return found
     return {name: column[found["inputs"] == inputs] for name, column in found.items()}
+
+
+def interval(mine, other):
+    """Mean and interval of a difference over inputs and replicates, in points."""
+    value, low, high, _ = gap(mine, other)
+    return value, low, high
+
+
+def gap(mine, other):
+    """The same, and the difference that would have been seen four times out of five."""
+    each = np.stack(mine).astype(float) - np.stack(other)
+    r, n = each.shape
+    padded = np.concatenate([each, np.zeros((r, 2))], axis=1)
+    padded[0, -2:] = 1, -1
+    a = padded.mean(0).var(ddof=1) / (n + 2)
+    total, weights = a, [(1.0, n + 1)]
+    if r > 1:
+        b = padded.mean(1).var(ddof=1) / r
+        rest = padded - padded.mean(0) - padded.mean(1)[:, None] + padded.mean()
+        both = (rest**2).sum() / ((r - 1) * (n + 1)) / padded.size
+        total = max(a + b - both, a, b)
+        weights = [(a / (a + b), n + 1), (b / (a + b), r - 1)]
+
+    def half(share):
+        return np.sqrt(total) * sum(part * stats.t.ppf(share, free) for part, free in weights)
+
+    value, middle = each.mean(), padded.mean()
+    # The interval holds the mean: the two further inputs may move its centre off it.
+    low = max(min(middle - half(0.975), value), -1)
+    high = min(max(middle + half(0.975), value), 1)
+    return tuple(100 * one for one in (value, low, high, min(half(0.975) + half(0.8), 1)))
+
+
+def cell_of(mine, other):
+    """A difference as the pages tell it; one replicate says nothing of other seeds."""
+    value, low, high = interval(mine, other)
+    covered = ", inputs alone" if len(mine) == 1 else ""
+    return f"{value:+.1f} ({low:+.1f} to {high:+.1f}{covered})"

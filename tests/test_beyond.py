@@ -11,12 +11,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from dynsnap.study import FRESH, MethodLabels, read_study
 from tests.cli.helpers import dynsnap
 from tests.documents import blocks, numbers, tables
-from tests.published import RESULTS, columns, with_seeds
+from tests.published import RESULTS, cell_of, columns, interval, with_seeds
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs/beyond.md").read_text(encoding="utf-8")
@@ -225,33 +224,6 @@ def sides(inputs, method, reference, number):
         own = [k for k in own if k.replace(f"{method}/", f"{reference}/", 1) in inputs]
         other = [k.replace(f"{method}/", f"{reference}/", 1) for k in own]
     return [[inputs[k] == inputs["truth"] for k in keys] for keys in (own, other)]
-
-
-def interval(mine, other):
-    """Mean and interval of a difference over inputs and replicates, with numpy and scipy alone."""
-    each = np.stack(mine).astype(float) - np.stack(other)
-    r, n = each.shape
-    padded = np.concatenate([each, np.zeros((r, 2))], axis=1)
-    padded[0, -2:] = 1, -1
-    a = padded.mean(0).var(ddof=1) / (n + 2)
-    total, quantile = a, stats.t.ppf(0.975, n + 1)
-    if r > 1:
-        b = padded.mean(1).var(ddof=1) / r
-        rest = padded - padded.mean(0) - padded.mean(1)[:, None] + padded.mean()
-        both = (rest**2).sum() / ((r - 1) * (n + 1)) / padded.size
-        total = max(a + b - both, a, b)
-        quantile = (a * quantile + b * stats.t.ppf(0.975, r - 1)) / (a + b)
-    half = quantile * np.sqrt(total)
-    return 100 * each.mean(), 100 * (padded.mean() - half), 100 * (padded.mean() + half)
-
-
-def cell_of(mine, other):
-    """A difference as the pages tell it; one replicate says nothing of other seeds."""
-    value, low, high = interval(mine, other)
-    # The interval holds the mean: the two further inputs may move its centre off it.
-    low, high = max(min(low, value), -100), min(max(high, value), 100)
-    covered = ", inputs alone" if len(mine) == 1 else ""
-    return f"{value:+.1f} ({low:+.1f} to {high:+.1f}{covered})"
 
 
 @pytest.mark.parametrize(

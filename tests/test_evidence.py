@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dynsnap.comparison import PairedDifference, paired_difference
+from dynsnap.comparison import PairedDifference
 from tests.documents import numbers, tables
-from tests.published import RESULTS, columns, with_seeds
+from tests.published import RESULTS, cell_of, columns, gap, with_seeds
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs/evidence.md").read_text(encoding="utf-8")
@@ -73,12 +73,6 @@ def values(study, method, metric):
     return found
 
 
-def shown(found):
-    low, high = 100 * found.low, 100 * found.high
-    covered = ", inputs alone" if found.replicates == 1 else ""
-    return f"{100 * found.value:+.1f} ({low:+.1f} to {high:+.1f}{covered})"
-
-
 @pytest.mark.slow
 def test_the_page_is_that_of_the_results(script):
     assert script.page(RESULTS) == PAGE, "run: python results/evidence.py"
@@ -101,7 +95,7 @@ def test_every_difference_is_what_plain_numpy_computes(script):
     assert len(claims()) >= 60
     for says, command, n, cell, seen, _, _, said in claims():
         study, method, where, reference, metric = sides_of(script, says, command)
-        found, runs = [], []
+        found = []
         for part in cell.split("; "):
             generation = int(part[1:].split()[0]) if part.startswith("g") else None
             mine = values(study, method, generation or metric)
@@ -110,37 +104,28 @@ def test_every_difference_is_what_plain_numpy_computes(script):
             else:
                 other = values(where, reference, generation or metric)
             both = [key for key in mine if key in other]
-            expected = paired_difference(*([one[key] for key in both] for one in (mine, other)))
-            assert part.removeprefix(f"g{generation} ") == shown(expected), (says, study)
+            pair = [[one[key] for key in both] for one in (mine, other)]
+            assert part.removeprefix(f"g{generation} ") == cell_of(*pair), (says, study)
             assert int(n) == len(both)
-            found.append(expected)
-            runs.append([paired_difference(mine[key], other[key]) for key in both])
-        assert seen == f"{100 * max(one.detectable for one in found):.1f}", (says, study)
+            found.append(gap(*pair))
+        assert seen == f"{max(detectable for *_, detectable in found):.1f}", (says, study)
         alone = ", one replicate" if n == "1" else ""
-        expected = judged(says, metric, found, runs if n != "1" else [])
-        assert said.replace("**", "") == expected + alone, (says, study)
+        assert said.replace("**", "") == judged(says, metric, found) + alone, (says, study)
 
 
-def judged(says, metric, found, runs):
-    """The verdict on a claim, by the ends of its intervals, and of those of each run alone."""
+def judged(says, metric, found):
+    """The verdict on a claim, by the ends of its intervals."""
     if re.match("… (at no clear cost|nor on|and is not clearly worse)", says):
-        if any(one.high < 0 for one in found):
+        if any(high < 0 for _, _, high, _ in found):
             return "clearly below"
-        if any(max(one.high for one in each) < 0 for each in runs):
-            return "open, below in each run alone"
-        return "open" if any(one.low < -0.05 for one in found) else "not clearly below"
+        return "open" if any(low < -5 for _, low, _, _ in found) else "not clearly below"
     wrong, right = "higher", "lower"
-    sides = {"higher" if one.low > 0 else "lower" if one.high < 0 else "neither" for one in found}
+    sides = {"higher" if low > 0 else "lower" if high < 0 else "" for _, low, high, _ in found}
     if not metric.startswith("lost"):
         wrong, right = right, wrong
     if wrong in sides or sides == {right}:
         return "contradicted" if wrong in sides else "shown"
-    of_runs = {
-        "higher" if one.low > 0 else "lower" if one.high < 0 else ""
-        for each in runs
-        for one in each
-    }
-    return "not shown, though in each run alone" if of_runs == {right} else "not shown"
+    return "not shown"
 
 
 @functools.cache
@@ -228,8 +213,6 @@ def test_what_speaks_against_a_claim_is_in_its_own_column_and_nothing_is_left_ou
 def test_open_is_what_may_have_lost_more_than_five_points():
     for _, _, _, cell, *_, said in claims():
         lows = [float(low) for low in re.findall(r"\(([-+][\d.]+) to", cell)]
-        if said == "open, below in each run alone":
-            continue
         if said.startswith("open"):
             assert min(lows) < -4.9
         elif said.startswith("not clearly below"):
@@ -297,29 +280,6 @@ def test_verdicts_are_statements_about_intervals(script, low, high, wanted, said
         value=(low + high) / 2, low=low, high=high, detectable=0.03, inputs=9, replicates=2
     )
     assert script.verdict([one], wanted).strip("*") == said
-
-
-def test_what_each_run_shows_alone_is_told_where_both_together_do_not(script):
-    def apart(low, high, replicates=1):
-        return PairedDifference(
-            value=(low + high) / 2,
-            low=low,
-            high=high,
-            detectable=0.03,
-            inputs=9,
-            replicates=replicates,
-        )
-
-    wide, below, above = apart(-0.03, 0.01, 2), apart(-0.02, -0.01), apart(0.01, 0.02)
-    assert script.verdict([wide], "no harm", [[below, below]]) == "open, below in each run alone"
-    assert script.verdict([wide], "no harm", [[below, above]]) == "not clearly below"
-    clear = apart(-0.03, -0.01, 2)
-    assert script.verdict([clear], "no harm", [[below, below]]) == "**clearly below**"
-    said = script.verdict([wide, wide], "higher", [[above, above], [above, above]])
-    assert said == "**not shown**, though in each run alone"
-    assert script.verdict([wide, wide], "higher", [[above, above], [above, below]]) == (
-        "**not shown**"
-    )
 
 
 def test_further_seeds_of_a_study_are_further_replicates(script):

@@ -107,7 +107,7 @@ def test_a_study_is_picked_up_when_its_results_are_there(results):
     about = json.loads((folder / "about.json").read_text())
     assert f"n = {about['test_inputs']:,}" in part and f"{about['replicates']} replicates" in part
     holds, _, _ = next(iter(verdicts(page).values()))
-    assert holds == {"CIFAR-10, ResNet-20"}
+    assert holds == {f"CIFAR-10, ResNet-20 ({about['replicates']})"}
     line = next(one for one in section(page, CLAIMS).splitlines() if one.startswith("* CIFAR-10"))
     one, other = rows, measured(folder, "singlebase")
     gaps = [f"{100 * (new.value - old.value):+.2f}" for new, old in zip(one, other, strict=True)]
@@ -310,44 +310,61 @@ def test_pruning_is_judged_run_by_run_and_open_where_nothing_is_clear():
         assert f"20 pruned against all 30: {', '.join(told)};" in section(page, CLAIMS)
 
 
-def test_studies_of_one_replicate_are_named_beside_the_verdicts():
-    (line,) = (
-        one
-        for one in section(script.page(RESULTS), "Conclusion").splitlines()
-        if "One replicate of most methods" in one
-    )
-    named = line.partition("One replicate of most methods: ")[2].partition(". ")[0].split("; ")
-    alone = [
-        study.title
-        for study in studies.STUDIES
-        if (RESULTS / study.folder / "labels.parquet").is_file()
-        and np.median([n for name in studies.METHODS if (n := len(by_seed(study.folder, name)))])
-        == 1
-    ]
-    assert named == alone and "CIFAR-100, ResNet-56" in alone
+# What the claims compare in a study's own labels, by what their titles hold.
+COMPARED = {
+    "than a single learner": ("dynsnap-cyc", "singlebase"),
+    "bagging": ("dynsnap-cyc", "extbagging"),
+    "ropout": ("mcdropout", "singlebase"),
+}
 
 
-SIZED = ["cifar100-paper", "cifar100-paper-2021", "cifar100-paper-2022", "cifar10-paper-2022"]
+def test_every_verdict_tells_the_fewest_replicates_of_what_it_compares():
+    title = {study.title: study.folder for study in studies.STUDIES}
+    table = verdicts(script.page(RESULTS))
+    seen = []
+    for words, methods in COMPARED.items():
+        (cells,) = (cells for name, cells in table.items() if words in name)
+        for said in set().union(*cells):
+            study, _, n = said.removesuffix(")").rpartition(" (")
+            assert int(n) == min(len(by_seed(title[study], one)) for one in methods), said
+            seen.append((study, n))
+    assert len(seen) > 8 and ("CIFAR-100, ResNet-56", "1") in seen
+    assert all(said.endswith(")") for cells in table.values() for said in set().union(*cells))
 
 
-@pytest.mark.parametrize("study", SIZED)
-def test_all_survivors_are_compared_where_sizes_were_measured(study):
-    size = json.loads((RESULTS / study / "size.json").read_text())
-    found = swept_alone(study)
-    part = section(script.page(RESULTS), CLAIMS)
+@pytest.mark.parametrize(
+    ("study", "title", "alone"),
+    [
+        ("cifar100-paper", "CIFAR-100", ""),
+        ("cifar10-paper", "CIFAR-10", "`cifar10-paper-2022` alone, "),
+    ],
+)
+def test_all_survivors_are_compared_run_by_run_where_sizes_were_measured(study, title, alone):
+    part = section(script.page(RESULTS), CLAIMS).split("### The pruned ensemble")[1].split("###")[0]
+    (line,) = (one for one in part.splitlines() if one.startswith(f"* {title},"))
+    sized = [one for one in with_seeds(study) if (one / "size.json").is_file()]
+    assert len(sized) == (1 if alone else 3)
     for rounds, whole in ((1, "10"), (2, "20"), (3, "30")):
-        points = [size["curves"][metric]["by_rounds"][rounds - 1] for metric in MAIN]
-        gaps = [
-            f"{100 * point['value'] - other:+.2f}"
-            for point, other in zip(points, found["unpruned", whole][1], strict=True)
-        ]
+        members, gaps = [], {metric: [] for metric in MAIN}
+        for folder in sized:
+            curves = json.loads((folder / "size.json").read_text())["curves"]
+            points = [curves[metric]["by_rounds"][rounds - 1] for metric in MAIN]
+            members.append(points[0]["members"])
+            others = swept_alone(folder.name)["unpruned", whole][1]
+            for each, point, other in zip(gaps.values(), points, others, strict=True):
+                each.append(100 * point["value"] - other)
         (said,) = (
             one
-            for one in part.split("; ")
-            if f"all {points[0]['members']:.1f} survivors of {rounds} " in one
-            and f"`{study}` alone" in one
+            for one in line.split("; ")
+            if f"all {np.mean(members):.1f} survivors of {rounds} " in one and alone in one
         )
-        assert all(gap in said for gap in gaps)
+        assert ("alone" in said) == bool(alone)
+        for head, each in zip(("ACC", "CON", "ACC-CON"), gaps.values(), strict=True):
+            told = f"{head} {np.mean(each):+.2f}"
+            if len(each) > 1:
+                low, high = stats.ttest_1samp(each, 0).confidence_interval()
+                told += f" ({low:+.2f} to {high:+.2f} over {len(each)} runs"
+            assert told in said
 
 
 @pytest.mark.parametrize(
@@ -429,7 +446,9 @@ def test_bagging_with_too_few_members_to_cost_more_does_not_test_the_claim(resul
     table.write_text("\n".join(map(",".join, rows)) + "\n")
     page = script.page(results)
     (near,) = (cells for name, cells in verdicts(page).items() if "bagging" in name)
-    assert near == [set(), set(), {"CIFAR-100, ResNet-56"}]
+    mine = columns(RESULTS / "20news", "test")  # the first seed alone
+    often = sum(key.startswith("extbagging/average/g1/") for key in mine)
+    assert near == [set(), set(), {f"CIFAR-100, ResNet-56 ({often})"}]
     assert "extbagging (2.0κ)" in section(page, CLAIMS)
 
 

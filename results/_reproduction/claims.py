@@ -5,11 +5,11 @@
 import json
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from _measured import points
-from _reproduction.runs import Seed, Side, difference, method, seeds_of, swept
+from _reproduction.runs import Gap, Seed, Side, difference, gap, method, seeds_of, swept
 from _reproduction.studies import (
     MAIN,
     METHODS,
@@ -25,7 +25,7 @@ from _reproduction.studies import (
     sweeps_of,
     worded,
 )
-from _seeds import folders, plan_of
+from _seeds import Part, folders, plan_of, replicates
 from dynsnap.report import kappa
 from dynsnap.study import Row, StudyPlan, read_sweeps
 
@@ -63,8 +63,8 @@ def tested(ours: dict[Study, Found | None], results: Path) -> list[Claim]:
             if study.again and judge is not _near_bagging:
                 continue  # rounds of another section, which would count twice
             if (judged := judge(study, found, results)) is not None:
-                line, holds = judged
-                verdicts[holds] += (study.title,)
+                line, holds, n = judged
+                verdicts[holds] += (f"{study.title} ({n})",)
                 lines.append(f"* {study.title}: {line}")
         claims.append(
             Claim(title=title, criterion=criterion, lines=tuple(lines), verdicts=verdicts)
@@ -72,18 +72,8 @@ def tested(ours: dict[Study, Found | None], results: Path) -> list[Claim]:
     return claims
 
 
-def overview(claims: Sequence[Claim], single: Sequence[str] = ()) -> Iterator[str]:
-    """How many claims hold, and the verdicts in one table.
-
-    Args:
-        claims: The claims.
-        single: The studies with one replicate of most methods.
-    """
-    alone = (
-        f" One replicate of most methods: {'; '.join(single)}. A verdict on these is about these networks, and another seed may change it."
-        if single
-        else ""
-    )
+def overview(claims: Sequence[Claim]) -> Iterator[str]:
+    """How many claims hold, and the verdicts in one table."""
     everywhere, somewhere, nowhere, untested = 0, 0, 0, 0
     for claim in claims:
         holds, fails = (bool(claim.verdicts[held]) for held in (True, False))
@@ -93,7 +83,8 @@ def overview(claims: Sequence[Claim], single: Sequence[str] = ()) -> Iterator[st
         untested += not (holds or fails)
     yield (
         f"Of {len(claims)} claims of the paper, {everywhere} hold in every study that tests them. In some studies: {somewhere}; in none: {nowhere}; "
-        f"not tested, or open: {untested}. The differences are [below](#the-papers-claims-one-by-one).{alone}\n"
+        f"not tested, or open: {untested}. The differences are [below](#the-papers-claims-one-by-one). In brackets: the fewest replicates of what is compared. "
+        "Where that is 1, the verdict is about these networks, and another seed may change it.\n"
     )
     yield "| claim of the paper | holds | does not hold | not tested, or open |"
     yield "|---|---|---|---|"
@@ -113,39 +104,40 @@ def details(claims: Sequence[Claim]) -> Iterator[str]:
         yield ""
 
 
-Judged = tuple[str, bool | None] | None
-"""The differences, and whether the claim holds; None where the study cannot show it."""
+Judged = tuple[str, bool | None, int] | None
+"""The differences, whether the claim holds, and of how many replicates; None where none can tell."""
 
 
 def _beats_one(study: Study, found: Found, results: Path) -> Judged:
     if not found.has("dynsnap-cyc", "singlebase"):
         return None
-    line, words = _against(found, "dynsnap-cyc", "singlebase")
-    return line, words["consistency"] == words["correct_consistency"] == "higher"
+    line, words, n = _against(found, "dynsnap-cyc", "singlebase")
+    return line, words["consistency"] == words["correct_consistency"] == "higher", n
 
 
 def _near_bagging(study: Study, found: Found, results: Path) -> Judged:
     if not found.has("dynsnap-cyc", "extbagging"):
         return None
-    line, _ = _against(found, "dynsnap-cyc", "extbagging")
-    gap = found.difference("dynsnap-cyc", "extbagging", "correct_consistency")
+    line, _, n = _against(found, "dynsnap-cyc", "extbagging")
+    minus = found.difference("dynsnap-cyc", "extbagging", "correct_consistency")
     mine, other = found("dynsnap-cyc", "correct_consistency"), found("extbagging", "accuracy")
     assert mine is not None and other is not None
     if other.cost <= mine.cost:
         return (
             f"{line} With so few members bagging costs no more, so this does not test the claim.",
             None,
+            n,
         )
-    if gap is None or gap.low < -NEAR < gap.high:
-        return f"{line} It may be more than a point below, or less, so this is open.", None
-    return line, gap.low >= -NEAR
+    if minus is None or minus.low < -NEAR < minus.high:
+        return f"{line} It may be more than a point below, or less, so this is open.", None, n
+    return line, minus.low >= -NEAR, n
 
 
 def _dropout_fails(study: Study, found: Found, results: Path) -> Judged:
     if not found.has("mcdropout", "singlebase"):
         return None
-    line, words = _against(found, "mcdropout", "singlebase")
-    return line, "higher" not in (words["consistency"], words["correct_consistency"])
+    line, words, n = _against(found, "mcdropout", "singlebase")
+    return line, "higher" not in (words["consistency"], words["correct_consistency"]), n
 
 
 def _needed(study: Study, found: Found, results: Path) -> Judged:
@@ -155,18 +147,20 @@ def _needed(study: Study, found: Found, results: Path) -> Judged:
     if not whole or not found.has(*without):
         return None
     note = _shorter(plan_of(results / study.folder), whole)
-    lines, verdicts = [], []
+    lines, verdicts, often = [], [], []
     for other in without:
-        line, words = _against(found, whole, other)
+        line, words, n = _against(found, whole, other)
+        often.append(n)
         costs = [found.rows(name)["accuracy"].cost for name in (whole, other)]
         lines.append(line)
         verdicts.append(_at_that_cost(words["correct_consistency"], *costs))
     said = " ".join(lines)
     if note:
-        return said + note, None
+        return said + note, None, min(often)
     if None in verdicts and False not in verdicts:
-        return f"{said} What costs more was not beaten, so this does not test the claim.", None
-    return said, all(verdicts)
+        unbeaten = "What costs more was not beaten, so this does not test the claim."
+        return f"{said} {unbeaten}", None, min(often)
+    return said, all(verdicts), min(often)
 
 
 def _at_that_cost(word: str, own: float, other: float) -> bool | None:
@@ -189,19 +183,20 @@ def _shorter(plan: StudyPlan | None, whole: str) -> str:
     )
 
 
-def _against(found: Found, one: str, other: str) -> tuple[str, dict[str, str]]:
-    """How two methods differ, in points, and whether each difference is clear."""
+def _against(found: Found, one: str, other: str) -> tuple[str, dict[str, str], int]:
+    """How two methods differ, in points, whether each difference is clear, and their replicates."""
     mine, others = (found.rows(name) for name in (one, other))
     costs = [rows["accuracy"].cost for rows in (mine, others)]
     paired = {metric: found.difference(one, other, metric) for metric in MAIN}
-    known = {metric: gap for metric, gap in paired.items() if gap is not None}
+    known = {metric: minus for metric, minus in paired.items() if minus is not None}
     if known:
-        words = {metric: clear_word(gap) for metric, gap in known.items()}
-        cells = [f"{MAIN[name]} {points(gap, 2)}, {words[name]}" for name, gap in known.items()]
-        said = f"n = {known['accuracy'].replicates}, {'; '.join(cells)}"
+        words = {metric: clear_word(minus) for metric, minus in known.items()}
+        cells = [f"{MAIN[name]} {points(minus, 2)}, {words[name]}" for name, minus in known.items()]
+        n = known["accuracy"].replicates
+        said = f"n = {n}, {'; '.join(cells)}"
     else:
-        said, words = _gaps(mine, others, 1)
-    return f"{one} ({kappa(costs[0])}κ) against {other} ({kappa(costs[1])}κ): {said}.", words
+        (said, words), n = _gaps(mine, others), 1
+    return f"{one} ({kappa(costs[0])}κ) against {other} ({kappa(costs[1])}κ): {said}.", words, n
 
 
 def _pruned(study: Study, found: Found, results: Path) -> Judged:
@@ -223,31 +218,52 @@ def _pruned(study: Study, found: Found, results: Path) -> Judged:
         return None
     size = max(equal)
     seeds = seeds_of(folder)
-    said, words = _of_runs(seeds, swept("members", most), swept("unpruned", size))
+    said, words, n = _of_runs(seeds, swept("members", most), swept("unpruned", size))
     lines = [f"at equal cost ({kappa(cost)}κ), {most} pruned against all {size}: {said}"]
     lines += _all_survivors(folder)
     for size in sorted(set(pruned) & set(whole)):
         costs = [kappa(one[size]["accuracy"].cost) for one in (pruned, whole)]
-        gaps, _ = _of_runs(seeds, swept("members", size), swept("unpruned", size))
+        gaps, *_ = _of_runs(seeds, swept("members", size), swept("unpruned", size))
         lines.append(
             f"at equal size, {size} pruned ({costs[0]}κ) against {size} ({costs[1]}κ): {gaps}"
         )
     if set(words.values()) == {UNCLEAR}:
-        return "; ".join(lines) + ". At equal cost nothing is clear, so this is open.", None
-    return "; ".join(lines) + ".", "lower" not in words.values()
+        return "; ".join(lines) + ". At equal cost nothing is clear, so this is open.", None, n
+    return "; ".join(lines) + ".", "lower" not in words.values(), n
 
 
-def _of_runs(seeds: Sequence[Seed], mine: Side, other: Side) -> tuple[str, dict[str, str]]:
-    """How two ensembles differ, in points, run by run, and whether each difference is clear."""
+def _of_runs(seeds: Sequence[Seed], mine: Side, other: Side) -> tuple[str, dict[str, str], int]:
+    """How two ensembles differ, in points, run by run, whether it is clear, and over how many."""
     found = {metric: difference(seeds, mine, other, metric) for metric in MAIN}
-    known = {metric: gap for metric, gap in found.items() if gap is not None}
-    said = ", ".join(f"{MAIN[metric]} {gap}" for metric, gap in known.items())
-    return said, {metric: gap.word for metric, gap in known.items()}
+    known = {metric: minus for metric, minus in found.items() if minus is not None}
+    said = _told(known)
+    words = {metric: minus.word for metric, minus in known.items()}
+    return said, words, max((minus.n for minus in known.values()), default=0)
+
+
+def _told(gaps: Mapping[str, Gap]) -> str:
+    return ", ".join(f"{MAIN[metric]} {minus}" for metric, minus in gaps.items())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Survivors:
+    """All survivors of some rounds of one seed, beside all snapshots of as many.
+
+    Attributes:
+        seed: The name of the seed's folder.
+        members: How many survive, over the choices of rounds.
+        sides: Survivors and snapshots, by metric.
+    """
+
+    seed: str
+    members: float
+    sides: Mapping[str, tuple[Part, Part]]
 
 
 def _all_survivors(folder: Path) -> Iterator[str]:
     """All survivors of so many rounds against all their snapshots, where sizes were measured."""
     seeds = folders(folder)
+    found: dict[tuple[int, int], list[Survivors]] = {}
     for seed in (one for one in seeds if (one / "size.json").is_file()):
         size = json.loads((seed / "size.json").read_text(encoding="utf-8"))
         if (size["method"], size["combination"]) != ("dynsnap-cyc", "average"):
@@ -256,21 +272,30 @@ def _all_survivors(folder: Path) -> Iterator[str]:
             metric: {point["rounds"]: point for point in size["curves"][metric]["by_rounds"]}
             for metric in MAIN
         }
-        about = "" if len(seeds) == 1 else f"`{seed.name}` alone, "
         # Of the same rounds, not of all seeds.
         whole = by_sweep(read_sweeps(seed / "sweeps.csv")).get("unpruned", {})
         for (_, many), rows in sorted(whole.items(), key=lambda one: int(one[0][1])):
             rounds = round(rows["accuracy"].cost)
             if all(rounds in curve for curve in curves.values()):
-                gaps = [
-                    f"{head} {100 * (curves[metric][rounds]['value'] - rows[metric].value):+.2f}"
-                    for metric, head in MAIN.items()
-                ]
-                kept = curves["accuracy"][rounds]["members"]
-                yield (
-                    f"all {kept:.1f} survivors of {rounds} round{'s' if rounds > 1 else ''} ({kappa(rows['accuracy'].cost)}κ, "
-                    f"{about}mean over the choices of rounds) against all {many}: {', '.join(gaps)}"
+                sides = {}
+                for metric, curve in curves.items():
+                    mean = replace(rows[metric], value=curve[rounds]["value"])
+                    sides[metric] = tuple(
+                        Part(row, size["replicates"]) for row in (mean, rows[metric])
+                    )
+                kept = Survivors(
+                    seed=seed.name, members=curves["accuracy"][rounds]["members"], sides=sides
                 )
+                found.setdefault((rounds, int(many)), []).append(kept)
+    for (rounds, many), runs in found.items():
+        names = ", ".join(f"`{run.seed}`" for run in runs)
+        about = "" if len(runs) == len(seeds) else f"{names} alone, "
+        told = _told({metric: gap([run.sides[metric] for run in runs]) for metric in MAIN})
+        members = statistics.mean(run.members for run in runs)
+        yield (
+            f"all {members:.1f} survivors of {rounds} round{'s' if rounds > 1 else ''} ({rounds:.1f}κ, "
+            f"{about}mean over the choices of rounds) against all {many}: {told}"
+        )
 
 
 def _fresh_starts(study: Study, found: Found, results: Path) -> Judged:
@@ -281,21 +306,20 @@ def _fresh_starts(study: Study, found: Found, results: Path) -> Judged:
     cost = found.rows("snapshot")["accuracy"].cost
     for (_, size), rounds in sweeps_of(folder).get("unpruned", {}).items():
         if rounds["accuracy"].cost == cost:
-            said, words = _of_runs(seeds_of(folder), swept("unpruned", size), method("snapshot"))
+            seeds = seeds_of(folder)
+            said, words, n = _of_runs(seeds, swept("unpruned", size), method("snapshot"))
             line = f"{kappa(cost)}κ, {size} snapshots of rounds against as many of one training"
-            return f"{line}: {said}.", words["correct_consistency"] == "higher"
+            return f"{line}: {said}.", words["correct_consistency"] == "higher", n
     return None
 
 
-def _gaps(
-    mine: Mapping[str, Row], other: Mapping[str, Row], replicates: int
-) -> tuple[str, dict[str, str]]:
-    """How two sets of rows differ, in points, and whether each difference is clear."""
+def _gaps(mine: Mapping[str, Row], other: Mapping[str, Row]) -> tuple[str, dict[str, str]]:
+    """How two sets of rows of one run differ, in points, and whether each difference is clear."""
     words, said = {}, []
     for metric, head in MAIN.items():
-        gap = 100 * (mine[metric].value - other[metric].value)
-        words[metric] = worded(gap, doubt_of(mine[metric], other[metric], replicates))
-        said.append(f"{head} {gap:+.2f} ({words[metric]})")
+        value = 100 * (mine[metric].value - other[metric].value)
+        words[metric] = worded(value, doubt_of(mine[metric], other[metric], 1))
+        said.append(f"{head} {value:+.2f} ({words[metric]})")
     return ", ".join(said), words
 
 
@@ -315,7 +339,8 @@ def _follows(study: Study, found: Found, results: Path) -> Judged:
         f"over {len(known)} methods the correlation with ACC is {right:.2f} for ACC-CON and {alike:.2f} for CON. "
         f"ACC-CON is {min(gaps):.1f} to {max(gaps):.1f} points below ACC."
     )
-    return line, right >= 0.9
+    often = replicates(results / study.folder)
+    return line, right >= 0.9, min(often[method] for method in known)
 
 
 _CLAIMS = (

@@ -144,4 +144,5 @@ def _judged(seeds: Sequence[Seed], name: str, points: Points) -> str:
     verdict = "not clearly"
     if down or gain.word == "higher":
         verdict = f"no ({down[0]})" if down else "yes"
-    return f"more is better: {verdict}; ACC-CON {gain.value:+.2f} from {first} to {last}; {highest}"
+    told = f"ACC-CON {gain.value:+.2f} from {first} to {last} (n = {gain.n})"
+    return f"more is better: {verdict}; {told}; {highest}"

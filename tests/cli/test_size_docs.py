@@ -105,19 +105,29 @@ def test_the_laws_and_how_many_are_enough_are_as_documented(name, data, metric):
     ]
 
 
-def test_further_runs_on_cifar_100_are_told_with_their_laws():
-    runs = [found(f"cifar100-paper-{seed}/size")["curves"] for seed in (2021, 2022)]
-    plain, both = ([one[name] for one in runs] for name in ("accuracy", "correct_consistency"))
-    assert [one["law"]["bend"] == 0.5 for one in plain] == [True, False]
+def test_the_laws_of_three_runs_on_cifar_100_are_told_with_their_limits():
+    names = ("cifar100-paper", "cifar100-paper-2021", "cifar100-paper-2022")
+    runs = [found(f"{name}/size")["curves"] for name in names]
     page = " ".join(PAGE.split())
-    limits = [percent(one["law"]["limit"]) for one in (*plain, *both)]
-    told = (
-        "the limits are {} and {} for ACC (in the first of them the exponent is at that bound, "
-        "too), and {} and {} for ACC-CON"
-    )
-    assert told.format(*limits) in page
-    gains = " and ".join(percent(one["gain"]) for one in plain)
-    assert f"a fourth round would still add {gains} points of ACC" in page
+    for head, metric in (("ACC", "accuracy"), ("ACC-CON", "correct_consistency")):
+        told = []
+        for curves in runs:
+            value, low, high = (
+                percent(curves[metric]["limit"][k]) for k in ("value", "low", "high")
+            )
+            told.append(f"{value} ({low} to {high}")
+        places = [page.find(one) for one in told]
+        assert -1 not in places and places == sorted(places), (head, told)
+    bound = {
+        metric: [curves[metric]["law"]["bend"] == 0.5 for curves in runs]
+        for metric in METRICS.values()
+    }
+    assert bound == {
+        "accuracy": [False, True, False],
+        "consistency": [True, True, True],
+        "correct_consistency": [False, False, True],
+    }
+    assert "of CON is at its bound in all three, that of ACC in the second" in page
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from dynsnap.study import (
     MethodLabels,
     Row,
     fair_references,
+    frontier,
     held_against,
     held_in,
     read_study,
@@ -221,3 +222,83 @@ def test_methods_of_published_results_are_held_against_their_references():
         assert one == paired_difference(*map(np.stack, pairs))
         assert one.detectable <= against["strongest"].detectable
     assert held_in(RESULTS / "cifar10-stream", rows, plan.methods) == {}  # no labels are published
+
+
+def rows_with(names, metrics):
+    return [
+        Row(method=name, combination="average", metric=metric, value=0.7, cost=1.0)
+        for name in names
+        for metric in metrics
+    ]
+
+
+EVERY = ("accuracy", "consistency", "accuracy_1", "accuracy_2", "accuracy_3", "late_accuracy")
+
+
+def judged_of(run, plan, rows):
+    return {one.method: one for one in frontier(rows, held=held_in(run, rows, plan))}
+
+
+def test_what_the_labels_cannot_compare_is_open(run):
+    """Labels of singlebase (two replicates) and rolling; the table has more."""
+    plan = [method(name, epochs=20) for name in ("singlebase", "dynsnap-cyc", "rolling")]
+    some = rows_with(["singlebase", "rolling"], EVERY)
+    lacking = judged_of(run, plan, some)
+    whole = judged_of(run, [one for one in plan if one.name != "dynsnap-cyc"], some)
+    for name in ("singlebase", "rolling"):  # the plan's DynSnap-cyc was not measured
+        assert lacking[name].verdict in ("open", "no")
+        assert any(one.reference == "dynsnap-cyc" and one.missing for one in lacking[name].held)
+    assert "dynsnap-cyc" in lacking["rolling"].unsure
+    assert whole["singlebase"].verdict is None  # there is nothing fresh to hold it against
+    assert "dynsnap-cyc" not in whole["rolling"].unsure
+    # The table has it, and its labels are gone.
+    more = rows_with(["singlebase", "dynsnap-cyc", "rolling"], EVERY)
+    assert "dynsnap-cyc" in judged_of(run, plan, more)["rolling"].unsure
+
+
+def test_lost_labels_of_new_classes_leave_the_other_replicate_or_an_open_verdict(run):
+    late = run / "predictions/late"
+    (late / "singlebase-average-g3-r0.parquet").unlink()
+    labels = MethodLabels.read(run)
+    assert labels.replicates("singlebase") == (0, 1)
+    assert set(labels.values("singlebase", "late_accuracy")) == {1}
+    assert labels.difference("rolling", "singlebase", "late_accuracy") is None  # r0 alone
+    plan = [method(name, epochs=20) for name in ("singlebase", "rolling")]
+    rows = rows_with(["singlebase", "rolling"], EVERY)
+    (against,) = (one for one in held_in(run, rows, plan)["rolling"] if one.role != "first")
+    assert against.missing == ("new classes",) and against.late is None
+    assert "new classes" in judged_of(run, plan, rows)["rolling"].unsure
+    shutil.rmtree(late)
+    assert "new classes" in judged_of(run, plan, rows)["rolling"].unsure
+
+
+def test_a_new_class_of_one_input_leaves_the_verdicts_on_all_others(tmp_path):
+    truth, late = np.array(["a", "b"] * 30), np.array(["c"])
+    right = {("singlebase", g, 0): truth for g in (1, 2)}
+    wrong = {("rolling", g, 0): np.array(["b", "a"] * 30) for g in (1, 2)}
+    said = dict.fromkeys((*right, *wrong), late)
+    write_run(tmp_path, {**right, **wrong}, truth=truth, late=(said, late))
+    plan = [method(name, epochs=20) for name in ("singlebase", "rolling")]
+    one = judged_of(tmp_path, plan, rows_with(["singlebase", "rolling"], EVERY))["rolling"]
+    assert one.verdict == "no" and "generation 2" in one.shortfall
+    assert "new classes" in one.unsure
+
+
+def test_by_time_the_first_generation_that_is_kept_is_a_method_of_the_table():
+    """Generations 1 and 2 are there what is deployed before and after each retrain."""
+    plan = [method(name, epochs=20) for name in ("singlebase", "dynsnap-cyc", "rolling", "single")]
+    plan.append(method("extbagging", epochs=20))
+    kept = {"never-retrain": (0, 0.7), "never-retrain-dynsnap-cyc": (0, 0.7)}
+    rows = table(**{one.name: (1, 0.8) for one in plan}, **kept)
+    found = fair_references(rows, plan, by_time=True)
+    assert {name: roles.get("first") for name, roles in found.items()} == {
+        "singlebase": "never-retrain",
+        "single": "never-retrain",
+        "dynsnap-cyc": "never-retrain-dynsnap-cyc",
+        "rolling": "never-retrain-dynsnap-cyc",
+        "extbagging": None,  # no method of the table keeps its first generation
+        "never-retrain": None,
+        "never-retrain-dynsnap-cyc": None,
+    }
+    usual = fair_references(rows, plan)
+    assert usual["single"]["first"] == "never-retrain-single"

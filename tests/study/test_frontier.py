@@ -1,11 +1,12 @@
 import re
+from dataclasses import replace
 
 import pytest
 
 from dynsnap.comparison import PairedDifference
 from dynsnap.ensemble import method
 from dynsnap.report import frontier_table
-from dynsnap.report.build.frontier import frontier_section
+from dynsnap.report.build.frontier import frontier_section, rule
 from dynsnap.report.document import Side
 from dynsnap.study import DataPlan, HeldAgainst, Row, StudyPlan, frontier
 from tests.documents import numbers
@@ -77,8 +78,33 @@ def test_a_method_qualifies_unless_it_is_clearly_below_or_may_be_by_far(gaps, la
 def test_what_is_open_says_how_much_could_be_lost():
     fresh = held("rolling", 0.0, 0.0, late=-0.05)
     one = summaries(*rows("rolling"), rolling=[fresh, fresh])["rolling"]
-    assert re.search(naming("new classes", "15.0", "dynsnap-cyc"), one.unsure)
+    assert re.search(naming("new classes", "dynsnap-cyc"), one.unsure)
+    assert numbers(one.unsure) == ["5.0", "15.0", "5.0"]  # the value and its interval
     assert "; " not in one.unsure  # once
+
+
+def test_a_verdict_of_one_replicate_says_so_and_the_rule_names_what_was_compared():
+    alone = replace(gap(0.02), replicates=1)
+    one = replace(held("rolling", 0.0, role="strongest"), accuracies={2: alone})
+    found = summaries(*rows("rolling"), *rows("other"), rolling=[one], other=[held("other", 0.0)])
+    assert [found[name].replicates for name in ("rolling", "other")] == [1, 3]
+    shown = frontier_table(tuple(found.values()))
+    place = [column.title for column in shown.columns].index("qualifies")
+    cells = {row[0].text: row[place].text for row in shown.rows}
+    assert cells == {"dynsnap-cyc": "reference", "rolling": "yes (n = 1)", "other": "yes"}
+    text = rule([found["rolling"]])
+    assert "strongest fresh" in text and "own first generation" not in text
+    assert "n = 1" in text and "n = 1" not in rule([found["other"]])
+
+
+def test_what_is_open_is_marked_in_pictures():
+    (section,) = frontier_section(
+        [*rows("dynsnap-cyc"), *rows("rolling"), *rows("single")],
+        {"rolling": [held("rolling", 0.0, late=-0.05)], "single": [held("single", -0.5)]},
+    )
+    (side,) = (node for node in section.body if isinstance(node, Side))
+    said = str(side)
+    assert "rolling ?" in said and "single ×" in said and "dynsnap-cyc ?" not in said
 
 
 def test_every_reference_counts_and_one_reason_is_said_once():
@@ -96,7 +122,8 @@ def test_the_fresh_ensemble_and_whatever_has_no_reference_are_not_judged():
     found = summaries(*rows("noise-floor"), **{"dynsnap-cyc": [own]})
     assert not found["noise-floor"].judged
     assert not found["dynsnap-cyc"].judged
-    assert found["noise-floor"].qualifies and found["dynsnap-cyc"].qualifies
+    for one in found.values():
+        assert one.verdict is None and not one.qualifies
 
 
 def test_without_labels_nobody_is_judged():

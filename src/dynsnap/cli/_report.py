@@ -336,7 +336,9 @@ def held_in(
     if not rows:
         return {}
     try:
-        return study.held_in(folder, rows, plan.methods, combination=report.preferred(rows))
+        how = report.preferred(rows)
+        by_time = plan.data.by_time
+        return study.held_in(folder, rows, plan.methods, combination=how, by_time=by_time)
     except DynSnapError as error:
         notes.append(f"Which methods qualify is left out: {error}")
         return {}

@@ -25,7 +25,7 @@ from dynsnap.study._fair import (
     held_in,
     starts_fresh,
 )
-from dynsnap.study._frontier import MethodSummary, frontier
+from dynsnap.study._frontier import MethodSummary, Qualification, frontier
 from dynsnap.study._pending import PendingRounds
 from dynsnap.study._plan import (
     OWN_LOOP,
@@ -104,6 +104,7 @@ __all__ = [
     "MethodWorkload",
     "PendingRounds",
     "PredictionPaths",
+    "Qualification",
     "RetainedGain",
     "Role",
     "RoundManager",

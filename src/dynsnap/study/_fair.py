@@ -5,7 +5,8 @@ method that costs no more in all, first generation included; and never retrainin
 first generation. Every difference is paired, with an interval over inputs and replicates.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import combinations, pairwise
@@ -81,7 +82,16 @@ class MethodLabels:
         Raises:
             InputError: There is no such metric.
         """
-        return {r: self._value(method, r, metric) for r in self.replicates(method)}
+        found = self.replicates(method)
+        if metric == "late_accuracy":  # whose labels are in files of their own
+            found = tuple(r for r in found if self._is_late(method, r))
+        return {r: self._value(method, r, metric) for r in found}
+
+    def _is_late(self, method: str, replicate: int) -> bool:
+        """Whether a method's labels of new classes are known."""
+        if self.late is None:
+            return False
+        return self._key("late", method, replicate, self.generations) in self.late.labels
 
     def difference(
         self,
@@ -93,7 +103,9 @@ class MethodLabels:
         generation: int | None = None,
         confidence: float = 0.95,
     ) -> PairedDifference | None:
-        """A method minus a reference, over the replicates that both have; None without any.
+        """A method minus a reference, over the replicates that both have.
+
+        None without any, and where there are too few inputs to tell anything: fewer than two.
 
         Args:
             method: The method.
@@ -108,6 +120,9 @@ class MethodLabels:
         if metric == "late_accuracy" and (self.late is None or other.late is None):
             return None
         self._check_same_inputs(other, metric)
+        measured = self.late if metric == "late_accuracy" else self.test
+        if measured is None or len(measured.ids) < 2:
+            return None
         mine = self.values(method, metric)
         theirs = other.values(reference, metric if generation is None else f"accuracy_{generation}")
         both = [replicate for replicate in mine if replicate in theirs]
@@ -153,10 +168,15 @@ class MethodLabels:
         return right
 
     def _labels(self, of: StudyLabels, method: str, replicate: int, generation: int) -> AnyArray:
-        own = _retrained(method, self._replicates)
         kind: Literal["test", "late"] = "test" if of is self.test else "late"
+        return of.labels[self._key(kind, method, replicate, generation)]
+
+    def _key(
+        self, kind: Literal["test", "late"], method: str, replicate: int, generation: int
+    ) -> PredictionKey:
+        own = _retrained(method, self._replicates)
         at = generation if own == method else 1
-        return of.labels[PredictionKey(kind, own, self._combination, at, replicate)]
+        return PredictionKey(kind, own, self._combination, at, replicate)
 
     @property
     def _combination(self) -> str:
@@ -172,7 +192,7 @@ _OF_PAIRS: dict[str, tuple[Literal["all", "next"], _Formula]] = {
 }
 
 
-def _retrained(method: str, known: Mapping[str, object]) -> str:
+def _retrained(method: str, known: Collection[str]) -> str:
     """The method whose first generation is kept, where a name says that."""
     if method in known or not method.startswith(NEVER_RETRAIN):
         return method
@@ -187,9 +207,11 @@ class HeldAgainst:
         method: The method.
         role: Which reference this is.
         reference: Its name.
-        cost: Trainings from scratch (κ) of the reference, all generations together.
+        cost: Trainings from scratch (κ) of the reference, all generations together; NaN where it
+            was not measured.
         accuracies: The difference in accuracy of every generation that is not the first.
         late: The difference on new classes; None where there are none.
+        missing: What the table has, and the labels that there are cannot compare.
     """
 
     method: str
@@ -198,6 +220,7 @@ class HeldAgainst:
     cost: float
     accuracies: Mapping[int, PairedDifference]
     late: PairedDifference | None = None
+    missing: tuple[str, ...] = ()
 
     @property
     def shortfall(self) -> str:
@@ -214,25 +237,36 @@ class HeldAgainst:
     @property
     def unsure(self) -> str:
         """What may lie far below the reference, and is not clearly below it; empty for nothing."""
+        each = {f"generation {number}": one for number, one in self.accuracies.items()}
+        if self.late is not None:
+            each["new classes"] = self.late
         reasons = [
-            f"generation {number} may be {-100 * one.low:.1f} points below {self.reference}'s"
-            for number, one in self.accuracies.items()
+            f"{what} minus {self.reference}'s is {_apart(one)}"
+            for what, one in each.items()
             if _may_be_far_below(one)
         ]
-        if self.late is not None and _may_be_far_below(self.late):
-            reasons.append(
-                f"new classes may be {-100 * self.late.low:.1f} points below {self.reference}'s"
-            )
+        if self.missing:
+            what = " and ".join(self.missing)
+            reasons.append(f"{what} could not be compared with {self.reference}'s")
         return "; ".join(reasons)
 
     @property
     def detectable(self) -> float:
         """The smallest difference in accuracy that every later generation would have shown."""
-        return max(one.detectable for one in self.accuracies.values())
+        return max((one.detectable for one in self.accuracies.values()), default=1.0)
+
+    @property
+    def compared(self) -> tuple[PairedDifference, ...]:
+        """All differences."""
+        return (*self.accuracies.values(), *(() if self.late is None else (self.late,)))
 
 
 def _may_be_far_below(one: PairedDifference) -> bool:
     return one.low < -LARGE_LOSS and not one.clearly_below
+
+
+def _apart(one: PairedDifference) -> str:
+    return f"{100 * one.value:+.1f} points ({100 * one.low:+.1f} to {100 * one.high:+.1f})"
 
 
 def _below(one: PairedDifference) -> str:
@@ -240,7 +274,11 @@ def _below(one: PairedDifference) -> str:
 
 
 def fair_references(
-    rows: Sequence[Row], methods: Sequence[Method], *, combination: str = "average"
+    rows: Sequence[Row],
+    methods: Sequence[Method],
+    *,
+    combination: str = "average",
+    by_time: bool = False,
 ) -> dict[str, dict[Role, str]]:
     """Which references each method of a study is held against.
 
@@ -253,15 +291,19 @@ def fair_references(
         rows: The study's table.
         methods: The methods of the study's plan: they tell which start from scratch each time.
         combination: How members are combined.
+        by_time: Whether the study's data grows by time. Its table has what is deployed before and
+            after each retrain, so that the first generation kept is a method of its own there.
     """
     table = {(row.method, row.metric): row for row in rows if row.combination == combination}
-    fresh = [one.name for one in methods if starts_fresh(one) and (one.name, "accuracy_2") in table]
+    starting = [one.name for one in methods if starts_fresh(one)]
+    fresh = [name for name in starting if (name, "accuracy_2") in table]
+    kept = _kept_firsts(table, methods) if by_time else None
     found: dict[str, dict[Role, str]] = {}
     for name in dict.fromkeys(method for method, _ in table):
         if (name, "accuracy_2") not in table or (name, "accuracy") not in table:
             continue
         roles: dict[Role, str] = {}
-        if FRESH in fresh and name != FRESH:
+        if FRESH in starting and name != FRESH:  # and open, where it could not be measured
             roles["fresh"] = FRESH
         others = [other for other in fresh if other != name]
         most = total_cost(table, name)
@@ -271,9 +313,23 @@ def fair_references(
         if affordable:
             roles["strongest"] = max(affordable, key=lambda other: _later(table, other))
         if not name.startswith(NEVER_RETRAIN):
-            roles["first"] = f"{NEVER_RETRAIN}-{name}"
+            first = f"{NEVER_RETRAIN}-{name}" if kept is None else kept.get(name)
+            if first is not None:
+                roles["first"] = first
         found[name] = roles
     return found
+
+
+def _kept_firsts(table: Mapping[tuple[str, str], Row], methods: Sequence[Method]) -> dict[str, str]:
+    """The never retrained method of the table that begins as each method does."""
+    known = {method for method, _ in table if method.startswith(NEVER_RETRAIN)}
+    begins = {name: one for name in known for one in methods if one.name == _retrained(name, ())}
+    return {
+        one.name: name
+        for name, own in begins.items()
+        for one in methods
+        if (one.plan_of(1), one.recipe_of(1)) == (own.plan_of(1), own.recipe_of(1))
+    }
 
 
 def starts_fresh(method: Method) -> bool:
@@ -306,6 +362,7 @@ def held_against(
     labels: MethodLabels,
     *,
     combination: str = "average",
+    by_time: bool = False,
 ) -> dict[str, tuple[HeldAgainst, ...]]:
     """Every method of a study minus each of its references, in every later generation.
 
@@ -314,6 +371,7 @@ def held_against(
         methods: The methods of the study's plan.
         labels: The labels of all methods.
         combination: How members are combined.
+        by_time: Whether the study's data grows by time.
     """
     table = {(row.method, row.metric): row for row in rows if row.combination == combination}
 
@@ -322,35 +380,48 @@ def held_against(
         return labels.difference(name, other, metric)
 
     found: dict[str, tuple[HeldAgainst, ...]] = {}
-    for name, roles in fair_references(rows, methods, combination=combination).items():
+    references = fair_references(rows, methods, combination=combination, by_time=by_time)
+    for name, roles in references.items():
         held = []
         for role, reference in roles.items():
-            each = {
-                number: one
-                for number in range(2, labels.generations + 1)
-                if (one := difference(name, reference, f"accuracy_{number}")) is not None
-            }
-            if each:
-                own = name if role == "first" else reference
-                cost = total_cost(table, own)
-                if role == "first":  # only the first generation is paid for
-                    cost -= (labels.generations - 1) * _retrain_cost(table, own)
-                held.append(
-                    HeldAgainst(
-                        method=name,
-                        role=role,
-                        reference=reference,
-                        cost=cost,
-                        accuracies=each,
-                        late=difference(name, reference, "late_accuracy"),
-                    )
+            numbers = range(2, labels.generations + 1)
+            each = {number: difference(name, reference, f"accuracy_{number}") for number in numbers}
+            late = difference(name, reference, "late_accuracy")
+            missing = [f"generation {number}" for number, one in each.items() if one is None]
+            if late is None and (name, "late_accuracy") in table:
+                missing.append("new classes")
+            held.append(
+                HeldAgainst(
+                    method=name,
+                    role=role,
+                    reference=reference,
+                    cost=_cost(table, name if role == "first" else reference, role),
+                    accuracies={n: one for n, one in each.items() if one is not None},
+                    late=late,
+                    missing=tuple(missing),
                 )
+            )
         found[name] = tuple(held)
     return found
 
 
+def _cost(table: Mapping[tuple[str, str], Row], method: str, role: Role) -> float:
+    """What a reference cost in all; of a first generation that is kept, that alone is paid for."""
+    if (method, "accuracy") not in table:
+        return math.nan
+    cost = total_cost(table, method)
+    if role == "first":
+        cost -= (sum(1 for _ in _each(table, method)) - 1) * _retrain_cost(table, method)
+    return cost
+
+
 def held_in(
-    folder: Path, rows: Sequence[Row], methods: Sequence[Method], *, combination: str = "average"
+    folder: Path,
+    rows: Sequence[Row],
+    methods: Sequence[Method],
+    *,
+    combination: str = "average",
+    by_time: bool = False,
 ) -> dict[str, tuple[HeldAgainst, ...]]:
     """Every method of a study minus its references, from the labels in a folder.
 
@@ -359,6 +430,7 @@ def held_in(
         rows: The study's table.
         methods: The methods of the study's plan.
         combination: How members are combined.
+        by_time: Whether the study's data grows by time.
 
     Raises:
         FileError: The labels are damaged.
@@ -366,7 +438,7 @@ def held_in(
     labels = MethodLabels.read(folder, combination=combination)
     if labels is None:
         return {}
-    return held_against(rows, methods, labels, combination=combination)
+    return held_against(rows, methods, labels, combination=combination, by_time=by_time)
 
 
 def _retrain_cost(table: Mapping[tuple[str, str], Row], method: str) -> float:

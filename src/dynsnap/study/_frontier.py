@@ -18,7 +18,7 @@ from dynsnap.study._table import Row
 
 _EACH = re.compile(r"accuracy_(\d+)")
 
-Verdict: TypeAlias = Literal["yes", "open", "no"]
+Qualification: TypeAlias = Literal["yes", "open", "no"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,11 +66,21 @@ class MethodSummary:
         return self.accuracy.cost if self.retrain is None else self.retrain.value
 
     @property
-    def verdict(self) -> Verdict:
-        """Whether it qualifies: "open" where nothing is clearly below, and may be by far."""
+    def verdict(self) -> Qualification | None:
+        """Whether it qualifies: "open" where nothing is clearly below, and may be by far.
+
+        None where it was not judged.
+        """
+        if not self.judged:
+            return None
         if self.shortfall:
             return "no"
         return "open" if self.unsure else "yes"
+
+    @property
+    def replicates(self) -> int:
+        """The fewest replicates of what it was judged by: with one, another seed may decide."""
+        return min((gap.replicates for one in self.held for gap in one.compared), default=0)
 
     @property
     def qualifies(self) -> bool:
@@ -89,7 +99,8 @@ def frontier(
 
     A method does not qualify where a later generation, or its accuracy on new classes, is clearly
     below a reference: the interval of the paired difference, over inputs and replicates, ends
-    below 0. Where none is, and an interval includes a loss of more than `LARGE_LOSS`, that is open.
+    below 0. Where none is, and an interval includes a loss of more than `LARGE_LOSS`, or the labels
+    cannot compare what the table has, that is open.
 
     Args:
         rows: The table.

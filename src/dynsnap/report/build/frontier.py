@@ -20,6 +20,7 @@ from dynsnap.study import (
     LARGE_LOSS,
     HeldAgainst,
     MethodSummary,
+    Role,
     Row,
     StudyPlan,
     frontier,
@@ -48,22 +49,40 @@ _AGAINST: dict[str, tuple[str, Callable[[MethodSummary], float | None]]] = {
 _FILES = {"CON": "consistency", "cost": "cost", "inference": "inference"}
 
 
+_REFERENCES: dict[Role, str] = {
+    "fresh": f"a fresh {FRESH}",
+    "strongest": "the strongest fresh method that costs no more in all",
+    "first": "its own first generation",
+}
+
+
 def rule(found: Sequence[MethodSummary]) -> str:
     """When a method does not qualify, and how small a difference these data would have shown."""
-    held = [one for each in found if each.judged for one in each.held]
-    seen = max(one.detectable for one in held)
+    judged = [one for one in found if one.judged]
+    held = [one for each in judged for one in each.held]
+    roles = {one.role for one in held}
+    *most, last = (words for role, words in _REFERENCES.items() if role in roles)
+    said = f"{', '.join(most)}{' or ' if most else ''}{last}"
+    seen = [one.detectable for one in held if one.accuracies]
     late = [one.late.detectable for one in held if one.late is not None]
-    classes = f", and of {100 * max(late):.1f} points on new classes" if late else ""
-    replicates = min(one.replicates for against in held for one in against.accuracies.values())
-    over = "inputs and replicates" if replicates > 1 else "inputs (with one replicate)"
-    return (
+    parts = [
         f"A method does not qualify if a later generation, or its accuracy on new classes, is "
-        f"clearly below a fresh {FRESH}, the strongest fresh method that costs no more in all, or "
-        f"its own first generation: the 95 % interval of the paired difference over {over} ends "
-        f"below 0. Where none is, and an interval includes a loss of more than "
-        f"{100 * LARGE_LOSS:.0f} points, that is open. Differences of {100 * seen:.1f} points or "
-        f"more in a generation{classes} would have been seen four times out of five."
-    )
+        f"clearly below {said}: the 95 % interval of the paired difference over inputs and "
+        f"replicates ends below 0. Where none is, the verdict is open if an interval includes a "
+        f"loss of more than {100 * LARGE_LOSS:.0f} points, or if something could not be compared."
+    ]
+    if any(one.replicates == 1 for one in judged):
+        parts.append(
+            "With n = 1, one replicate, the interval covers inputs alone: another seed may change "
+            "such a verdict."
+        )
+    if seen:
+        classes = f", and of {100 * max(late):.1f} points on new classes" if late else ""
+        parts.append(
+            f"Differences of {100 * max(seen):.1f} points or more in a generation{classes} would "
+            "have been seen four times out of five."
+        )
+    return " ".join(parts)
 
 
 def frontier_section(
@@ -79,7 +98,10 @@ def frontier_section(
     judged = any(one.judged for one in found)
     lead = "Consistency alone rewards doing nothing: what is never retrained never changes a label."
     if judged:
-        lead += f" {rule(found)} What does not qualify is marked × in the pictures, and grey."
+        lead += (
+            f" {rule(found)} What does not qualify is marked × in the pictures, and grey; what is "
+            "open is marked ?."
+        )
     body: list[Node] = [frontier_table(found, how)]
     lacking = [
         f"{clipped(one.method, 60)} does not qualify: {one.shortfall}."
@@ -158,6 +180,7 @@ def frontier_table(
     for word in used:  # the terminal has some of them in its first table
         detail = "full" if word in HEADLINE.values() else "all"
         columns.append(Column(word, "number", _MEASURES[word][0], detail))
+    references = {FRESH, *(held.reference for one in found for held in one.held)}
     rows = []
     for one in sorted(found, key=lambda each: is_reference(each.method)):
         each = {row.metric.removeprefix("accuracy_"): row for row in one.accuracies}
@@ -166,7 +189,7 @@ def frontier_table(
         rows.append(
             (
                 method_cell(one.method),
-                _verdict(one, annotated) if judged else Cell(),
+                _verdict(one, annotated, one.method in references) if judged else Cell(),
                 cost_cell(one.cost),
                 *((_networks(one),) if inference else ()),
                 *((Cell(one.needs or "–", tone="quiet"),) if needing else ()),
@@ -198,15 +221,16 @@ def _value(row: Row | None, annotated: bool) -> Cell:
     return cell
 
 
-def _verdict(one: MethodSummary, reasons: bool) -> Cell:
-    if not one.judged:
-        return Cell("reference", tone="quiet")
+def _verdict(one: MethodSummary, reasons: bool, reference: bool) -> Cell:
+    if one.verdict is None:
+        return Cell("reference" if reference else "–", tone="quiet")
+    said = f"{one.verdict} (n = 1)" if one.replicates == 1 else one.verdict
     if one.qualifies:
-        return Cell("yes", tone="good")
+        return Cell(said, tone="good")
     why = one.shortfall or one.unsure
     if reasons:
-        return Cell(f"{one.verdict}: {why}", tone="quiet")
-    return Cell(one.verdict, tone="bad" if one.shortfall else "quiet", hint=why)
+        return Cell(f"{said}: {why}", tone="quiet")
+    return Cell(said, tone="bad" if one.shortfall else "quiet", hint=why)
 
 
 def _pictures(found: Sequence[MethodSummary], how: str) -> Iterator[Figure]:
@@ -252,8 +276,11 @@ def _number(row: Row) -> int:
     return int(row.metric.removeprefix("accuracy_"))
 
 
+_MARKS = {"no": " ×", "open": " ?"}
+
+
 def _named(one: MethodSummary) -> str:
-    return f"{one.method} ×" if one.shortfall else one.method
+    return f"{one.method}{_MARKS.get(one.verdict or '', '')}"
 
 
 def _colours(shown: Sequence[MethodSummary]) -> dict[str, Tone]:
@@ -288,7 +315,8 @@ def _picture(found: Sequence[MethodSummary], how: str, word: str, against: str) 
             "cost": f"{kappa(one.cost)}κ",
             "inference": f"networks: {place:g}",
         }[against]
-        reason = f" ({one.shortfall})" if one.shortfall else ""
+        why = one.shortfall or one.unsure
+        reason = f" ({why})" if why else ""
         x = (place if place > 0 else nothing) if costly else place
         label = f"{name}: {word} {percent(row.value)}, {beside}{reason}"
         tone = colours.get(one.method, "six")
@@ -303,7 +331,7 @@ def _picture(found: Sequence[MethodSummary], how: str, word: str, against: str) 
         title=f"{word} against {against}, members combined by {how.replace('_', ' ')}",
         description=(
             f"{word} in percent against {against}, for every method. "
-            f"{'Lowest' if word == 'lost' else 'Highest'} of those not clearly below: "
+            f"{'Lowest' if word == 'lost' else 'Highest'} of those that qualify or are open: "
             f"{best[0].method}, {percent(best[1].value)}."
         ),
         series=series,
