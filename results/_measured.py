@@ -53,7 +53,7 @@ class Measured:
 
     def __init__(self, folder: Path) -> None:
         self.name = folder.name
-        self._folder = folder
+        self.folder = folder
         self.rows = rows_of(folder)
         self.plan: StudyPlan = read_study(folder / "study.toml", stored=True)
         self.labels = labels_of(folder)
@@ -73,7 +73,7 @@ class Measured:
         """Distilled networks, as `dynsnap distill --json` wrote them: how many, and κ of one."""
         return {
             one["name"]: (one["networks"], one["cost"])
-            for path in sorted(self._folder.glob("distill*.json"))
+            for path in sorted(self.folder.glob("distill*.json"))
             for one in json.loads(path.read_text(encoding="utf-8"))["learners"]
             if one["name"] not in self.methods
         }

@@ -2,6 +2,7 @@
 
 import functools
 import math
+import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from dynsnap._types import AnyArray
+from dynsnap.comparison.intervals import student_quantile
 from dynsnap.errors import InputError
 from dynsnap.predictions import StudyLabels
 from dynsnap.study import (
@@ -71,6 +73,12 @@ def times_swept(folder: Path, over: str, point: str, metric: str) -> int:
         for one in read_sweeps(path / "sweeps.csv")
         if (one.over, one.point, one.row.metric) == (over, point, metric)
     )
+
+
+def over_runs(each: Sequence[float]) -> tuple[float, float]:
+    """The mean of several runs, and half the width of its interval: Student's t, of runs alone."""
+    doubt = student_quantile(0.975, len(each) - 1) * statistics.stdev(each) / math.sqrt(len(each))
+    return statistics.mean(each), doubt
 
 
 def labels_of(folder: Path) -> MethodLabels:

@@ -11,8 +11,7 @@ import csv
 import json
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -34,11 +33,9 @@ from _measured import (  # noqa: E402
     values_table,
     verdict,
 )
-from _seeds import folders, sweeps_of, times_swept  # noqa: E402
-from dynsnap import predictions  # noqa: E402
-from dynsnap._types import AnyArray  # noqa: E402
+from _seeds import folders, sweeps_of  # noqa: E402
+from _swept import new_class_of_carries, new_class_of_margins  # noqa: E402
 from dynsnap.comparison import PairedDifference, paired_difference  # noqa: E402
-from dynsnap.predictions import Predictions  # noqa: E402
 from dynsnap.report import kappa, said_replicates  # noqa: E402
 from dynsnap.study import (  # noqa: E402
     FRESH,
@@ -202,7 +199,7 @@ def bagging_lines(studies: str) -> Iterator[str]:
 
 
 def accuracy_lines(studies: str) -> Iterator[str]:
-    """By how much stabilized answers are more accurate than the same answers as they are."""
+    """Stabilized answers minus the same answers as they are, and minus what is never retrained."""
     found = [study for study in studies.split() if has_labels(study, RESULTS)]
     if found:
         yield "| study | n | stabilized | minus | ACC, later generations | new class | lost |"
@@ -211,14 +208,16 @@ def accuracy_lines(studies: str) -> Iterator[str]:
         of = _measured(study)
         for name, plain in (("standing", FRESH), ("singlebase-standing", "singlebase")):
             if name in of.methods:
-                later = _later(of, name, plain)
-                rest = [
-                    of.labels.difference(name, plain, metric)
-                    for metric in ("late_accuracy", "lost")
-                ]
-                yield line(
-                    [study, str(later.replicates), name, plain, *map(points, [later, *rest])]
+                yield from (
+                    _stabilized(of, name, reference)
+                    for reference in (plain, f"never-retrain-{plain}")
                 )
+
+
+def _stabilized(of: Measured, name: str, reference: str) -> str:
+    later = _later(of, name, reference)
+    rest = [of.labels.difference(name, reference, one) for one in ("late_accuracy", "lost")]
+    return line([of.name, str(later.replicates), name, reference, *map(points, [later, *rest])])
 
 
 def _later(of: Measured, name: str, other: str) -> PairedDifference:
@@ -318,12 +317,21 @@ def swept_lines(varied: str, studies: str, *, costs: bool = False) -> Iterator[s
         for one in points_of:
             if one.over == varied:  # a study may vary more
                 swept.setdefault(one.point, {})[one.row.metric] = one.row
-        new = new_class_of_carries(study, swept) if costs else new_class_of_margins(study, swept)
+        new = _new_classes(study, swept, costs=costs)
         for point, rows in swept.items():
             cells = [percent(rows[metric]) for metric in metrics]
             cells += [kappa(rows["accuracy"].cost)] if costs else []
             yield f"| {study} | {point} | {' | '.join([*cells, *new[point]])} |"
         yield from _never(study, costs=costs)
+
+
+def _new_classes(
+    study: str, swept: Mapping[str, Mapping[str, Row]], *, costs: bool
+) -> Mapping[str, Sequence[str]]:
+    if not has_labels(study, RESULTS):
+        return {point: [""] if costs else ["", "", ""] for point in swept}
+    of = _measured(study)
+    return new_class_of_carries(of, swept) if costs else new_class_of_margins(of, swept)
 
 
 def _never(study: str, *, costs: bool) -> Iterator[str]:
@@ -337,79 +345,6 @@ def _never(study: str, *, costs: bool) -> Iterator[str]:
     cells += [kappa(one.accuracy.cost)] if costs else []
     cells += [percent(one.late)] if costs else [percent(one.late, spread=False), "", ""]
     yield f"| {study} | never retrain | {' | '.join(cells)} |"
-
-
-def new_class_of_margins(study: str, values: Iterable[str]) -> dict[str, list[str]]:
-    """Accuracy on the new class with each margin, of how many replicates, and minus margin 0.
-
-    A margin that is a method of the study has published labels in every replicate. The others are
-    taken from published scores, which there are of replicate 0 alone.
-    """
-    if not has_labels(study, RESULTS):
-        return {point: ["", "", ""] for point in values}
-    every = [
-        predictions.read(f"{RESULTS / study}::late/{FRESH}/average/g{number}/r0")
-        for number in (1, 2, 3)
-    ]
-    of = _measured(study)
-    known = {
-        one.margin: one.name
-        for one in of.plan.methods
-        if one.name in of.methods and replace(one, name=FRESH, margin=0.0) == of.plan.method(FRESH)
-    }
-    found = {}
-    for point in values:
-        method = known.get(float(point))
-        if method is None:
-            right, plain = (_right(margined(every, margin)) for margin in (float(point), 0.0))
-            gap: PairedDifference | None = paired_difference(right, plain)
-            cells = [f"{100 * right.mean():.1f}", "1"]
-        else:
-            gap = of.labels.difference(method, FRESH, "late_accuracy")
-            cells = [of.cell(method, "late_accuracy"), str(len(of.each(method, "late_accuracy")))]
-        found[point] = [*cells, "" if float(point) == 0 else points(gap)]
-    return found
-
-
-def margined(generations: Sequence[Predictions], margin: float) -> Predictions:
-    """The last of some generations, each stabilized against the one before."""
-    deployed = generations[0]
-    for new in generations[1:]:
-        deployed = new if margin == 0 else predictions.stabilize(deployed, new, margin=margin)
-    return deployed
-
-
-def _right(said: Predictions) -> AnyArray:
-    return np.asarray(said.labels) == np.asarray(said.truth)
-
-
-def new_class_of_carries(
-    study: str, swept: Mapping[str, Mapping[str, Row]]
-) -> dict[str, list[str]]:
-    """Accuracy on the new class, where a method of the study has this share or the sweep has it."""
-    if not has_labels(study, RESULTS):
-        return {point: [""] for point in swept}
-    of = _measured(study)
-    known = {
-        one.rolling.carry_over: of.cell(one.name, "late_accuracy")
-        for one in reversed(of.plan.methods)
-        if one.rolling is not None
-        and one.rolling.class_aware
-        and not one.stabilized
-        and one.name in of.methods
-    }
-    found = {}
-    for point, rows in swept.items():
-        late = rows.get("late_accuracy")  # sweeps of older versions lack it, so of some seeds
-        said = "not measured" if late is None else percent(late)
-        n, of_all = (
-            times_swept(RESULTS / study, "carry", point, metric)
-            for metric in ("late_accuracy", "accuracy")
-        )
-        if 0 < n < of_all:
-            said += f" (n = {n})"
-        found[point] = [known.get(float(point)) or said]
-    return found
 
 
 def target_lines(study: str) -> Iterator[str]:

@@ -1,14 +1,11 @@
 """Ensembles of the same rounds, held against each other run by run."""
 
-import math
-import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from _reproduction.studies import Points, by_sweep, doubt_of, worded
-from _seeds import Part, folders, plan_of, pooled
-from dynsnap.comparison.intervals import student_quantile
+from _seeds import Part, folders, over_runs, plan_of, pooled
 from dynsnap.study import FRESH, Row, read_sweeps, read_table
 
 Rows = Mapping[str, Row]
@@ -51,8 +48,7 @@ def gap(sides: Sequence[tuple[Part, Part]]) -> Gap:
     each = [100 * (mine.row.value - other.row.value) for mine, other in sides]
     n = sum(mine.often for mine, _ in sides)
     if n == len(sides) > 1:
-        doubt = student_quantile(0.975, n - 1) * statistics.stdev(each) / math.sqrt(n)
-        return Gap(statistics.mean(each), doubt, paired=True, n=n)
+        return Gap(*over_runs(each), paired=True, n=n)
     one, two = (pooled([both[side] for both in sides]) for side in (0, 1))
     return Gap(100 * (one.value - two.value), doubt_of(one, two, n), paired=False, n=n)
 
