@@ -18,7 +18,6 @@ from dynsnap.study._fair import (
     FRESH,
     LARGE_LOSS,
     HeldAgainst,
-    MethodLabels,
     Role,
     fair_references,
     held_against,
@@ -26,6 +25,7 @@ from dynsnap.study._fair import (
     starts_fresh,
 )
 from dynsnap.study._frontier import MethodSummary, Qualification, frontier
+from dynsnap.study._labels import MethodLabels
 from dynsnap.study._pending import PendingRounds
 from dynsnap.study._plan import (
     OWN_LOOP,

@@ -6,21 +6,18 @@ first generation. Every difference is paired, with an interval over inputs and r
 """
 
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 import numpy as np
 
-from dynsnap._types import AnyArray
-from dynsnap.comparison import PairedDifference, paired_difference
+from dynsnap.comparison import PairedDifference
 from dynsnap.ensemble import Method
-from dynsnap.errors import InputError
-from dynsnap.predictions import PredictionKey, StudyLabels, study_labels
 from dynsnap.study._ensembles import NEVER_RETRAIN
+from dynsnap.study._labels import MethodLabels, retrained
 from dynsnap.study._table import Row
 
 Role: TypeAlias = Literal["fresh", "strongest", "first"]
@@ -30,173 +27,6 @@ or the method's own first generation, never retrained."""
 FRESH = "dynsnap-cyc"
 # A loss of accuracy that an interval has to rule out before a method qualifies.
 LARGE_LOSS = 0.05
-
-
-class MethodLabels:
-    """What every method of a study labels its inputs as, with the metrics of every single input.
-
-    Args:
-        test: Labels on the test inputs.
-        late: Labels on inputs of classes that are new in a later generation.
-    """
-
-    def __init__(self, test: StudyLabels, late: StudyLabels | None = None) -> None:
-        self.test, self.late = test, late
-        found: dict[str, dict[int, set[int]]] = {}
-        for key in test.labels:
-            found.setdefault(key.method, {}).setdefault(key.replicate, set()).add(key.generation)
-        self.generations = max((max(g) for by in found.values() for g in by.values()), default=0)
-        whole = set(range(1, self.generations + 1))
-        self._replicates = {
-            method: tuple(r for r, have in sorted(by.items()) if have == whole)
-            for method, by in found.items()
-        }
-
-    @classmethod
-    def read(cls, folder: str | Path, *, combination: str = "average") -> "MethodLabels | None":
-        """From a run folder or published results; None where these have no labels."""
-        test = study_labels(folder, combination=combination)
-        if test is None:
-            return None
-        return cls(test, study_labels(folder, kind="late", combination=combination))
-
-    @property
-    def methods(self) -> tuple[str, ...]:
-        """The methods with all generations in at least one replicate."""
-        return tuple(method for method, some in self._replicates.items() if some)
-
-    def replicates(self, method: str) -> tuple[int, ...]:
-        """The replicates in which a method has all generations."""
-        return self._replicates.get(_retrained(method, self._replicates), ())
-
-    def values(self, method: str, metric: str) -> dict[int, AnyArray]:
-        """The metric of every input, by replicate.
-
-        Args:
-            method: A method, or "never-retrain-" and a method, for its first generation kept.
-            metric: "accuracy" (mean over generations), "accuracy_2" (of generation 2),
-                "consistency", "correct_consistency" (means over all pairs of generations), "lost",
-                "gained" (means over consecutive generations), or "late_accuracy" (of the last
-                generation on new classes).
-
-        Raises:
-            InputError: There is no such metric.
-        """
-        found = self.replicates(method)
-        if metric == "late_accuracy":  # whose labels are in files of their own
-            found = tuple(r for r in found if self._is_late(method, r))
-        return {r: self._value(method, r, metric) for r in found}
-
-    def _is_late(self, method: str, replicate: int) -> bool:
-        """Whether a method's labels of new classes are known."""
-        if self.late is None:
-            return False
-        return self._key("late", method, replicate, self.generations) in self.late.labels
-
-    def difference(
-        self,
-        method: str,
-        reference: str,
-        metric: str,
-        *,
-        elsewhere: "MethodLabels | None" = None,
-        generation: int | None = None,
-        confidence: float = 0.95,
-    ) -> PairedDifference | None:
-        """A method minus a reference, over the replicates that both have.
-
-        None without any, and where there are too few inputs to tell anything: fewer than two.
-
-        Args:
-            method: The method.
-            reference: What it is held against.
-            metric: As in `values`.
-            elsewhere: Where the reference was measured, if not here: on the same inputs.
-            generation: A generation of the reference to hold it against instead: the metric must
-                be the accuracy of a generation.
-            confidence: The coverage of the interval.
-        """
-        other = elsewhere or self
-        if metric == "late_accuracy" and (self.late is None or other.late is None):
-            return None
-        self._check_same_inputs(other, metric)
-        measured = self.late if metric == "late_accuracy" else self.test
-        if measured is None or len(measured.ids) < 2:
-            return None
-        mine = self.values(method, metric)
-        theirs = other.values(reference, metric if generation is None else f"accuracy_{generation}")
-        both = [replicate for replicate in mine if replicate in theirs]
-        if not both:
-            return None
-        return paired_difference(
-            np.stack([mine[r] for r in both]),
-            np.stack([theirs[r] for r in both]),
-            confidence=confidence,
-        )
-
-    def _check_same_inputs(self, other: "MethodLabels", metric: str) -> None:
-        late = metric == "late_accuracy"
-        mine, theirs = (one.late if late else one.test for one in (self, other))
-        assert mine is not None and theirs is not None
-        if mine is not theirs and not np.array_equal(mine.ids, theirs.ids):
-            raise InputError("The two studies were measured on different inputs.")
-
-    def _value(self, method: str, replicate: int, metric: str) -> AnyArray:
-        if metric == "late_accuracy":
-            assert self.late is not None
-            return self._right(self.late, method, replicate, self.generations)
-        each = range(1, self.generations + 1)
-        if metric.startswith("accuracy_"):
-            return self._right(self.test, method, replicate, int(metric.removeprefix("accuracy_")))
-        right = [self._right(self.test, method, replicate, g) for g in each]
-        if metric == "accuracy":
-            mean: AnyArray = np.mean(right, axis=0)
-            return mean
-        if metric not in _OF_PAIRS:
-            raise InputError(f"There is no metric {metric!r} of single inputs.")
-        kind, formula = _OF_PAIRS[metric]
-        said = [self._labels(self.test, method, replicate, g) for g in each]
-        places = range(len(right))
-        pairs = pairwise(places) if kind == "next" else combinations(places, 2)
-        found: AnyArray = np.mean(
-            [formula(right[a], right[b], said[a] == said[b]) for a, b in pairs], axis=0
-        )
-        return found
-
-    def _right(self, of: StudyLabels, method: str, replicate: int, generation: int) -> AnyArray:
-        right: AnyArray = self._labels(of, method, replicate, generation) == of.truth
-        return right
-
-    def _labels(self, of: StudyLabels, method: str, replicate: int, generation: int) -> AnyArray:
-        kind: Literal["test", "late"] = "test" if of is self.test else "late"
-        return of.labels[self._key(kind, method, replicate, generation)]
-
-    def _key(
-        self, kind: Literal["test", "late"], method: str, replicate: int, generation: int
-    ) -> PredictionKey:
-        own = _retrained(method, self._replicates)
-        at = generation if own == method else 1
-        return PredictionKey(kind, own, self._combination, at, replicate)
-
-    @property
-    def _combination(self) -> str:
-        return next(iter(self.test.labels)).combination
-
-
-_Formula: TypeAlias = Callable[[AnyArray, AnyArray, AnyArray], AnyArray]
-_OF_PAIRS: dict[str, tuple[Literal["all", "next"], _Formula]] = {
-    "consistency": ("all", lambda old, new, same: same),
-    "correct_consistency": ("all", lambda old, new, same: old & new),
-    "lost": ("next", lambda old, new, same: old & ~new),
-    "gained": ("next", lambda old, new, same: ~old & new),
-}
-
-
-def _retrained(method: str, known: Collection[str]) -> str:
-    """The method whose first generation is kept, where a name says that."""
-    if method in known or not method.startswith(NEVER_RETRAIN):
-        return method
-    return method.removeprefix(NEVER_RETRAIN).removeprefix("-") or "singlebase"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -323,7 +153,7 @@ def fair_references(
 def _kept_firsts(table: Mapping[tuple[str, str], Row], methods: Sequence[Method]) -> dict[str, str]:
     """The never retrained method of the table that begins as each method does."""
     known = {method for method, _ in table if method.startswith(NEVER_RETRAIN)}
-    begins = {name: one for name in known for one in methods if one.name == _retrained(name, ())}
+    begins = {name: one for name in known for one in methods if one.name == retrained(name, ())}
     return {
         one.name: name
         for name, own in begins.items()
