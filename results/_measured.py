@@ -61,7 +61,7 @@ class Measured:
     @cached_property
     def held(self) -> dict[str, tuple[HeldAgainst, ...]]:
         """Every method minus its references."""
-        return held_against(self.rows, self.plan.methods, self.labels)
+        return held_against(self.rows, self.plan, self.labels)
 
     @cached_property
     def methods(self) -> dict[str, MethodSummary]:

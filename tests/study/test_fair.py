@@ -1,6 +1,8 @@
 """Methods held against fair references: what is read, what is chosen, and what is computed."""
 
+import dataclasses
 import functools
+import math
 import shutil
 from itertools import combinations, pairwise
 from pathlib import Path
@@ -8,6 +10,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dynsnap import predictions
 from dynsnap.comparison import paired_difference
@@ -15,8 +19,11 @@ from dynsnap.ensemble import method
 from dynsnap.errors import DynSnapError, InputError
 from dynsnap.predictions import Predictions, study_labels
 from dynsnap.study import (
+    LARGE_LOSS,
+    DataPlan,
     MethodLabels,
     Row,
+    StudyPlan,
     fair_references,
     frontier,
     held_against,
@@ -26,7 +33,8 @@ from dynsnap.study import (
     starts_fresh,
 )
 
-RESULTS = Path(__file__).parents[2] / "results"
+ROOT = Path(__file__).parents[2]
+RESULTS = ROOT / "results"
 STUDY = RESULTS / "digits-trees"
 
 
@@ -161,6 +169,21 @@ def test_a_method_with_fewer_replicates_is_compared_over_those_that_both_have(ru
     assert again.replicates("singlebase") == (0,)  # replicates without all generations are left out
 
 
+def plan_of(names, **settings):
+    """A study of these methods."""
+    return StudyPlan(
+        name="some",
+        data=settings.pop("data", DataPlan()),
+        model={},
+        training={},
+        epochs=20,
+        methods=tuple(method(name, epochs=20) for name in names),
+        baseline=method("singlebase", epochs=20),
+        keep="weights",
+        **settings,
+    )
+
+
 def table(**methods):
     return [
         Row(
@@ -184,8 +207,7 @@ def test_the_strongest_fresh_method_costs_no_more_in_all():
         "rolling": (2.0, 0.9),
     }
     rows = table(**known, **{"never-retrain": (0.5, 0.8)})
-    plan = [method(name, epochs=20) for name in known]
-    found = fair_references(rows, plan)
+    found = fair_references(rows, plan_of(known))
     assert found["rolling"] == {
         "fresh": "dynsnap-cyc",
         "strongest": "snapshot",  # bagging is stronger, and costs more; rolling is not fresh
@@ -206,9 +228,9 @@ def test_methods_that_depend_on_what_is_deployed_are_not_fresh():
 def test_methods_of_published_results_are_held_against_their_references():
     rows = read_table(STUDY / "table.csv")
     plan = read_study(STUDY / "study.toml", stored=True)
-    found = held_in(STUDY, rows, plan.methods)
+    found = held_in(STUDY, rows, plan)
     labels = MethodLabels.read(STUDY)
-    assert found == held_against(rows, plan.methods, labels)
+    assert found == held_against(rows, plan, labels)
     against = {one.role: one for one in found["single"]}
     assert set(against) == {"strongest", "first"}  # there is no DynSnap-cyc in this study
     assert against["strongest"].reference == "singlebase"
@@ -221,7 +243,7 @@ def test_methods_of_published_results_are_held_against_their_references():
         ]
         assert one == paired_difference(*map(np.stack, pairs))
         assert one.detectable <= against["strongest"].detectable
-    assert held_in(RESULTS / "cifar10-stream", rows, plan.methods) == {}  # no labels are published
+    assert held_in(RESULTS / "cifar10-stream", rows, plan) == {}  # no labels are published
 
 
 def rows_with(names, metrics):
@@ -241,10 +263,10 @@ def judged_of(run, plan, rows):
 
 def test_what_the_labels_cannot_compare_is_open(run):
     """Labels of singlebase (two replicates) and rolling; the table has more."""
-    plan = [method(name, epochs=20) for name in ("singlebase", "dynsnap-cyc", "rolling")]
+    plan = plan_of(("singlebase", "dynsnap-cyc", "rolling"))
     some = rows_with(["singlebase", "rolling"], EVERY)
     lacking = judged_of(run, plan, some)
-    whole = judged_of(run, [one for one in plan if one.name != "dynsnap-cyc"], some)
+    whole = judged_of(run, plan_of(("singlebase", "rolling")), some)
     for name in ("singlebase", "rolling"):  # the plan's DynSnap-cyc was not measured
         assert lacking[name].verdict in ("open", "no")
         assert any(one.reference == "dynsnap-cyc" and one.missing for one in lacking[name].held)
@@ -263,7 +285,7 @@ def test_lost_labels_of_new_classes_leave_the_other_replicate_or_an_open_verdict
     assert labels.replicates("singlebase") == (0, 1)
     assert set(labels.values("singlebase", "late_accuracy")) == {1}
     assert labels.difference("rolling", "singlebase", "late_accuracy") is None  # r0 alone
-    plan = [method(name, epochs=20) for name in ("singlebase", "rolling")]
+    plan = plan_of(("singlebase", "rolling"))
     rows = rows_with(["singlebase", "rolling"], EVERY)
     (against,) = (one for one in held_in(run, rows, plan)["rolling"] if one.role != "first")
     assert against.missing == ("new classes",) and against.late is None
@@ -278,19 +300,22 @@ def test_a_new_class_of_one_input_leaves_the_verdicts_on_all_others(tmp_path):
     wrong = {("rolling", g, 0): np.array(["b", "a"] * 30) for g in (1, 2)}
     said = dict.fromkeys((*right, *wrong), late)
     write_run(tmp_path, {**right, **wrong}, truth=truth, late=(said, late))
-    plan = [method(name, epochs=20) for name in ("singlebase", "rolling")]
-    one = judged_of(tmp_path, plan, rows_with(["singlebase", "rolling"], EVERY))["rolling"]
+    plan = plan_of(("singlebase", "rolling"))
+    some = [name for name in EVERY if name != "accuracy_3"]
+    one = judged_of(tmp_path, plan, rows_with(["singlebase", "rolling"], some))["rolling"]
     assert one.verdict == "no" and "generation 2" in one.shortfall
     assert "new classes" in one.unsure
 
 
+BY_TIME = DataPlan(growth={"by": "time"})
+
+
 def test_by_time_the_first_generation_that_is_kept_is_a_method_of_the_table():
     """Generations 1 and 2 are there what is deployed before and after each retrain."""
-    plan = [method(name, epochs=20) for name in ("singlebase", "dynsnap-cyc", "rolling", "single")]
-    plan.append(method("extbagging", epochs=20))
+    names = ("singlebase", "dynsnap-cyc", "rolling", "single", "extbagging")
     kept = {"never-retrain": (0, 0.7), "never-retrain-dynsnap-cyc": (0, 0.7)}
-    rows = table(**{one.name: (1, 0.8) for one in plan}, **kept)
-    found = fair_references(rows, plan, by_time=True)
+    rows = table(**dict.fromkeys(names, (1, 0.8)), **kept)
+    found = fair_references(rows, plan_of(names, data=BY_TIME))
     assert {name: roles.get("first") for name, roles in found.items()} == {
         "singlebase": "never-retrain",
         "single": "never-retrain",
@@ -300,5 +325,134 @@ def test_by_time_the_first_generation_that_is_kept_is_a_method_of_the_table():
         "never-retrain": None,
         "never-retrain-dynsnap-cyc": None,
     }
-    usual = fair_references(rows, plan)
+    usual = fair_references(rows, plan_of(names))
     assert usual["single"]["first"] == "never-retrain-single"
+    # The baseline need not be a method of the study.
+    alone = fair_references(rows, plan_of(("single", "snapshot"), data=BY_TIME))
+    assert alone["single"]["first"] == "never-retrain"
+
+
+def test_by_time_no_other_labels_stand_in_for_what_was_never_retrained(run):
+    rows = rows_with(["singlebase", "rolling", "never-retrain"], EVERY)
+    names = ("singlebase", "rolling")
+    usual, by_time = (
+        held_in(run, rows, plan_of(names, **more)) for more in ({}, {"data": BY_TIME})
+    )
+    (held,) = usual["never-retrain"]
+    assert held.accuracies and not held.missing
+    (held,) = by_time["never-retrain"]
+    assert not held.accuracies and held.missing
+    (first,) = (one for one in by_time["singlebase"] if one.role == "first")
+    assert not first.accuracies and first.missing
+
+
+def test_a_fresh_method_that_was_not_measured_leaves_verdicts_open_if_it_may_cost_no_more(run):
+    rolling = [dataclasses.replace(one, cost=2.0) for one in rows_with(["rolling"], EVERY)]
+    some = [*rows_with(["singlebase"], EVERY), *rolling]  # 1 and 2 κ a generation
+    plain = judged_of(run, plan_of(("singlebase", "rolling")), some)["rolling"]
+    wider = judged_of(run, plan_of(("singlebase", "snapshot", "rolling")), some)["rolling"]
+    dearer = judged_of(run, plan_of(("singlebase", "extbagging", "rolling")), some)["rolling"]
+    (unknown,) = (one for one in wider.held if one.reference == "snapshot")  # 2 κ
+    assert unknown.missing and not unknown.accuracies and math.isnan(unknown.cost)
+    assert "snapshot" in wider.unsure and wider.verdict in ("open", "no")
+    assert dearer.held == plain.held  # 20 networks cost more
+    # One that lacks a row of the table counts as not measured.
+    damaged = [*some, *rows_with(["snapshot"], EVERY[:-2])]
+    assert (
+        "snapshot"
+        in judged_of(run, plan_of(("singlebase", "snapshot", "rolling")), damaged)["rolling"].unsure
+    )
+
+
+def test_what_is_clearly_below_stays_so_whatever_else_is_lost(tmp_path):
+    truth = np.array(["a", "b"] * 40)
+    right = {("singlebase", g, r): truth for g in (1, 2, 3) for r in (0, 1)}
+    wrong = {("rolling", g, r): truth[::-1] for g in (1, 2, 3) for r in (0, 1)}
+    write_run(tmp_path, {**right, **wrong}, truth=truth)
+    rows, plan = (
+        rows_with(["singlebase", "rolling"], EVERY[:-1]),
+        plan_of(("singlebase", "rolling")),
+    )
+    whole = judged_of(tmp_path, plan, rows)["rolling"]
+    assert whole.verdict == "no" and whole.replicates == 2
+    assert "generation 2" in whole.shortfall and "generation 3" in whole.shortfall
+    files = tmp_path / "predictions"
+    (files / "rolling-average-g3-r1.parquet").unlink()
+    less = judged_of(tmp_path, plan, rows)["rolling"]
+    assert less.shortfall.count("generation") == 2 and less.replicates == 2  # generation 2 decides
+    (files / "rolling-average-g3-r0.parquet").unlink()
+    least = judged_of(tmp_path, plan, rows)["rolling"]
+    assert least.verdict == "no" and "generation 3" in least.unsure
+    assert "generation 3" not in least.shortfall
+    # A stray file of a generation that the table does not have changes nothing.
+    shutil.copy(files / "rolling-average-g2-r0.parquet", files / "rolling-average-g4-r0.parquet")
+    assert judged_of(tmp_path, plan, rows)["rolling"].held == least.held
+
+
+def test_without_labels_of_the_last_generation_nothing_is_judged_by_the_one_before(run):
+    names = ("singlebase", "rolling")
+    rows, plan = rows_with(names, EVERY), plan_of(names)
+    for path in (run / "predictions").rglob("*-g3-*"):
+        path.unlink()
+    for held in held_in(run, rows, plan)["rolling"]:
+        assert held.missing == ("generation 3", "new classes")
+        assert set(held.accuracies) == {2} and held.late is None
+    assert judged_of(run, plan, rows)["rolling"].verdict != "yes"
+
+
+def test_never_retraining_needs_the_first_generation_alone(run):
+    for generation in (2, 3):
+        for path in (run / "predictions").rglob(f"singlebase-average-g{generation}-*"):
+            path.unlink()
+    rows = rows_with(["dynsnap-cyc", "rolling", "never-retrain"], EVERY)
+    for path in list((run / "predictions").rglob("rolling-*")):
+        shutil.copy(path, path.with_name(path.name.replace("rolling", "dynsnap-cyc")))
+    found = held_in(run, rows, plan_of(("dynsnap-cyc", "rolling")))
+    for held in found["never-retrain"]:
+        assert set(held.accuracies) == {2, 3} and held.late is not None and not held.missing
+
+
+def test_a_dynsnap_cyc_that_keeps_labels_is_judged_and_no_reference(run):
+    plan = plan_of(("singlebase", "dynsnap-cyc"))
+    kept = dataclasses.replace(plan.method("dynsnap-cyc"), margin=0.9)
+    plan = dataclasses.replace(plan, methods=(plan.method("singlebase"), kept))
+    for path in list((run / "predictions").rglob("rolling-*")):
+        path.rename(path.with_name(path.name.replace("rolling", "dynsnap-cyc")))
+    rows = rows_with(["singlebase", "dynsnap-cyc"], EVERY)
+    found = judged_of(run, plan, rows)
+    assert found["dynsnap-cyc"].judged and found["singlebase"].verdict is None
+
+
+def test_equally_strong_references_are_chosen_whatever_the_order():
+    known = {"singlebase": (1, 0.8), "snapshot": (2, 0.85), "dynsnap-step": (2, 0.85)}
+    rows = table(**known, rolling=(3, 0.9))
+    orders = (list(known), list(reversed(known)))
+    chosen = {
+        fair_references(rows, plan_of((*one, "rolling")))["rolling"]["strongest"] for one in orders
+    }
+    assert len(chosen) == 1
+
+
+def test_the_first_generation_costs_what_it_took():
+    rows = table(singlebase=(1, 0.8), rolling=(5 / 3, 0.8))
+    for row in rows:
+        if row.method == "rolling":
+            rows.append(dataclasses.replace(row, metric="retrain_cost", value=1.0))
+            break
+    labels = MethodLabels(study_labels(STUDY))
+    plan = plan_of(("singlebase", "rolling"))
+    (first,) = (one for one in held_against(rows, plan, labels)["rolling"] if one.role == "first")
+    assert first.cost == pytest.approx(2 * 5 / 3 - 1)  # of two generations, less one retrain
+
+
+@given(n=st.integers(2, 80), often=st.integers(1, 4))
+def test_how_many_inputs_a_new_class_needs_is_as_documented(n, often):
+    """Where a method answers all of them as its reference does."""
+    page = (ROOT / "docs/report.md").read_text(encoding="utf-8")
+    needed = {1: 56, 2: 28, 3: 19}
+    assert (
+        f"{needed[1]} with one replicate, {needed[2]} with two and {needed[3]} with three" in page
+    )
+    same = paired_difference(np.ones((often, n)), np.ones((often, n)))
+    if often in needed:
+        assert (same.low >= -LARGE_LOSS) == (n >= needed[often])

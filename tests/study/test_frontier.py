@@ -91,7 +91,7 @@ def test_a_verdict_of_one_replicate_says_so_and_the_rule_names_what_was_compared
     shown = frontier_table(tuple(found.values()))
     place = [column.title for column in shown.columns].index("qualifies")
     cells = {row[0].text: row[place].text for row in shown.rows}
-    assert cells == {"dynsnap-cyc": "reference", "rolling": "yes (n = 1)", "other": "yes"}
+    assert cells == {"dynsnap-cyc": "reference", "rolling": "yes (n = 1)", "other": "yes (n = 3)"}
     text = rule([found["rolling"]])
     assert "strongest fresh" in text and "own first generation" not in text
     assert "n = 1" in text and "n = 1" not in rule([found["other"]])
@@ -107,6 +107,36 @@ def test_what_is_open_is_marked_in_pictures():
     assert "rolling ?" in said and "single ×" in said and "dynsnap-cyc ?" not in said
 
 
+@pytest.mark.parametrize(
+    ("gaps", "named"),
+    [
+        ({"rolling": 0.0, "single": -0.5}, "are open: rolling"),  # whatever is higher
+        ({"rolling": -0.5, "single": -0.5}, "none is open"),
+        ({}, "that are retrained: single"),  # no labels, so nothing was judged
+    ],
+)
+def test_the_best_of_a_picture_is_one_that_may_be_chosen(gaps, named):
+    known = {"dynsnap-cyc": 0.8, "rolling": 0.7, "single": 0.9}
+    table = [
+        replace(row, value=known[row.method]) if row.metric == "accuracy" else row
+        for name in known
+        for row in rows(name)
+    ]
+    against = {name: [held(name, value)] for name, value in gaps.items()}
+    (section,) = frontier_section(table, against)
+    (side,) = (node for node in section.body if isinstance(node, Side))
+    pictures = [one for one in side.nodes if "ACC in percent" in one.description]
+    assert pictures and all(named in one.description for one in pictures)
+
+
+def test_what_is_clearly_below_counts_the_replicates_that_show_it():
+    few = replace(gap(0.02), replicates=1)
+    one = replace(held("rolling", -0.5), late=few)
+    assert summaries(*rows("rolling"), rolling=[one])["rolling"].replicates == 3
+    other = replace(held("rolling", 0.5), late=few)
+    assert summaries(*rows("rolling"), rolling=[other])["rolling"].replicates == 1
+
+
 def test_every_reference_counts_and_one_reason_is_said_once():
     same = [held("rolling", 0.0, -0.02, role=role) for role in ("fresh", "strongest")]
     own = held("rolling", -0.03, 0.0, role="first", reference="never-retrain-rolling")
@@ -119,11 +149,14 @@ def test_every_reference_counts_and_one_reason_is_said_once():
 
 def test_the_fresh_ensemble_and_whatever_has_no_reference_are_not_judged():
     own = held("dynsnap-cyc", -0.5, role="strongest", reference="singlebase")
-    found = summaries(*rows("noise-floor"), **{"dynsnap-cyc": [own]})
-    assert not found["noise-floor"].judged
-    assert not found["dynsnap-cyc"].judged
-    for one in found.values():
-        assert one.verdict is None and not one.qualifies
+    others = {"single": [held("single", 0.0)]}
+    found = summaries(*rows("noise-floor"), *rows("single"), **{"dynsnap-cyc": [own]}, **others)
+    assert found["single"].judged
+    for name in ("noise-floor", "dynsnap-cyc"):
+        one = found[name]
+        assert not one.judged and one.verdict is None and not one.qualifies
+    # Where no method is held against it, it is a method as any other.
+    assert summaries(**{"dynsnap-cyc": [own]})["dynsnap-cyc"].verdict == "no"
 
 
 def test_without_labels_nobody_is_judged():

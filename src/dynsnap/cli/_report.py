@@ -310,7 +310,7 @@ def findings(
         if not training.curves:
             notes.append("No rounds of training are stored here: curves and theorems are left out.")
     except DynSnapError as error:
-        notes.append(f"Rounds of training are left out: {error}")
+        notes.append(f"Rounds of training and verdicts on methods are left out: {error}")
     rows = _with_spread(_table(folder / "table.csv"), folder / "replicates.csv")
     held = {} if plan is None else held_in(folder, rows, plan, notes)
     return StudyFindings(
@@ -336,9 +336,7 @@ def held_in(
     if not rows:
         return {}
     try:
-        how = report.preferred(rows)
-        by_time = plan.data.by_time
-        return study.held_in(folder, rows, plan.methods, combination=how, by_time=by_time)
+        return study.held_in(folder, rows, plan, combination=report.preferred(rows))
     except DynSnapError as error:
         notes.append(f"Which methods qualify is left out: {error}")
         return {}

@@ -1,8 +1,6 @@
 """The experiment: methods side by side on growing data, with every tool handed to it."""
 
 from dynsnap.study._ensembles import (
-    NEVER_RETRAIN,
-    NOISE_FLOOR,
     ONE_NETWORK,
     Ensemble,
     MethodWorkload,
@@ -28,6 +26,8 @@ from dynsnap.study._frontier import MethodSummary, Qualification, frontier
 from dynsnap.study._labels import MethodLabels
 from dynsnap.study._pending import PendingRounds
 from dynsnap.study._plan import (
+    NEVER_RETRAIN,
+    NOISE_FLOOR,
     OWN_LOOP,
     DataPlan,
     Keep,

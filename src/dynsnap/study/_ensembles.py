@@ -18,11 +18,9 @@ from dynsnap.ensemble import (
     rounds_used,
     wanted,
 )
-from dynsnap.study._plan import StudyPlan, Sweep
+from dynsnap.study._plan import NOISE_FLOOR, StudyPlan, Sweep
 
-NOISE_FLOOR = "noise-floor"
 ONE_NETWORK = "one-network"  # of a loop of one's own: what would be deployed without an ensemble
-NEVER_RETRAIN = "never-retrain"
 
 TrainedAs: TypeAlias = Callable[[RoundSpec], RoundSpec]
 
@@ -265,11 +263,10 @@ def _references(plan: StudyPlan, generations: int, replicate: int) -> list[Metho
             combinations=plan.combinations,
         )
     ]
-    for method in plan.never_retrained:
-        baseline = method == plan.baseline
+    for name, method in plan.never_retrained.items():
         found.append(
             MethodSeries(
-                name=NEVER_RETRAIN if baseline else f"{NEVER_RETRAIN}-{method.name}",
+                name=name,
                 kind="never-retrain",
                 replicate=replicate,
                 ensembles=(replace(first, method=method),) * generations,
@@ -412,7 +409,7 @@ def workload(plan: StudyPlan, *, generations: int = 3) -> Workload:
     all_cost, trained_cost = (_cost(specs, plan.epochs) for specs in (needed, trained))
     points = [method for sweep in plan.sweeps for _, method in sweep.points]
     return Workload(
-        methods=tuple(_method_workload(one, plan.epochs) for one in (*plan.methods, *points)),
+        methods=tuple(method_workload(one, plan.epochs) for one in (*plan.methods, *points)),
         rounds=tuple(trained),
         cost=trained_cost,
         epochs=sum(spec.recipe.epochs for spec in trained),
@@ -431,7 +428,8 @@ def _cost(specs: Iterable[RoundSpec], epochs: int) -> float:
     return sum(cost(spec.recipe, rounds=1, epochs=epochs) for spec in specs)
 
 
-def _method_workload(method: Method, epochs: int) -> MethodWorkload:
+def method_workload(method: Method, epochs: int) -> MethodWorkload:
+    """The training that a generation of a method is certain to take."""
     first = Ensemble(method=method, generation=1)
     rounds = first.wanted([])
     return MethodWorkload(

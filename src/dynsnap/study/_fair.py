@@ -6,7 +6,7 @@ first generation. Every difference is paired, with an interval over inputs and r
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -16,8 +16,9 @@ import numpy as np
 
 from dynsnap.comparison import PairedDifference
 from dynsnap.ensemble import Method
-from dynsnap.study._ensembles import NEVER_RETRAIN
-from dynsnap.study._labels import MethodLabels, retrained
+from dynsnap.study._ensembles import method_workload
+from dynsnap.study._labels import OF_ONE, MethodLabels, kept_by
+from dynsnap.study._plan import NEVER_RETRAIN, StudyPlan
 from dynsnap.study._table import Row
 
 Role: TypeAlias = Literal["fresh", "strongest", "first"]
@@ -56,12 +57,12 @@ class HeldAgainst:
     def shortfall(self) -> str:
         """What is clearly below the reference; empty where nothing is."""
         reasons = [
-            f"generation {number} {_below(one)} below {self.reference}'s"
+            f"generation {number} is {_below(one)} below {self.reference}'s"
             for number, one in self.accuracies.items()
             if one.clearly_below
         ]
         if self.late is not None and self.late.clearly_below:
-            reasons.append(f"new classes {_below(self.late)} below {self.reference}'s")
+            reasons.append(f"new classes are {_below(self.late)} below {self.reference}'s")
         return "; ".join(reasons)
 
     @property
@@ -100,65 +101,109 @@ def _apart(one: PairedDifference) -> str:
 
 
 def _below(one: PairedDifference) -> str:
-    return f"{-100 * one.value:.1f} points ({-100 * one.high:.1f} to {-100 * one.low:.1f})"
+    near = -100 * one.high
+    places = 1 if round(near, 1) else 2  # what is clear does not reach 0
+    return f"{-100 * one.value:.1f} points ({near:.{places}f} to {-100 * one.low:.1f})"
+
+
+class _Table:
+    """The rows of a study's table that verdicts are drawn from.
+
+    Args:
+        rows: All rows.
+        plan: The study.
+        combination: How members are combined.
+    """
+
+    def __init__(self, rows: Sequence[Row], plan: StudyPlan, combination: str) -> None:
+        by: dict[str, dict[str, Row]] = {}
+        for row in rows:
+            if row.combination == combination:
+                by.setdefault(row.method, {})[row.metric] = row
+        each = {
+            int(match[1]) for of in by.values() for one in of if (match := OF_ONE.fullmatch(one))
+        }
+        self.generations = max(each, default=0)
+        needed = {"accuracy", *(f"accuracy_{number}" for number in range(1, self.generations + 1))}
+        self.methods = {
+            name: of for name, of in by.items() if self.generations > 1 and needed <= set(of)
+        }
+        # What a fresh method takes in each generation: measured, or by its plan at least.
+        self.fresh = {
+            one.name: self.cost(one.name)
+            if one.name in self.methods
+            else method_workload(one, plan.epochs).cost
+            for one in plan.methods
+            if starts_fresh(one)
+        }
+
+    def cost(self, method: str) -> float:
+        """Trainings from scratch (κ) of a generation, over all generations."""
+        return self.methods[method]["accuracy"].cost
+
+    def affordable(self, method: str) -> list[str]:
+        """The other fresh methods that cost no more in all, or no more than the cheapest."""
+        most = max(self.cost(method), min(self.fresh.values(), default=0.0)) + 1e-9
+        return [name for name, cost in self.fresh.items() if cost <= most and name != method]
+
+    def strength(self, method: str) -> tuple[float, float, str]:
+        """What the strongest method has most of: accuracy in later generations, then cheapness."""
+        each = [self.methods[method][f"accuracy_{n}"].value for n in self.later]
+        return float(np.mean(each)), -self.cost(method), method
+
+    @property
+    def later(self) -> range:
+        """The generations that are not the first."""
+        return range(2, self.generations + 1)
 
 
 def fair_references(
-    rows: Sequence[Row],
-    methods: Sequence[Method],
-    *,
-    combination: str = "average",
-    by_time: bool = False,
+    rows: Sequence[Row], plan: StudyPlan, *, combination: str = "average"
 ) -> dict[str, dict[Role, str]]:
     """Which references each method of a study is held against.
 
-    The strongest fresh method has the highest mean accuracy over later generations among those
-    whose generations cost no more in all; a method that costs less than every fresh one is held
-    against the cheapest. The strongest is chosen on the inputs that are reported: that favours the
-    reference.
+    The strongest fresh method is the one with the highest mean accuracy over the later generations
+    among those that cost no more in all, first generation included. What costs less than each of
+    them is held against the cheapest: a model that is never retrained has to be worth a single
+    network. It is chosen by its point estimate, and the methods it is drawn from are few.
 
     Args:
         rows: The study's table.
-        methods: The methods of the study's plan: they tell which start from scratch each time.
+        plan: The study, which tells which methods start from scratch each time.
         combination: How members are combined.
-        by_time: Whether the study's data grows by time. Its table has what is deployed before and
-            after each retrain, so that the first generation kept is a method of its own there.
     """
-    table = {(row.method, row.metric): row for row in rows if row.combination == combination}
-    starting = [one.name for one in methods if starts_fresh(one)]
-    fresh = [name for name in starting if (name, "accuracy_2") in table]
-    kept = _kept_firsts(table, methods) if by_time else None
+    table = _Table(rows, plan, combination)
+    first = _kept_firsts(table, plan)
     found: dict[str, dict[Role, str]] = {}
-    for name in dict.fromkeys(method for method, _ in table):
-        if (name, "accuracy_2") not in table or (name, "accuracy") not in table:
-            continue
+    for name in table.methods:
         roles: dict[Role, str] = {}
-        if FRESH in starting and name != FRESH:  # and open, where it could not be measured
+        if FRESH in table.fresh and name != FRESH:  # and open, where it could not be measured
             roles["fresh"] = FRESH
-        others = [other for other in fresh if other != name]
-        most = total_cost(table, name)
-        if name not in fresh and others:  # what is cheaper than all is held against the cheapest
-            most = max(most, min(total_cost(table, other) for other in others))
-        affordable = [other for other in others if total_cost(table, other) <= most + 1e-9]
+        affordable = [one for one in table.affordable(name) if one in table.methods]
         if affordable:
-            roles["strongest"] = max(affordable, key=lambda other: _later(table, other))
-        if not name.startswith(NEVER_RETRAIN):
-            first = f"{NEVER_RETRAIN}-{name}" if kept is None else kept.get(name)
-            if first is not None:
-                roles["first"] = first
+            roles["strongest"] = max(affordable, key=table.strength)
+        if name in first:
+            roles["first"] = first[name]
         found[name] = roles
     return found
 
 
-def _kept_firsts(table: Mapping[tuple[str, str], Row], methods: Sequence[Method]) -> dict[str, str]:
-    """The never retrained method of the table that begins as each method does."""
-    known = {method for method, _ in table if method.startswith(NEVER_RETRAIN)}
-    begins = {name: one for name in known for one in methods if one.name == retrained(name, ())}
+def _kept_firsts(table: _Table, plan: StudyPlan) -> dict[str, str]:
+    """What each method is called if its first generation is kept.
+
+    By time that has to be a method of the table: what is called generation 1 there was deployed
+    before each retrain.
+    """
+    retrained = [name for name in table.methods if kept_by(name) is None]
+    if not plan.data.by_time:
+        return {name: f"{NEVER_RETRAIN}-{name}" for name in retrained}
     return {
         one.name: name
-        for name, own in begins.items()
-        for one in methods
+        for name, own in plan.never_retrained.items()
+        if name in table.methods
+        for one in plan.methods
         if (one.plan_of(1), one.recipe_of(1)) == (own.plan_of(1), own.recipe_of(1))
+        and one.name in retrained
     }
 
 
@@ -169,108 +214,89 @@ def starts_fresh(method: Method) -> bool:
     return method.rolling is None and alone and not method.stabilized
 
 
-def total_cost(table: Mapping[tuple[str, str], Row], method: str) -> float:
-    """What all generations cost together (κ), the first included."""
-    mean = table[method, "accuracy"].cost
-    return mean * sum(1 for _ in _each(table, method))
-
-
-def _later(table: Mapping[tuple[str, str], Row], method: str) -> float:
-    return float(np.mean([row.value for row in list(_each(table, method))[1:]]))
-
-
-def _each(table: Mapping[tuple[str, str], Row], method: str) -> Iterator[Row]:
-    generation = 1
-    while (method, f"accuracy_{generation}") in table:
-        yield table[method, f"accuracy_{generation}"]
-        generation += 1
-
-
 def held_against(
-    rows: Sequence[Row],
-    methods: Sequence[Method],
-    labels: MethodLabels,
-    *,
-    combination: str = "average",
-    by_time: bool = False,
+    rows: Sequence[Row], plan: StudyPlan, labels: MethodLabels, *, combination: str = "average"
 ) -> dict[str, tuple[HeldAgainst, ...]]:
     """Every method of a study minus each of its references, in every later generation.
 
+    A fresh method of the plan that was not measured may have been the strongest: where it may cost
+    no more, it is among the references, and nothing of it could be compared.
+
     Args:
         rows: The study's table.
-        methods: The methods of the study's plan.
+        plan: The study.
         labels: The labels of all methods.
         combination: How members are combined.
-        by_time: Whether the study's data grows by time.
     """
-    table = {(row.method, row.metric): row for row in rows if row.combination == combination}
+    table = _Table(rows, plan, combination)
 
     @cache
     def difference(name: str, other: str, metric: str) -> PairedDifference | None:
         return labels.difference(name, other, metric)
 
+    def held(name: str, role: Role, reference: str) -> HeldAgainst:
+        each = {n: difference(name, reference, f"accuracy_{n}") for n in table.later}
+        late = difference(name, reference, "late_accuracy")
+        missing = [_generations([n for n, one in each.items() if one is None])]
+        if late is None and "late_accuracy" in table.methods[name]:
+            missing.append("new classes")
+        return HeldAgainst(
+            method=name,
+            role=role,
+            reference=reference,
+            cost=_whole_cost(table, plan, name, role, reference),
+            accuracies={n: one for n, one in each.items() if one is not None},
+            late=late,
+            missing=tuple(filter(None, missing)),
+        )
+
     found: dict[str, tuple[HeldAgainst, ...]] = {}
-    references = fair_references(rows, methods, combination=combination, by_time=by_time)
-    for name, roles in references.items():
-        held = []
-        for role, reference in roles.items():
-            numbers = range(2, labels.generations + 1)
-            each = {number: difference(name, reference, f"accuracy_{number}") for number in numbers}
-            late = difference(name, reference, "late_accuracy")
-            missing = [f"generation {number}" for number, one in each.items() if one is None]
-            if late is None and (name, "late_accuracy") in table:
-                missing.append("new classes")
-            held.append(
-                HeldAgainst(
-                    method=name,
-                    role=role,
-                    reference=reference,
-                    cost=_cost(table, name if role == "first" else reference, role),
-                    accuracies={n: one for n, one in each.items() if one is not None},
-                    late=late,
-                    missing=tuple(missing),
-                )
-            )
-        found[name] = tuple(held)
+    for name, roles in fair_references(rows, plan, combination=combination).items():
+        known = [held(name, role, reference) for role, reference in roles.items()]
+        unknown = (one for one in table.affordable(name) if one not in table.methods)
+        known += [held(name, "strongest", one) for one in unknown if one != roles.get("fresh")]
+        found[name] = tuple(known)
     return found
 
 
-def _cost(table: Mapping[tuple[str, str], Row], method: str, role: Role) -> float:
+def _generations(numbers: Sequence[int]) -> str:
+    *most, last = map(str, numbers) if numbers else ("",)
+    if not most:
+        return last and f"generation {last}"
+    return f"generations {', '.join(most)} and {last}"
+
+
+def _whole_cost(table: _Table, plan: StudyPlan, method: str, role: Role, reference: str) -> float:
     """What a reference cost in all; of a first generation that is kept, that alone is paid for."""
-    if (method, "accuracy") not in table:
+    if role == "first" and not plan.data.by_time:
+        of = table.methods[method]
+        retrain = of["retrain_cost"].value if "retrain_cost" in of else table.cost(method)
+        return table.generations * table.cost(method) - len(table.later) * retrain
+    if reference not in table.methods:
         return math.nan
-    cost = total_cost(table, method)
-    if role == "first":
-        cost -= (sum(1 for _ in _each(table, method)) - 1) * _retrain_cost(table, method)
-    return cost
+    return table.generations * table.cost(reference)
 
 
 def held_in(
-    folder: Path,
-    rows: Sequence[Row],
-    methods: Sequence[Method],
-    *,
-    combination: str = "average",
-    by_time: bool = False,
+    folder: Path, rows: Sequence[Row], plan: StudyPlan, *, combination: str = "average"
 ) -> dict[str, tuple[HeldAgainst, ...]]:
     """Every method of a study minus its references, from the labels in a folder.
 
     Args:
         folder: A run folder, or published results. Without labels, nothing can be held.
         rows: The study's table.
-        methods: The methods of the study's plan.
+        plan: The study.
         combination: How members are combined.
-        by_time: Whether the study's data grows by time.
 
     Raises:
         FileError: The labels are damaged.
     """
-    labels = MethodLabels.read(folder, combination=combination)
+    labels = MethodLabels.read(
+        folder,
+        combination=combination,
+        generations=_Table(rows, plan, combination).generations or None,
+        by_time=plan.data.by_time,
+    )
     if labels is None:
         return {}
-    return held_against(rows, methods, labels, combination=combination, by_time=by_time)
-
-
-def _retrain_cost(table: Mapping[tuple[str, str], Row], method: str) -> float:
-    row = table.get((method, "retrain_cost"))
-    return table[method, "accuracy"].cost if row is None else row.value
+    return held_against(rows, plan, labels, combination=combination)

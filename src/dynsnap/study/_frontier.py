@@ -5,18 +5,15 @@ So a method is held against fair references, and qualifies only if no later gene
 class is clearly below one of them: a statement about an interval, not about a point.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from dynsnap.ensemble import Method
-from dynsnap.study._ensembles import NEVER_RETRAIN, NOISE_FLOOR
-from dynsnap.study._fair import FRESH, HeldAgainst
-from dynsnap.study._plan import StudyPlan
+from dynsnap.study._fair import HeldAgainst
+from dynsnap.study._labels import OF_ONE
+from dynsnap.study._plan import NOISE_FLOOR, StudyPlan
 from dynsnap.study._table import Row
-
-_EACH = re.compile(r"accuracy_(\d+)")
 
 Qualification: TypeAlias = Literal["yes", "open", "no"]
 
@@ -31,7 +28,8 @@ class MethodSummary:
         late: Accuracy of the last generation on classes that are new in a later generation.
         shortfall: Why it does not qualify; empty where it does, or was not judged.
         unsure: What may be far below a reference, as the data cannot tell; empty for nothing.
-        judged: Whether it was held against a fresh method.
+        judged: Whether it was held against a fresh method, and is not the fresh DynSnap-cyc that
+            others are held against.
         held: The method minus each of its references, where labels are known.
         networks: Inference cost: networks that are evaluated for each input (passes, for
             MCDropout); None where it is not known before training, or the plan is not known.
@@ -79,8 +77,14 @@ class MethodSummary:
 
     @property
     def replicates(self) -> int:
-        """The fewest replicates of what it was judged by: with one, another seed may decide."""
-        return min((gap.replicates for one in self.held for gap in one.compared), default=0)
+        """Of how many replicates the verdict is: with one, another seed may decide.
+
+        What is clearly below decides alone, so that its most count; the fewest of all otherwise.
+        """
+        compared = [gap for one in self.held for gap in one.compared]
+        if self.shortfall:
+            return max(gap.replicates for gap in compared if gap.clearly_below)
+        return min((gap.replicates for gap in compared), default=0)
 
     @property
     def qualifies(self) -> bool:
@@ -122,9 +126,16 @@ def frontier(
         if row.combination == combination:
             found.setdefault(row.method, {})[row.metric] = row
     served = {} if plan is None else _serving(plan)
+    known = {method: tuple(each) for method, each in (held or {}).items()}
+    fresh = {one.reference for each in known.values() for one in each if one.role == "fresh"}
     return tuple(
         _summary(
-            method, values, tuple((held or {}).get(method, ())), served.get(method, (None, ""))
+            method,
+            values,
+            known.get(method, ()),
+            served.get(method, (None, "")),
+            judged=method not in fresh
+            and any(one.role != "first" for one in known.get(method, ())),
         )
         for method, values in found.items()
         if "accuracy" in values and "consistency" in values
@@ -134,11 +145,8 @@ def frontier(
 def _serving(plan: StudyPlan) -> dict[str, tuple[int | None, str]]:
     """The networks that each method evaluates for an input, and the answers that it needs."""
     found = {one.name: _served(one) for one in plan.methods}
-    networks, _ = _served(plan.baseline)
-    for name in (NOISE_FLOOR, NEVER_RETRAIN):
-        found[name] = (networks, "")
-    for one in plan.never_retrained:
-        found.setdefault(f"{NEVER_RETRAIN}-{one.name}", (_served(one)[0], ""))
+    for name, one in {NOISE_FLOOR: plan.baseline, **plan.never_retrained}.items():
+        found[name] = (_served(one)[0], "")
     return found
 
 
@@ -153,8 +161,9 @@ def _summary(
     values: Mapping[str, Row],
     held: tuple[HeldAgainst, ...],
     served: tuple[int | None, str],
+    *,
+    judged: bool,
 ) -> MethodSummary:
-    judged = method != FRESH and any(one.role != "first" for one in held)
     # The strongest fresh method is often DynSnap-cyc itself: that is one reason, not two.
     reasons = dict.fromkeys(one.shortfall for one in held if one.shortfall) if judged else ()
     doubts = dict.fromkeys(one.unsure for one in held if one.unsure) if judged else ()
@@ -178,5 +187,5 @@ def _summary(
 
 
 def _each(values: Mapping[str, Row]) -> tuple[Row, ...]:
-    known = [(int(match[1]), name) for name in values if (match := _EACH.fullmatch(name))]
+    known = [(int(match[1]), name) for name in values if (match := OF_ONE.fullmatch(name))]
     return tuple(values[name] for _, name in sorted(known))

@@ -1,6 +1,7 @@
 """What every method of a study says of every input, and what two methods differ by on these."""
 
-from collections.abc import Callable, Collection
+import re
+from collections.abc import Callable, Iterable
 from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -11,7 +12,10 @@ from dynsnap._types import AnyArray
 from dynsnap.comparison import PairedDifference, paired_difference
 from dynsnap.errors import InputError
 from dynsnap.predictions import PredictionKey, StudyLabels, study_labels
-from dynsnap.study._ensembles import NEVER_RETRAIN
+from dynsnap.study._plan import NEVER_RETRAIN
+
+# The accuracy of one generation.
+OF_ONE = re.compile(r"accuracy_(\d+)")
 
 
 class MethodLabels:
@@ -20,36 +24,62 @@ class MethodLabels:
     Args:
         test: Labels on the test inputs.
         late: Labels on inputs of classes that are new in a later generation.
+        generations: How many the study has; without it, the most that there are labels of.
+        by_time: Whether the study's data grows by time. Its "generation 1" is then what was
+            deployed before each retrain, which no method keeps.
     """
 
-    def __init__(self, test: StudyLabels, late: StudyLabels | None = None) -> None:
+    def __init__(
+        self,
+        test: StudyLabels,
+        late: StudyLabels | None = None,
+        *,
+        generations: int | None = None,
+        by_time: bool = False,
+    ) -> None:
         self.test, self.late = test, late
-        found: dict[str, dict[int, set[int]]] = {}
-        for key in test.labels:
-            found.setdefault(key.method, {}).setdefault(key.replicate, set()).add(key.generation)
-        self.generations = max((max(g) for by in found.values() for g in by.values()), default=0)
-        whole = set(range(1, self.generations + 1))
-        self._replicates = {
-            method: tuple(r for r, have in sorted(by.items()) if have == whole)
-            for method, by in found.items()
-        }
+        self._by_time = by_time
+        self._known, self._late = _generations(test), _generations(late)
+        most = max((key.generation for key in test.labels), default=0)
+        self.generations = most if generations is None else generations
 
     @classmethod
-    def read(cls, folder: str | Path, *, combination: str = "average") -> "MethodLabels | None":
+    def read(
+        cls,
+        folder: str | Path,
+        *,
+        combination: str = "average",
+        generations: int | None = None,
+        by_time: bool = False,
+    ) -> "MethodLabels | None":
         """From a run folder or published results; None where these have no labels."""
         test = study_labels(folder, combination=combination)
         if test is None:
             return None
-        return cls(test, study_labels(folder, kind="late", combination=combination))
+        late = study_labels(folder, kind="late", combination=combination)
+        return cls(test, late, generations=generations, by_time=by_time)
 
     @property
     def methods(self) -> tuple[str, ...]:
         """The methods with all generations in at least one replicate."""
-        return tuple(method for method, some in self._replicates.items() if some)
+        return tuple(method for method in self._known if self.replicates(method))
 
     def replicates(self, method: str) -> tuple[int, ...]:
         """The replicates in which a method has all generations."""
-        return self._replicates.get(retrained(method, self._replicates), ())
+        return self._having(self._known, method, range(1, self.generations + 1))
+
+    def _having(
+        self, known: "_Generations", method: str, generations: Iterable[int]
+    ) -> tuple[int, ...]:
+        """The replicates in which a method's labels in these generations are known."""
+        own, kept = self._own(method)
+        needed = {1} if kept else set(generations)
+        return tuple(r for r, have in sorted(known.get(own, {}).items()) if needed <= have)
+
+    def _own(self, method: str) -> tuple[str, bool]:
+        """Under which name a method's labels are, and whether these are a generation kept."""
+        kept = None if method in self._known or self._by_time else kept_by(method)
+        return (method, False) if kept is None else (kept, True)
 
     def values(self, method: str, metric: str) -> dict[int, AnyArray]:
         """The metric of every input, by replicate.
@@ -64,16 +94,13 @@ class MethodLabels:
         Raises:
             InputError: There is no such metric.
         """
-        found = self.replicates(method)
-        if metric == "late_accuracy":  # whose labels are in files of their own
-            found = tuple(r for r in found if self._is_late(method, r))
+        if metric == "late_accuracy":
+            found = self._having(self._late, method, [self.generations])
+        elif match := OF_ONE.fullmatch(metric):
+            found = self._having(self._known, method, [int(match[1])])
+        else:
+            found = self.replicates(method)
         return {r: self._value(method, r, metric) for r in found}
-
-    def _is_late(self, method: str, replicate: int) -> bool:
-        """Whether a method's labels of new classes are known."""
-        if self.late is None:
-            return False
-        return self._key("late", method, replicate, self.generations) in self.late.labels
 
     def difference(
         self,
@@ -128,8 +155,8 @@ class MethodLabels:
             assert self.late is not None
             return self._right(self.late, method, replicate, self.generations)
         each = range(1, self.generations + 1)
-        if metric.startswith("accuracy_"):
-            return self._right(self.test, method, replicate, int(metric.removeprefix("accuracy_")))
+        if match := OF_ONE.fullmatch(metric):
+            return self._right(self.test, method, replicate, int(match[1]))
         right = [self._right(self.test, method, replicate, g) for g in each]
         if metric == "accuracy":
             mean: AnyArray = np.mean(right, axis=0)
@@ -156,13 +183,24 @@ class MethodLabels:
     def _key(
         self, kind: Literal["test", "late"], method: str, replicate: int, generation: int
     ) -> PredictionKey:
-        own = retrained(method, self._replicates)
-        at = generation if own == method else 1
+        own, kept = self._own(method)
+        at = 1 if kept else generation
         return PredictionKey(kind, own, self._combination, at, replicate)
 
     @property
     def _combination(self) -> str:
         return next(iter(self.test.labels)).combination
+
+
+_Generations: TypeAlias = dict[str, dict[int, set[int]]]
+"""Which generations there are labels of, by method and replicate."""
+
+
+def _generations(of: StudyLabels | None) -> _Generations:
+    found: _Generations = {}
+    for key in () if of is None else of.labels:
+        found.setdefault(key.method, {}).setdefault(key.replicate, set()).add(key.generation)
+    return found
 
 
 _Formula: TypeAlias = Callable[[AnyArray, AnyArray, AnyArray], AnyArray]
@@ -174,8 +212,8 @@ _OF_PAIRS: dict[str, tuple[Literal["all", "next"], _Formula]] = {
 }
 
 
-def retrained(method: str, known: Collection[str]) -> str:
+def kept_by(method: str) -> str | None:
     """The method whose first generation is kept, where a name says that."""
-    if method in known or not method.startswith(NEVER_RETRAIN):
-        return method
+    if not method.startswith(NEVER_RETRAIN):
+        return None
     return method.removeprefix(NEVER_RETRAIN).removeprefix("-") or "singlebase"

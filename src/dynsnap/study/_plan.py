@@ -20,6 +20,10 @@ from dynsnap.study._toml import GROWTH
 # The source and the trainer of a run that `dynsnap.keeper` writes: neither is known here.
 OWN_LOOP = "own-loop"
 
+# Rows of every study's table that are no methods of its file.
+NOISE_FLOOR = "noise-floor"
+NEVER_RETRAIN = "never-retrain"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataPlan:
@@ -250,6 +254,12 @@ class StudyPlan:
         if not self.methods:
             raise PlanError("A study needs at least one method.")
         check_distinct("method", [method.name for method in self.methods])
+        for method in self.methods:
+            if method.name == NOISE_FLOOR or method.name.startswith(NEVER_RETRAIN):
+                raise PlanError(
+                    f"A method cannot be named {method.name!r}: every study has rows of its own by "
+                    "that name. Choose another."
+                )
         check_distinct("sweep", [sweep.name for sweep in self.sweeps])
         self._check_extent()
         if not self.combinations:
@@ -273,9 +283,12 @@ class StudyPlan:
             )
 
     @property
-    def never_retrained(self) -> tuple[Method, ...]:
-        """The methods whose first generation is also shown as if it were never retrained."""
-        return (self.baseline, *(one for one in self.methods if one.name == "dynsnap-cyc"))
+    def never_retrained(self) -> dict[str, Method]:
+        """The methods whose first generation is also shown as if it were never retrained, by the
+        name that it has in tables then."""
+        others = (one for one in self.methods if one.name == "dynsnap-cyc")
+        named = {f"{NEVER_RETRAIN}-{one.name}": one for one in others}
+        return {NEVER_RETRAIN: self.baseline, **named}
 
     @property
     def starting_from_members(self) -> tuple[Method, ...]:

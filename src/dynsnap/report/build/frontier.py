@@ -180,7 +180,7 @@ def frontier_table(
     for word in used:  # the terminal has some of them in its first table
         detail = "full" if word in HEADLINE.values() else "all"
         columns.append(Column(word, "number", _MEASURES[word][0], detail))
-    references = {FRESH, *(held.reference for one in found for held in one.held)}
+    references = {held.reference for one in found for held in one.held}
     rows = []
     for one in sorted(found, key=lambda each: is_reference(each.method)):
         each = {row.metric.removeprefix("accuracy_"): row for row in one.accuracies}
@@ -221,10 +221,26 @@ def _value(row: Row | None, annotated: bool) -> Cell:
     return cell
 
 
+def _best(shown: Sequence[tuple[MethodSummary, Row]], word: str) -> str:
+    """The best method of a picture, in words: of those that may be chosen, if that was judged."""
+    judged = any(one.judged for one, _ in shown)
+    among = [
+        (one, row)
+        for one, row in shown
+        if (one.verdict in ("yes", "open") if judged else not is_reference(one.method))
+    ]
+    if not among:
+        return " None qualifies, and none is open." if judged else ""
+    one, row = (min if word == "lost" else max)(among, key=lambda each: each[1].value)
+    of = "those that qualify or are open" if judged else "all that are retrained"
+    extreme = "Lowest" if word == "lost" else "Highest"
+    return f" {extreme} of {of}: {one.method}, {percent(row.value)}."
+
+
 def _verdict(one: MethodSummary, reasons: bool, reference: bool) -> Cell:
     if one.verdict is None:
         return Cell("reference" if reference else "–", tone="quiet")
-    said = f"{one.verdict} (n = 1)" if one.replicates == 1 else one.verdict
+    said = f"{one.verdict} (n = {one.replicates})" if one.replicates else one.verdict
     if one.qualifies:
         return Cell(said, tone="good")
     why = one.shortfall or one.unsure
@@ -321,18 +337,12 @@ def _picture(found: Sequence[MethodSummary], how: str, word: str, against: str) 
         label = f"{name}: {word} {percent(row.value)}, {beside}{reason}"
         tone = colours.get(one.method, "six")
         series.append(Series(name=name, points=(point_of(row, x, label),), tone=tone))
-    best = (min if word == "lost" else max)(
-        (each for each in shown if not (each[0].shortfall or is_reference(each[0].method))),
-        key=lambda each: each[1].value,
-        default=shown[0],
-    )
     yield chart(
         name=f"{'lost' if word == 'lost' else 'accuracy'}-{_FILES[against]}",
         title=f"{word} against {against}, members combined by {how.replace('_', ' ')}",
         description=(
-            f"{word} in percent against {against}, for every method. "
-            f"{'Lowest' if word == 'lost' else 'Highest'} of those that qualify or are open: "
-            f"{best[0].method}, {percent(best[1].value)}."
+            f"{word} in percent against {against}, for every method."
+            f"{_best([(one, row) for one, row, _ in shown], word)}"
         ),
         series=series,
         across=axis,
