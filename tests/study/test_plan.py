@@ -207,6 +207,14 @@ def test_the_noise_floor_is_measured_with_single_base_even_where_it_is_left_out(
         ("[[ablation]]\nepochs = 3", r"\[\[ablation\]\] 1 .*`name`"),
         ('[[ablation]]\nname = "a b"', naming("name", "letters", "'a b'")),
         ('[[ablation]]\nname = "x"\nschedule = "cosine"', naming("schedule", "cyclic", "'cosine'")),
+        (
+            '[[variant]]\nname = "noise-floor"\nmethod = "snapshot"',
+            naming("named", "'noise-floor'"),
+        ),
+        (
+            '[[variant]]\nname = "never-retrain-mine"\nmethod = "snapshot"',
+            naming("named", "'never-retrain-mine'"),
+        ),
         ('[sweep]\nover = "members"', naming("`sweep`", "list")),
         ("[study", "is not valid TOML"),
         (f"[study]\nseed = {'9' * 5000}", r"mine\.toml is not valid TOML"),
