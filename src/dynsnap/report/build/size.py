@@ -41,8 +41,8 @@ def size_document(found: Sizes, *, title: str, notes: Sequence[str] = ()) -> Doc
 def bound_notes(found: Sizes) -> list[str]:
     """What a reader should know of each law whose bend lies at its bound, a sentence each."""
     return [
-        f"The {_BEND[curve.law.name]} of {HEADLINE[name]} is at its bound ({curve.law.bend:g}): its "
-        "limit and member counts are extrapolations that these rounds do not support."
+        f"The {_BEND[curve.law.name]} of {HEADLINE[name]} is at its bound ({curve.law.bend:g}): "
+        "its limit and member counts are extrapolations that these rounds do not support."
         for name, curve in found.curves.items()
         if curve.law.at_bound
     ]
