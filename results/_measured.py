@@ -29,7 +29,7 @@ from dynsnap.study import (
 RESULTS = Path(__file__).parent
 ROLES: dict[Role, str] = {
     "fresh": "fresh DynSnap-cyc",
-    "strongest": "strongest fresh, no dearer",
+    "strongest": "strongest fresh at no higher total cost",
     "first": "own first generation, kept",
 }
 HEADS = {

@@ -16,7 +16,7 @@ import _seeds
 from dynsnap.study import frontier, read_table
 from tests.cli.helpers import dynsnap
 from tests.documents import blocks, tables
-from tests.published import columns, with_seeds
+from tests.published import RESULTS, apart, classes, columns, with_seeds
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -35,6 +35,7 @@ METHODS = {
     "DynSnap-cyc": "dynsnap-cyc",
     "bagging": "extbagging",
     "rolling (new here)": "rolling",
+    "DynSnap-cyc, never retrained": "never-retrain-dynsnap-cyc",
 }
 
 
@@ -45,17 +46,20 @@ def results():
 
 
 def ours(study, method):
-    """The three metrics and what is lost per retrain, in percent, by replicate of all seeds."""
-    found = []
+    """The three metrics, what is lost per retrain, and the new class: percent, by replicate."""
+    found, kept = [], method.removeprefix("never-retrain-")
+    numbers = (1, 2, 3) if kept == method else (1, 1, 1)
     for folder in with_seeds(study):
-        of = columns(folder, "test")
-        for key in (one for one in of if one.startswith(f"{method}/average/g1/")):
-            said = [of[key.replace("/g1/", f"/g{number}/")] for number in (1, 2, 3)]
+        of, new = (columns(folder, inputs) for inputs in ("test", "late"))
+        for key in (one for one in of if one.startswith(f"{kept}/average/g1/")):
+            keys = [key.replace("/g1/", f"/g{number}/") for number in numbers]
+            said = [of[one] for one in keys]
             right = [one == of["truth"] for one in said]
             same = [np.mean(one == other) for one, other in combinations(said, 2)]
             both = [np.mean(one & other) for one, other in combinations(right, 2)]
             lost = [np.mean(one & ~other) for one, other in pairwise(right)]
-            found.append([100 * np.mean(one) for one in (right, same, both, lost)])
+            late = new[keys[-1]] == new["truth"]
+            found.append([100 * np.mean(one) for one in (right, same, both, lost, late)])
     return np.array(found)
 
 
@@ -140,17 +144,31 @@ def test_a_row_of_the_table_has_the_measured_numbers(row):
     for each in values.T:
         spread = f" ± {each.std(ddof=1):.1f}" if len(each) > 1 else ""
         measured.append(f"**{each.mean():.1f}**{spread}")
+    if method.startswith("never"):  # what is so by definition has no spread
+        assert (values[:, [1, 3, 4]] == [100, 0, 0]).all()
+        measured[2], measured[4], measured[5] = "**100**", "**0.0**", "**0.0**"
     assert [cell.partition(" / ")[0] for cell in cells] == measured
     printed = [cell.partition("/")[2].strip() for cell in cells]
-    if method == "rolling":  # the paper has no such method
+    if method == "rolling" or method.startswith("never"):  # the paper has no such method
         assert not any(printed)
     else:
         cost, *values = the_paper_s(name, method)
-        assert printed == [f"{cost:g}", *(f"{value:.1f}" for value in values), ""]
+        assert printed == [f"{cost:g}", *(f"{value:.1f}" for value in values), "", ""]
 
 
 def test_the_test_inputs_and_replicates_of_the_table_are_those_of_the_studies():
     (line,) = (line for line in README.splitlines() if "test images" in line)
+    for study, said in (
+        ("cifar10", "4,500 test images, 1,000 of the new"),
+        ("cifar100", "4,950 and 100"),
+    ):
+        sizes = [len(columns(RESULTS / f"{study}-paper", one)["truth"]) for one in ("test", "late")]
+        assert [int(one.replace(",", "")) for one in re.findall(r"\d[\d,]*", said)] == sizes
+        assert said in line
+    con, _, lost = ours("cifar10-rolling", "dynsnap-cyc").mean(axis=0)[1:4]
+    assert f"the DynSnap-cyc of that one has CON {con:.1f} and lost {lost:.1f}" in line
+    paper, other = (ours(f"cifar100-{one}", "dynsnap-cyc") for one in ("paper", "rolling"))
+    assert (paper == other).all()  # on CIFAR-100 it is the same
     studies = ("cifar10-paper", "cifar10-full", "cifar10-rolling", "cifar100-paper")
     for study in (*studies, "cifar100-rolling"):
         for folder in _seeds.folders(ROOT / "results" / study):
@@ -175,6 +193,75 @@ def test_what_the_front_page_claims_of_rolling_ensembles_was_measured():
     fresh, rolling = found["dynsnap-cyc"], found["rolling"]
     assert (rolling.cost, fresh.cost) == (1, 3)
     assert {f"{one.cost:g}κ" for one in (rolling, fresh)} <= set(re.findall(r"\d+κ", README))
+
+
+def bullet(page):
+    """The item of the front page that links to this page."""
+    (line,) = (one for one in README.splitlines() if one.startswith("* **[") and page in one)
+    return line
+
+
+def signed(values, places=1):
+    value, low, high = (f"{one:+.{places}f}" for one in values)
+    return f"{value}, {low} to {high}"
+
+
+def test_what_rolling_learns_is_told_on_the_front_page():
+    told = bullet("docs/beyond.md")
+    for name, word in (("cifar100", "less accurate on CIFAR-100"), ("cifar10", "on CIFAR-10")):
+        value, low, high = apart(f"{name}-rolling", "rolling", "dynsnap-cyc")
+        assert f"{-value:.2f}" in told
+        assert f"{word} ({low:+.2f} to {high:+.2f})" in told
+        assert value < 0
+    last = apart("cifar10-rolling", "rolling", "itself", (3,))
+    assert f"than the first, never retrained ({signed(last)}); what it has learned" in told
+    assert last[1] < 0 < last[2]
+    # It shares the first generation with DynSnap-cyc, which shrinks differences by a third.
+    for folder in (
+        one for name in ("cifar10", "cifar100") for one in with_seeds(f"{name}-rolling")
+    ):
+        of = columns(folder, "test")
+        for key in (one for one in of if one.startswith("rolling/average/g1/")):
+            assert (of[key] == of[key.replace("rolling", "dynsnap-cyc")]).all()
+    assert "shares the first with DynSnap-cyc: that shrinks their difference by a third" in README
+
+
+def test_what_one_network_learns_is_told_on_the_front_page():
+    told, study = bullet("docs/one-network.md"), "cifar100-single"
+    second, third = (apart(study, "single", "singlebase", (one,)) for one in (2, 3))
+    new = apart(study, "single", "singlebase", (3,), "late")
+    value, _, rest = signed(second).partition(", ")
+    assert f"(second generation {value} points, {rest}; third {signed(third)})" in told
+    count = len(columns(RESULTS / study, "late")["truth"])
+    assert f"On the new class, {count} images, that is open ({signed(new)})" in told
+    assert new[1] < -5
+
+
+def test_what_stabilizing_costs_is_told_on_the_front_page():
+    told = bullet("docs/stabilize.md")
+    new = [
+        apart(f"{name}-rolling", "standing", "dynsnap-cyc", (3,), "late")
+        for name in ("cifar10", "cifar100", "20news")
+    ]
+    assert all(high < 0 for _, _, high in new)
+    first, second, third = (f"{-value:.1f}" for value, _, _ in new)
+    assert f"when stabilized (by {first}, {second} and {third} points)" in told
+
+
+def test_what_one_answer_for_all_flights_gets_right_is_told_on_the_front_page():
+    of, told = columns(RESULTS / "flights"), bullet("docs/stabilize.md")
+    (period,) = (one for name, one in of.items() if name.endswith("period"))
+    weeks = [period == week for week in set(period)]
+    often = np.bincount(of["truth"]).argmax()
+    assert classes(RESULTS / "flights")[often] == "on time"
+    stabilized = [of[f"margin/average/g2/r{r}"] == of["truth"] for r in range(3)]
+    means = [
+        100 * np.mean([right[week].mean() for right in each for week in weeks])
+        for each in (stabilized, [of["truth"] == often])
+    ]
+    said = '{:.1f} %, where always answering "on time" is right for {:.1f} %'.format(*means)
+    assert said in told
+    assert "Flights have no new class" in told and "late" not in set(of.get("inputs", ()))
 
 
 def test_links_of_the_documentation_lead_somewhere():

@@ -17,7 +17,7 @@ import pytest
 from scipy import stats
 
 from tests.documents import numbers, tables
-from tests.published import RESULTS, columns, with_seeds
+from tests.published import RESULTS, apart, columns, with_seeds
 
 DOCS = Path(__file__).parents[1] / "docs"
 ROLLING = ("digits-rolling", "20news-rolling", "cifar10-rolling", "cifar10-distill")
@@ -282,12 +282,80 @@ def test_margins_differ_in_accuracy_by_what_is_told():
             by.setdefault(row[0], []).append(float(numbers(row[2])[0]))
     most = max(max(one) - min(one) for one in by.values())
     assert f"two margins differ by at most {most:.1f} points" in text("beyond")
+    # All margins share the first generation, so a mean over later ones differs by half as much more.
+    later = {}
+    for study in by:
+        runs = [swept(folder.name) for folder in with_seeds(study)]
+        points = {point for sweep, point, _ in runs[0] if sweep == "margin"}
+        means = {p: np.mean([run["margin", p, "accuracy"] for run in runs]) for p in points}
+        high, low = max(means, key=means.get), min(means, key=means.get)
+        later[study] = 1.5 * (means[high] - means[low]), high, low
+    widest, high, low = max(later.values())
+    assert later["cifar100-rolling"] == (widest, high, low)
+    said = f"over the later two they differ by up to {widest:.2f} (CIFAR-100, {high} against {low})"
+    assert said in text("beyond")
     (rows,) = (one for one in tables(part("beyond", "<!-- accuracy: ", "<!-- end -->")))
     rows = [row for row in rows[1:] if not row[3].startswith("never-retrain")]
     lows = [float(row[4].partition("(")[2].partition(" to")[0]) for row in rows]
     words = {5: "five", 9: "nine"}
     unclear = sum(low < 0 for low in lows)
     assert f"in {words[unclear]} of {words[len(lows)]} comparisons" in text("beyond")
+
+
+def test_where_the_default_margin_gains_is_told_generation_by_generation():
+    studies = ("digits-rolling", "20news-rolling", "cifar10-rolling", "cifar100-rolling")
+
+    def clear(*numbers):
+        return {one for one in studies if apart(one, "standing", "dynsnap-cyc", numbers)[1] > 0}
+
+    assert clear(2, 3) == {"cifar10-rolling"} and clear(2) == set()
+    assert clear(3) == {"cifar10-rolling", "cifar100-rolling"}
+    value, low, high = apart("cifar100-rolling", "standing", "dynsnap-cyc", (3,))
+    told = (
+        f"the third is, on CIFAR-10 and also on CIFAR-100 ({value:+.2f}, {low:+.2f} to {high:+.2f})"
+    )
+    assert told in text("beyond")
+
+
+def test_what_rolling_learns_is_told_against_fresh_and_never_retrained():
+    page = text("beyond")
+    told = []
+    for study in ("cifar100-rolling", "cifar10-rolling"):
+        value, low, high = apart(study, "rolling", "dynsnap-cyc")
+        told.append((f"{-value:.2f}", f"({low:+.2f} to {high:+.2f})"))
+    (hundred, at), (ten, of) = told
+    assert (
+        f"is below the fresh ensemble's by {hundred} points on CIFAR-100 {at} and by {ten} on CIFAR-10 {of}"
+        in page
+    )
+    own = [apart("cifar10-rolling", "rolling", "itself", (g,)) for g in (3, 2)]
+    last, second = (f"{v:+.1f}, {low:+.1f} to {high:+.1f}" for v, low, high in own)
+    assert f"never retrained ({last}); the second is ({second})" in page
+    assert own[0][1] < 0 < own[0][2] and own[1][1] > 0
+    new = mean("cifar10-rolling", "rolling", "new")
+    assert f"is the new class** ({new:.1f} % right; 0 if never retrained)" in page
+    for study in ("cifar100-rolling", "20news-rolling", "digits-rolling"):
+        assert all(apart(study, "rolling", "itself", (g,))[1] > 0 for g in (2, 3))
+
+
+def test_the_streams_begin_with_what_they_are_not():
+    first, *_ = part("beyond", "## Does it go stale?\n\n", "\n\n").split(". ")
+    assert first.startswith("The defaults were chosen on the test rows of these streams")
+
+
+@pytest.mark.parametrize("study", ["digits-stream", "20news-stream"])
+def test_the_new_class_of_streams_has_its_spread(study):
+    (table, *_) = tables(part("beyond", f"<!-- stream: {study} -->", "<!-- end -->"))
+    at = table[0].index("new class")
+    late = columns(RESULTS / study, "late")
+    for method, *cells in table[1:]:
+        if method.startswith("never"):
+            assert cells[at - 1] == "0.0 ± 0.0"
+            continue
+        right = [
+            100 * np.mean(late[f"{method}/average/g10/r{r}"] == late["truth"]) for r in range(10)
+        ]
+        assert cells[at - 1] == f"{np.mean(right):.1f} ± {np.std(right, ddof=1):.1f}"
 
 
 def test_what_could_be_seen_is_told_of_images():
@@ -399,6 +467,17 @@ def test_what_students_keep_is_told_as_it_was():
             for one in (f"{STUDENT}-previous=0.3", "singlebase")
         )
         assert f"{mine:.1f} instead of {plain:.1f} % on {place}" in page
+
+
+def test_students_minus_single_networks_are_told_with_intervals():
+    told = {}
+    for study in ("cifar10-distill", "distill-digits", "distill-20news"):
+        value, low, high = apart(study, STUDENT, "singlebase", (1, 2, 3))
+        n = len(each(study, STUDENT, 1))
+        told[study] = f"{value:+.2f}", f"({low:+.2f} to {high:+.2f}, n = {n}"
+    (ten, a), (digits, b), (texts, c) = told.values()
+    said = f"{ten} points on CIFAR-10 {a}, inputs alone), {digits} on digits {b}) and {texts} on 20 Newsgroups {c})"
+    assert said in text("distill")
 
 
 def test_students_are_as_accurate_as_is_told():

@@ -148,13 +148,32 @@ def test_without_predictions_there_is_the_consistency_only(copy):
     assert "truth" in found["notes"][0]
 
 
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [((), ""), (("--law", "inverse"), ""), (("--draw", "members"), "exponent")],
+)
+def test_a_law_at_its_bound_is_a_note(run, tmp_path, options, name):
+    page = tmp_path / "size.md"
+    found = as_json(run, *options, "--markdown", page)
+    told = {"accuracy": "ACC", "consistency": "CON", "correct_consistency": "ACC-CON"}
+    bends = {metric: curve["law"]["bend"] for metric, curve in found["curves"].items()}
+    assert set(bends.values()) == {1} or not name  # their bounds are 0.5 and 1
+    assert found["notes"] == [
+        f"The {name} of {told[metric]} is at its bound ({bend:g}): its limit and member counts "
+        "are extrapolations that these rounds do not support."
+        for metric, bend in bends.items()
+        if name
+    ]
+    assert all(note in page.read_text() for note in found["notes"])
+
+
 def test_damaged_rounds_are_left_out_and_named(copy):
     damaged = [path for path, spec in rounds_of(copy).items() if spec["index"] == 1]
     for path in damaged:
         path.write_bytes(path.read_bytes()[:500])
     found = as_json(copy)
     assert found["rounds"] == 3
-    (note,) = found["notes"]
+    note = found["notes"][0]
     assert re.search(naming(str(len(damaged)), "damaged", "run the study"), note)
 
 

@@ -72,6 +72,31 @@ def test_two_points_leave_the_exponent_in_the_middle():
     assert found.at(1) == pytest.approx(0.8) and found.at(2) == pytest.approx(0.85)
 
 
+@pytest.mark.parametrize(
+    ("name", "bend", "at_bound"),
+    [
+        ("power", 0.3, True),  # flatter than any that is tried
+        ("power", 0.5, True),
+        ("power", 0.7, False),
+        ("power", 1.0, True),
+        ("power", 1.4, True),
+        ("shifted", 0.0, True),
+        ("shifted", 2.0, False),
+        ("shifted", 9.0, True),
+        ("inverse", 1.0, False),
+    ],
+)
+def test_a_law_whose_bend_is_the_last_that_is_tried_is_at_its_bound(name, bend, at_bound):
+    rounds = np.arange(1.0, 9)
+    shapes = {"power": rounds**-bend, "shifted": 1 / (rounds + bend), "inverse": 1 / rounds}
+    assert fit(name, rounds, 0.9 - 0.1 * shapes[name]).at_bound == at_bound
+
+
+def test_neither_a_flat_law_nor_one_of_two_points_is_at_a_bound():
+    assert not fit("power", np.arange(1.0, 5), np.full(4, 0.9)).at_bound
+    assert not fit("power", np.array([1.0, 2.0]), np.array([0.8, 0.85])).at_bound
+
+
 def test_one_point_is_no_law():
     with pytest.raises(InputError, match=naming("two numbers", "got 1")):
         fit("power", np.ones(1), np.ones(1))

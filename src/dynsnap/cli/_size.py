@@ -126,6 +126,7 @@ def size(
         seed=seed,
     )
     notes = list(_notes(stored.damaged, truth_known=truth is not None))
+    notes += report.bound_notes(found)
     try:
         name = read_about(folder).get("study") or plan.name
     except FileError as error:

@@ -16,7 +16,7 @@ from dynsnap.report.build.distill import distill_document, distill_json
 from dynsnap.report.build.frontier import frontier_table
 from dynsnap.report.build.history import HistoryFindings, RetrainRow, history_document
 from dynsnap.report.build.inputs import Excerpts
-from dynsnap.report.build.size import size_document
+from dynsnap.report.build.size import bound_notes, size_document
 from dynsnap.report.build.study import InputDrilldown, StudyFindings, study_document
 from dynsnap.report.build.study_charts import Curve
 from dynsnap.report.build.study_words import (
@@ -51,6 +51,7 @@ __all__ = [
     "StudyFindings",
     "audit_document",
     "audit_json",
+    "bound_notes",
     "check_png",
     "comparison_document",
     "distill_document",

@@ -11,6 +11,7 @@ from dynsnap.report.words import counted, percent
 from dynsnap.study import LawName, SizeCurve, Sizes
 
 _BEYOND = 4  # times as many rounds as are stored, which the picture reaches
+_BEND: Mapping[LawName, str] = {"power": "exponent", "shifted": "c"}
 _STEPS = 64  # points of a law in the picture
 
 
@@ -35,6 +36,16 @@ def size_document(found: Sizes, *, title: str, notes: Sequence[str] = ()) -> Doc
         f"{CONFIDENCE:.0%} interval over test inputs; draws: the middle {CONFIDENCE:.0%} of single "
         "ensembles.",
     )
+
+
+def bound_notes(found: Sizes) -> list[str]:
+    """What a reader should know of each law whose bend lies at its bound, a sentence each."""
+    return [
+        f"The {_BEND[curve.law.name]} of {HEADLINE[name]} is at its bound ({curve.law.bend:g}): "
+        "its limit and member counts are extrapolations that these rounds do not support."
+        for name, curve in found.curves.items()
+        if curve.law.at_bound
+    ]
 
 
 def _from(found: Sizes) -> str:

@@ -24,6 +24,7 @@ _SHAPES: Mapping[str, tuple[_Shape, Floats]] = {
 }
 LAWS: tuple[LawName, ...] = ("power", "shifted", "inverse")
 
+_FLAT = 1e-9
 _MOST = 10**6  # rounds: beyond them, no number is enough
 
 
@@ -53,6 +54,18 @@ class Law:
     def gain(self, rounds: float) -> float:
         """The expected gain of one more round."""
         return self.at(rounds + 1) - self.at(rounds)
+
+    @property
+    def at_bound(self) -> bool:
+        """Whether its bend is the smallest or the largest that is tried. A flat law has none.
+
+        Example:
+            >>> Law(name="power", limit=0.9, scale=0.2, bend=0.5).at_bound
+            True
+        """
+        bends = _SHAPES[self.name][1]
+        flat = abs(self.scale) < _FLAT
+        return len(bends) > 1 and not flat and not bends[0] < self.bend < bends[-1]
 
     def enough(self, tolerance: float) -> int | None:
         """The smallest number of rounds within a tolerance of the limit; None beyond a million."""
