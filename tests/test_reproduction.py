@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 import shutil
 import statistics
 from itertools import combinations
@@ -17,7 +18,7 @@ import _seeds
 import make_reproduction as script
 from _reproduction import runs, studies
 from dynsnap import predictions
-from dynsnap.comparison import paired_difference
+from dynsnap.comparison import PairedDifference, paired_difference
 from dynsnap.study import Row, read_sweeps, read_table
 from tests.documents import numbers, tables
 from tests.published import RESULTS, columns, with_seeds
@@ -336,7 +337,7 @@ def test_every_verdict_tells_the_fewest_replicates_of_what_it_compares():
     ("study", "title", "alone"),
     [
         ("cifar100-paper", "CIFAR-100", ""),
-        ("cifar10-paper", "CIFAR-10", "`cifar10-paper-2022` alone, "),
+        ("cifar10-paper", "CIFAR-10", ", `cifar10-paper-2022` alone"),
     ],
 )
 def test_all_survivors_are_compared_run_by_run_where_sizes_were_measured(study, title, alone):
@@ -344,27 +345,60 @@ def test_all_survivors_are_compared_run_by_run_where_sizes_were_measured(study, 
     (line,) = (one for one in part.splitlines() if one.startswith(f"* {title},"))
     sized = [one for one in with_seeds(study) if (one / "size.json").is_file()]
     assert len(sized) == (1 if alone else 3)
-    for rounds, whole in ((1, "10"), (2, "20"), (3, "30")):
-        members, gaps = [], {metric: [] for metric in MAIN}
-        for folder in sized:
-            curves = json.loads((folder / "size.json").read_text())["curves"]
-            points = [curves[metric]["by_rounds"][rounds - 1] for metric in MAIN]
-            members.append(points[0]["members"])
-            others = swept_alone(folder.name)["unpruned", whole][1]
-            for each, point, other in zip(gaps.values(), points, others, strict=True):
-                each.append(100 * point["value"] - other)
-        (said,) = (
-            one
-            for one in line.split("; ")
-            if f"all {np.mean(members):.1f} survivors of {rounds} " in one and alone in one
-        )
-        assert ("alone" in said) == bool(alone)
-        for head, each in zip(("ACC", "CON", "ACC-CON"), gaps.values(), strict=True):
-            told = f"{head} {np.mean(each):+.2f}"
-            if len(each) > 1:
-                low, high = stats.ttest_1samp(each, 0).confidence_interval()
-                told += f" ({low:+.2f} to {high:+.2f} over {len(each)} runs"
-            assert told in said
+    members, gaps = [], {metric: [] for metric in MAIN}
+    for folder in sized:
+        size = json.loads((folder / "size.json").read_text())
+        points = [size["curves"][metric]["by_rounds"][-1] for metric in MAIN]
+        for point in points:  # the only choice of all rounds
+            assert (point["rounds"], point["least"]) == (3, point["most"]) and size["rounds"] == 3
+        members.append(points[0]["members"])
+        others = swept_alone(folder.name)["unpruned", "30"][1]
+        for each, point, other in zip(gaps.values(), points, others, strict=True):
+            each.append(100 * point["value"] - other)
+    # Of fewer rounds the means over all choices of them are no match for the first rounds' sweeps.
+    (said,) = (one for one in line.split("; ") if "survivors" in one)
+    start = f"all {np.mean(members):.1f} survivors of 3 rounds (3.0κ{alone}) against all 30 "
+    assert said.startswith(start)
+    for head, each in zip(("ACC", "CON", "ACC-CON"), gaps.values(), strict=True):
+        told = f"{head} {np.mean(each):+.2f}"
+        if len(each) > 1:
+            low, high = stats.ttest_1samp(each, 0).confidence_interval()
+            told += f" ({low:+.2f} to {high:+.2f} over {len(each)} runs"
+        assert told in said
+
+
+@pytest.mark.parametrize(
+    ("value", "low", "high", "replicates", "word"),
+    [
+        (-0.0099, -0.016, -0.004, 1, studies.BY_INPUTS),
+        (0.005, 0.001, 0.009, 1, studies.BY_INPUTS),
+        (0.005, 0.001, 0.009, 3, "higher"),
+        (-0.012, -0.02, -0.004, 1, "lower"),
+        (0.005, -0.001, 0.011, 1, studies.UNCLEAR),
+    ],
+)
+def test_what_one_replicate_shows_within_a_point_is_neither_clear_nor_unclear(
+    value, low, high, replicates, word
+):
+    one = PairedDifference(
+        value=value, low=low, high=high, detectable=0.01, inputs=9, replicates=replicates
+    )
+    assert studies.clear_word(one) == word
+
+
+def test_the_page_says_what_the_words_mean_where_they_stand():
+    page = script.page(RESULTS)
+    reading = section(page, "How to read the tables")
+    assert f'"{studies.BY_INPUTS}"' in reading and "cannot be paired" in reading
+    for line in section(page, CLAIMS).splitlines():
+        for value, low, high, word in re.findall(
+            r" ([+-][\d.]+) \(([+-][\d.]+) to ([+-][\d.]+), inputs alone\), ([^;.]+)[;.]", line
+        ):
+            clear = float(low) > 0 or float(high) < 0
+            small = abs(float(value)) < 1
+            if float(low) and float(high) and abs(float(value)) != 1:
+                assert (word == studies.BY_INPUTS) == (clear and small), line
+    assert studies.BY_INPUTS in section(page, CLAIMS)
 
 
 @pytest.mark.parametrize(
