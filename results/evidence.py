@@ -415,7 +415,7 @@ def page(results: Path) -> str:
     introduction = INTRODUCTION.format(
         multiplicity=evidence.multiplicity(),
         short="\n".join(evidence.short(weekly)),
-        again=sum(AGAIN in part for part in parts),
+        again=sum(part.endswith(f"{AGAIN} |") for part in parts),
     )
     return "\n".join([introduction, *parts]).rstrip("\n") + "\n"
 
@@ -438,7 +438,7 @@ $ python results/evidence.py --check
 
 In short: in nine of ten comparisons a method loses fewer right answers than its reference, is more consistent, or learns. The price is accuracy, or the new class: there more than
 a third of the comparisons are clearly below or open. Each distinct difference counts once: where rows of a study compare the same answers, input by input, the
-first counts and the others say "counted above" ({again}). "By design" is not counted:
+first counts and the others say "counted above" ({again} rows). "By design" is not counted:
 
 | section | a difference: shown | not clearly below | clearly below | open |
 |---|---|---|---|---|

@@ -101,7 +101,7 @@ def test_every_difference_is_what_plain_numpy_computes():
         assert said.replace("**", "") == judged(says, metric, found) + alone + again, (says, study)
     rows = [row for row in claims() if row[-1].endswith(", counted above")]
     assert len(claims()) - len(known) == len(rows) == 5
-    assert f'"counted above" ({len(rows)})' in PAGE
+    assert f'"counted above" ({len(rows)} rows)' in PAGE
     assert {
         (row[1].split()[-1].strip("`"), row[0].split(": ")[-1].split(",")[0]) for row in rows
     } == {(f"{name}-single", "new class") for name in ("cifar100", "cifar10", "20news")}
