@@ -26,8 +26,12 @@ ROLLING = (
 # Ten generations with an abrupt shift; the defaults are rolling-0.75 there.
 STREAMS = ("20news-stream", "digits-stream")
 PAPER = ("cifar100-paper", "cifar10-paper", "20news", "digits")
-# Where bagging has been measured at the cost of DynSnap-cyc's three trainings.
-EQUAL_COST = ("cifar100-paper", "cifar10-paper")
+# Where bagging has been measured with three networks, which cost what DynSnap-cyc does.
+EQUAL_COST = {
+    "cifar100-paper": "cifar100-paper",
+    "20news": "20news-bagging-3",
+    "digits": "digits-bagging-3",
+}
 DISTILLED = ("cifar10-distill", "distill-digits", "distill-20news")
 LEARNS = "… and learns: it beats its own first generation"
 SINGLE = ("cifar100-single", "cifar10-single", "20news-single", "digits-single", "digits-trees")
@@ -41,7 +45,8 @@ class Claim:
         says: The claim, in a few words.
         method: The method.
         reference: What it is held against; "strongest" for the strongest fresh method that costs
-            no more in all, "first" for the method's own first generation.
+            no more in all, "first" for the method's own first generation, "equal cost" for bagging
+            with three networks.
         metric: The metric; "later" for the accuracy of every later generation.
         wanted: Whether the difference must be higher or lower, or must only do no harm.
         studies: The studies that could show it.
@@ -113,31 +118,32 @@ SECTIONS: dict[str, tuple[Claim, ...]] = {
             reference="extbagging",
             metric="later",
             wanted="no harm",
-            studies=(*PAPER, "cifar10-full"),
+            # Not CIFAR-100, where bagging costs no more: its row is among those at equal cost.
+            studies=("cifar10-paper", "20news", "digits", "cifar10-full"),
         ),
         Claim(
             says="At equal cost it is more consistent than bagging",
             method="dynsnap-cyc",
-            reference="vote-3",
+            reference="equal cost",
             metric="consistency",
             wanted="higher",
-            studies=EQUAL_COST,
+            studies=tuple(EQUAL_COST),
         ),
         Claim(
             says="… at no clear cost in accuracy",
             method="dynsnap-cyc",
-            reference="vote-3",
+            reference="equal cost",
             metric="later",
             wanted="no harm",
-            studies=EQUAL_COST,
+            studies=tuple(EQUAL_COST),
         ),
         Claim(
             says="… nor on the new class",
             method="dynsnap-cyc",
-            reference="vote-3",
+            reference="equal cost",
             metric="late_accuracy",
             wanted="no harm",
-            studies=EQUAL_COST,
+            studies=tuple(EQUAL_COST),
         ),
     ),
     "Rolling ensembles": (
@@ -250,7 +256,9 @@ CHOICES = {
     "The paper's method, reproduced": """\
 The paper's methods, two of them with fewer trainings: ExtBagging has 7 members on CIFAR-10 and 20 Newsgroups and 3 on CIFAR-100 (the paper 20, which `cifar10-full`
 has once, beside the DynSnap-cyc of the third replicate of `cifar10-paper`: no further evidence on the latter), and DynSnap-cyc has 3κ on CIFAR-100 (the paper 4κ).
-Bagging at equal cost has three networks. On CIFAR-10 these are the first three of each run, by majority (`vote-3`): the scores that they would average are not published.
+Against bagging at equal cost DynSnap-cyc is more consistent on CIFAR-100 (n = 1) and digits, and less on 20 Newsgroups. Bagging is three networks that average there: ExtBagging itself on CIFAR-100,
+and the studies `20news-bagging-3` and `digits-bagging-3`, whose networks are the first three of ExtBagging's in `20news` and `digits`. CIFAR-10 has no such reference: the scores of
+its single networks are not published, and a vote of three is a weaker one (-1.3 points of CON and -0.5 of accuracy on 20 Newsgroups; -1.6 points of CON and -0.9 of accuracy on digits).
 """,
     "Rolling ensembles": """\
 The share that rolling keeps, its accuracy gap and the epochs of fine-tuning were chosen on test rows of digits, 20 Newsgroups and CIFAR-10, those of the streams
@@ -286,3 +294,5 @@ WEEKLY_CLAIMS = {
     "every-13": "Retraining every 13 weeks loses fewer",
     "never-retrain": "Never retraining loses fewer",
 }
+# Without a retrain no answer changes, so these lose fewer whatever the data.
+BY_DESIGN = ("every-4", "every-13", "never-retrain")

@@ -103,9 +103,13 @@ class WeeklyStudy:
     @property
     def constant(self) -> tuple[str, float]:
         """The most frequent class, and how often it is right: the mean over weeks."""
+        code, right = self._constant
+        return self._classes[code], float(right.mean())
+
+    @cached_property
+    def _constant(self) -> tuple[int, Floats]:
         code = int(np.bincount(self.truth).argmax())
-        right = [float((self.truth[week] == code).mean()) for week in self.rows]
-        return self._classes[code], float(np.mean(right))
+        return code, np.array([(self.truth[week] == code).mean() for week in self.rows])
 
     def cost(self, method: str) -> float:
         """Trainings from scratch (κ) of all generations, the first included."""
@@ -123,6 +127,13 @@ class WeeklyStudy:
         count = min(len(mine), len(other))
         return difference_of_means(
             mine[:count], other[:count], confidence=confidence, lags=self._lags
+        )
+
+    def minus_constant(self, method: str) -> PairedDifference:
+        """The accuracy of a method minus that of always answering the most frequent class."""
+        own = self.weeks(method).new
+        return difference_of_means(
+            own, np.broadcast_to(self._constant[1], own.shape), lags=self._lags
         )
 
     def minus_old(self, method: str) -> PairedDifference:

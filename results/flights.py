@@ -19,6 +19,7 @@ RESULTS = Path(__file__).parent
 sys.path.insert(0, str(RESULTS))
 
 import _measured  # noqa: E402  it lies beside this file
+from _claims import BY_DESIGN  # noqa: E402
 from _weeks import (  # noqa: E402
     FLOOR,
     FRESH,
@@ -104,7 +105,11 @@ def answer() -> str:
     """What to do, for each model."""
     if not studies():
         return ""
-    lines = [*_in_all(studies()), *(line for of in studies() for line in _answers(of)), _constant()]
+    lines = [
+        *_in_all(studies()),
+        *(line for of in studies() for line in _answers(of)),
+        *_constant(),
+    ]
     return "\n".join(f"* {line}" for line in lines)
 
 
@@ -123,14 +128,15 @@ def _in_all(found: Sequence[WeeklyStudy]) -> Iterator[str]:
     ]
     if names:
         said = "; ".join(METHODS[name] for name in names)
+        seldom = "; ".join(METHODS[name] for name in names if name in BY_DESIGN)
         yield (
             f"**With every model: {said}.** Clearly fewer right answers are lost than with {METHODS[FRESH]}, and accuracy is not clearly below any "
-            "reference."
+            f"reference.{f' {seldom.capitalize()}: by design, since without a retrain no answer changes.' if seldom else ''}"
         )
 
 
-def _constant() -> str:
-    """What a constant answer has, and what is below it."""
+def _constant() -> Iterator[str]:
+    """What a constant answer has, what is below it, and whether a retrain every week beats it."""
     name, right = studies()[0].constant
     below = [
         f"{model(of)} {METHODS[method]} ({100 * of.weeks(method).new.mean():.1f})"
@@ -139,27 +145,56 @@ def _constant() -> str:
         if of.weeks(method).new.mean() < right - 1e-9
     ]
     worse = f" Less accurate than that: {', '.join(below)}." if below else ""
-    return f"Always answering `{name}` is right for {100 * right:.2f} % of the flights in a week.{worse}"
+    yield f"Always answering `{name}` is right for {100 * right:.2f} % of the flights in a week.{worse}"
+    gaps = [(model(of), of.minus_constant(FRESH)) for of in studies()]
+    told = "; ".join(
+        f"{each} {points(gap)}, {'' if gap.clearly_above else 'not '}clearly above"
+        for each, gap in gaps
+    )
+    yield f"{METHODS[FRESH].capitalize()} against always answering `{name}`, in points of accuracy: {told}."
 
 
 def _answers(of: WeeklyStudy) -> Iterator[str]:
     fresh = of.weeks(FRESH)
     lost = 100 * fresh.lost.mean()
-    qualified = [name for name in shown(of) if name not in (FRESH, NEVER) and not of.below(name)]
-    fewer = [name for name in qualified if of.minus(name, FRESH, "lost").clearly_below]
-    if fewer:
-        best = min(fewer, key=lambda name: float(of.weeks(name).lost.mean()))
-        own = of.weeks(best)
-        yield (
-            f"**{model(of)}: {METHODS[best]}** loses the fewest right answers of all that are not clearly less accurate than any "
-            f"reference: {100 * own.lost.mean():.2f} % a week instead of {lost:.2f} %, accuracy "
-            f"{points(of.minus(best, FRESH, 'new'))} points."
-        )
-    else:
+    found = _fewest(of)
+    if not found:
         yield (
             f"**{model(of)}: nothing wins.** No method loses clearly fewer right answers than {METHODS[FRESH]} ({lost:.2f} % a week) "
             "without being clearly less accurate than a reference."
         )
+        return
+    shares = [100 * of.weeks(name).lost.mean() for name in found]
+    each = "; ".join(
+        f"{METHODS[name]} ({share:.2f} %, accuracy {points(of.minus(name, FRESH, 'new'))} points)"
+        for name, share in zip(found, shares, strict=True)
+    )
+    few, many = f"{shares[0]:.2f}", f"{shares[-1]:.2f}"
+    one = (
+        "The first of these methods loses the fewest of all that are not clearly less accurate than any reference; these weeks do not tell the others from it"
+        if len(found) > 1
+        else "This method loses the fewest of all that are not clearly less accurate than any reference"
+    )
+    yield (
+        f"**{model(of)}: {few if few == many else f'{few} to {many}'} % of the flights of a week lose their right answer, instead of {lost:.2f} %.** "
+        f"{one}: {each}."
+    )
+
+
+def _fewest(of: WeeklyStudy) -> list[str]:
+    """What qualifies and loses the fewest, with what these weeks do not tell from it.
+
+    The one that loses the fewest is found on the reported weeks, so alone it may be luck.
+    """
+    fewer = [
+        name
+        for name in shown(of)
+        if name not in (FRESH, NEVER)
+        and not of.below(name)
+        and of.minus(name, FRESH, "lost").clearly_below
+    ]
+    fewer.sort(key=lambda name: float(of.weeks(name).lost.mean()))
+    return [name for name in fewer if not of.minus(name, fewer[0], "lost").clearly_above]
 
 
 def wins() -> str:

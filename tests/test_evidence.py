@@ -40,13 +40,7 @@ def generations(study):
     return max(int(found[1]) for name in names if (found := re.search(r"/g(\d+)/", name)))
 
 
-def vote(of, g):
-    """What most of the first three single networks say; the first, where all differ."""
-    three = np.array([of[f"singlebase/average/g{g}/r{r}"] for r in range(3)])
-    agree = [(three == one).sum(axis=0) for one in three]
-    return np.choose(np.argmax(agree, axis=0), three)
-
-
+@functools.cache
 def values(study, method, metric):
     """A metric of every input, by seed and replicate, of a study and of its further seeds."""
     found = {}
@@ -54,12 +48,9 @@ def values(study, method, metric):
         of = columns(folder, "late" if metric == "new class" else "test")
         for r in range(10):
             keys = [f"{method}/average/g{g}/r{r}" for g in range(1, generations(study) + 1)]
-            if method == "vote-3" and r == 0:
-                said = [vote(of, g) for g in (1, 2, 3)]
-            elif set(keys) <= set(of):
-                said = [of[key] for key in keys]
-            else:
+            if not set(keys) <= set(of):
                 continue
+            said = [of[key] for key in keys]
             right = [one == of["truth"] for one in said]
             if metric == "CON":
                 own = np.mean([a == b for a, b in combinations(said, 2)], axis=0)
@@ -82,35 +73,52 @@ def claims():
     return [row for table in tables(PAGE) if "verdict" in table[0] for row in table[1:]]
 
 
-def sides_of(script, says, command):
+def sides_of(says, command):
     """What a row compares: study and method, study and reference, and what is measured."""
     study = Path(command.strip("`").split()[-1].removesuffix(".toml")).name
     metric, method, minus = re.search(r": ([^:]*), `(\S+)` minus (.*)$", says).groups()
-    reference = minus.strip("`")
-    where = script.ELSEWHERE.get(study, study) if reference == "extbagging" else study
+    where, _, reference = minus.strip("`").rpartition("::")
+    where = where or study
     return study, method, where, reference, metric
 
 
-def test_every_difference_is_what_plain_numpy_computes(script):
+def test_every_difference_is_what_plain_numpy_computes():
     assert len(claims()) >= 60
+    known = set()
     for says, command, n, cell, seen, _, _, said in claims():
-        study, method, where, reference, metric = sides_of(script, says, command)
-        found = []
-        for part in cell.split("; "):
-            generation = int(part[1:].split()[0]) if part.startswith("g") else None
-            mine = values(study, method, generation or metric)
-            if reference == "its own first generation":
-                other = values(study, method, 1)
-            else:
-                other = values(where, reference, generation or metric)
-            both = [key for key in mine if key in other]
-            pair = [[one[key] for key in both] for one in (mine, other)]
+        study, *_, metric = sides_of(says, command)
+        found, same = [], [study]
+        for part, generation, pair in pairs(says, command, cell):
             assert part.removeprefix(f"g{generation} ") == cell_of(*pair), (says, study)
-            assert int(n) == len(both)
+            assert int(n) == len(pair[0])
             found.append(gap(*pair))
+            same += [generation or metric, np.array(pair).tobytes()]
         assert seen == f"{max(detectable for *_, detectable in found):.1f}", (says, study)
         alone = ", one replicate" if n == "1" else ""
-        assert said.replace("**", "") == judged(says, metric, found) + alone, (says, study)
+        # What compares the same answers, input by input, is one difference.
+        again = ", counted above" if tuple(same) in known else ""
+        known.add(tuple(same))
+        assert said.replace("**", "") == judged(says, metric, found) + alone + again, (says, study)
+    rows = [row for row in claims() if row[-1].endswith(", counted above")]
+    assert len(claims()) - len(known) == len(rows) == 5
+    assert f'"counted above" ({len(rows)} rows)' in PAGE
+    assert {
+        (row[1].split()[-1].strip("`"), row[0].split(": ")[-1].split(",")[0]) for row in rows
+    } == {(f"{name}-single", "new class") for name in ("cifar100", "cifar10", "20news")}
+
+
+def pairs(says, command, cell):
+    """Each difference of a row, with its generation, and both sides by replicate and input."""
+    study, method, where, reference, metric = sides_of(says, command)
+    for part in cell.split("; "):
+        generation = int(part[1:].split()[0]) if part.startswith("g") else None
+        mine = values(study, method, generation or metric)
+        if reference == "its own first generation":
+            other = values(study, method, 1)
+        else:
+            other = values(where, reference, generation or metric)
+        both = [key for key in mine if key in other]
+        yield part, generation, [[one[key] for key in both] for one in (mine, other)]
 
 
 def judged(says, metric, found):
@@ -155,20 +163,18 @@ def trainings(study, method):
     raise AssertionError((study, method))
 
 
-def test_every_cost_is_that_of_the_tables_of_results(script):
+def test_every_cost_is_that_of_the_tables_of_results():
     for says, command, *_, cost, networks, _ in claims():
-        study, method, where, reference, _ = sides_of(script, says, command)
+        study, method, where, reference, _ = sides_of(says, command)
         mine, _ = trainings(study, method)
         if reference == "its own first generation":
             _, other = trainings(study, method)
-        elif reference == "vote-3":
-            other = 3 * trainings(study, "singlebase")[0]
         else:
             other, _ = trainings(where, reference)
         told = [float(one) for one in cost.split(" / ")]
         assert told == pytest.approx([mine, other], abs=0.051), (says, study)
-        alone = {"singlebase", "vote-3"} & {reference} or method.startswith(("single", "distilled"))
-        assert not alone or "1" in networks.split(" / ") or networks.endswith(" / 3")
+        alone = reference == "singlebase" or method.startswith(("single", "distilled"))
+        assert not alone or "1" in networks.split(" / ")
 
 
 def test_no_clear_harm_is_told_with_what_could_have_gone_unseen():
@@ -225,7 +231,8 @@ def test_the_short_of_it_counts_the_verdicts_of_every_section():
     for title, shown_of, *cells in short[1:]:
         (part,) = (one for one in PAGE.split("\n## ")[1:] if one.startswith(title))
         (table,) = tables(part)
-        said = [one for row in table[1:] for one in row[-1].split("; ")]
+        rows = [row for row in table[1:] if not row[-1].endswith("counted above")]
+        said = [one for row in rows for one in row[-1].split("; ") if one != "by design"]
         said = [one.replace("**", "").partition(", ")[0] for one in said]
         harm = [said.count(one) for one in ("not clearly below", "clearly below", "open")]
         assert cells == list(map(str, harm))
@@ -313,20 +320,56 @@ def test_claims_that_stay_shown_are_those_of_benjamini_and_hochberg(script):
 
 def test_what_chance_would_show_is_told_beside_what_is_shown():
     (told,) = (one for one in PAGE.splitlines() if one.startswith("* **Many claims.**"))
-    weekly = [row for table in tables(PAGE) if "outcome" in table[0] for row in table[1:]]
-    verdicts = [row[-1] for row in claims()] + [row[-1].partition(";")[0] for row in weekly]
-    about = [one for one in verdicts if "below" not in one and not one.startswith("open")]
+    rows = [row for row in claims() if not row[-1].endswith("counted above")]
+    verdicts = [row[-1] for row in rows] + [row[-1].partition(";")[0] for row in weekly()]
+    about = [one for one in verdicts if "below" not in one and not one.startswith(("open", "by"))]
     shown = [one for one in about if one.startswith("shown")]
-    alone = [row for row in claims() if row[2] == "1" and row[-1] in set(about)]
+    alone = [row for row in rows if row[2] == "1" and row[-1] in set(about)]
     assert numbers(told)[:3] == [
         str(len(about)),
         str(len(shown)),
         f"{0.025 * len(about):.0f}",
     ]
     _, _, rest = PAGE.partition(told)
-    kept, of_one, _ = numbers(rest)[:3]
-    assert int(kept) <= len(shown) and of_one == str(len(alone))
+    kept = numbers(rest)[0]
+    assert int(kept) <= len(shown)
+    assert re.search(r"Those of the (\d+) claims with n = 1", rest)[1] == str(len(alone))
     assert ("Dropped: none" in rest) == (int(kept) == len(shown))
+
+
+def weekly():
+    """The rows of real weeks."""
+    return [row for table in tables(PAGE) if "outcome" in table[0] for row in table[1:]]
+
+
+def test_what_is_seldom_retrained_loses_fewer_by_design_and_is_still_judged_by_accuracy(script):
+    seldom = [row for row in weekly() if row[-1].startswith("by design; ")]
+    methods = {row[0].rpartition("`")[0].rpartition("`")[2] for row in seldom}
+    assert len(seldom) == 9 and methods == {"every-4", "every-13", "never-retrain"}
+    for *_, accuracy, _, _, outcome in weekly():
+        high = float(re.search(r"to ([-+][\d.]+)\)", accuracy)[1])
+        assert ("clearly below" in outcome and "not clearly below" not in outcome) == (high < 0)
+    # Those are retrained in few of the weeks: in the others no answer changes, whatever the data.
+    for study in script.WEEKLY:
+        of = columns(RESULTS / study)
+        (period,) = (of[name] for name in of if name.endswith("period"))
+        for method in methods:
+            old, new = (of[f"{method}/average/g{g}/r0"] for g in (1, 2))
+            still = sum((old[period == one] == new[period == one]).all() for one in set(period))
+            assert still >= 0.7 * len(set(period)), (study, method)
+
+
+def test_five_points_are_a_wide_limit_beside_what_accuracies_differ_by():
+    gaps = [
+        abs(float(one))
+        for row in claims()
+        if ": ACC, " in row[0] and "its own first generation" not in row[0]
+        for one in re.findall(r"g\d+ ([-+][\d.]+) \(", row[3])
+    ]
+    assert len(gaps) > 100 and sum(one < 3 for one in gaps) > 0.9 * len(gaps)
+    assert "nine of ten differences in accuracy here are below three points" in " ".join(
+        PAGE.split()
+    )
 
 
 def test_methods_that_keep_what_is_deployed_are_held_against_never_retraining(script):
@@ -344,14 +387,56 @@ def test_methods_that_keep_what_is_deployed_are_held_against_never_retraining(sc
                     assert (claim.method, row[1]) in learned
 
 
-def test_bagging_at_equal_cost_has_as_many_trainings_as_dynsnap():
+def test_bagging_at_equal_cost_averages_as_many_trainings_as_dynsnap_takes(script):
     rows = [row for row in claims() if "At equal cost" in row[0]]
-    assert len(rows) == 2
+    assert {row[1].strip("`").split()[-1]: row[2] for row in rows} == {
+        "cifar100-paper": "1",
+        "20news": "10",
+        "digits": "10",
+    }
+    said = {}
     for row in rows:
-        mine, other = row[5].split(" / ")
-        assert mine == other == "9.0" and row[6] == "20 / 3"
+        mine, other = map(float, row[5].split(" / "))
+        assert other == 9 <= mine < 10 and row[6] == "20 / 3"
+        said[row[1].strip("`").split()[-1]] = row[-1].replace("**", "").partition(",")[0]
+    assert said == {"cifar100-paper": "shown", "20news": "contradicted", "digits": "shown"}
+    assert "more consistent on CIFAR-100 (n = 1) and digits, and less on 20 Newsgroups" in PAGE
+    # The row of CIFAR-100 is not told once more as a claim that bagging costs more.
+    dearer = [row[1] for row in claims() if row[0].startswith("… at no clear cost against bagging")]
+    assert dearer and not any("cifar100" in one for one in dearer)
 
 
-def test_three_networks_say_what_two_of_them_do(script):
-    three = np.array([[0, 1, 2, 2, 0], [0, 1, 1, 3, 1], [0, 2, 1, 1, 0]])
-    assert sys.modules["_votes"].majority(list(three)).tolist() == [0, 1, 1, 2, 0]
+@pytest.mark.parametrize("name", ["digits", "20news"])
+def test_bagging_at_equal_cost_has_the_networks_of_the_study_that_it_is_held_against(name):
+    whole, three = with_seeds(name), with_seeds(f"{name}-bagging-3")
+    assert len(whole) == len(three) == 2
+    for mine, other in zip(three, whole, strict=True):
+        one, two = columns(mine), columns(other)
+        for shared in ("id", "inputs", "truth"):
+            np.testing.assert_array_equal(one[shared], two[shared])
+        # The second copy of the first network, which the noise floor takes, tells the seed.
+        twins = [key for key in one if key.startswith("twin/")]
+        assert len(twins) >= 3
+        for key in twins:
+            np.testing.assert_array_equal(one[key], two[key])
+
+
+def test_a_vote_of_three_networks_is_weaker_than_their_average():
+    told = re.search(r"a vote of three is a weaker one \((.*?)\)", " ".join(PAGE.split()))[1]
+    parts = []
+    for name, title in (("20news", "20 Newsgroups"), ("digits", "digits")):
+        gaps = {"CON": [], "ACC": []}
+        for folder in with_seeds(f"{name}-bagging-3"):
+            of = columns(folder, "test")
+            for r in range(sum(key.startswith("extbagging/average/g1/") for key in of)):
+                means = []
+                for how in ("majority", "average"):
+                    said = [of[f"extbagging/{how}/g{g}/r{r}"] for g in (1, 2, 3)]
+                    same = np.mean([a == b for a, b in combinations(said, 2)])
+                    means.append([same, np.mean([one == of["truth"] for one in said])])
+                for each, (vote, mean) in zip(gaps.values(), zip(*means, strict=True), strict=True):
+                    each.append(100 * (vote - mean))
+        assert all(len(each) == 10 for each in gaps.values())
+        con, acc = (f"{np.mean(each):+.1f}" for each in gaps.values())
+        parts.append(f"{con} points of CON and {acc} of accuracy on {title}")
+    assert told == "; ".join(parts)

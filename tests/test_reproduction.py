@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 import shutil
 import statistics
 from itertools import combinations
@@ -15,7 +16,7 @@ from scipy import stats
 
 import _seeds
 import make_reproduction as script
-from _reproduction import runs, studies
+from _reproduction import studies
 from dynsnap import predictions
 from dynsnap.comparison import paired_difference
 from dynsnap.study import Row, read_sweeps, read_table
@@ -336,7 +337,7 @@ def test_every_verdict_tells_the_fewest_replicates_of_what_it_compares():
     ("study", "title", "alone"),
     [
         ("cifar100-paper", "CIFAR-100", ""),
-        ("cifar10-paper", "CIFAR-10", "`cifar10-paper-2022` alone, "),
+        ("cifar10-paper", "CIFAR-10", ", `cifar10-paper-2022` alone"),
     ],
 )
 def test_all_survivors_are_compared_run_by_run_where_sizes_were_measured(study, title, alone):
@@ -344,27 +345,41 @@ def test_all_survivors_are_compared_run_by_run_where_sizes_were_measured(study, 
     (line,) = (one for one in part.splitlines() if one.startswith(f"* {title},"))
     sized = [one for one in with_seeds(study) if (one / "size.json").is_file()]
     assert len(sized) == (1 if alone else 3)
-    for rounds, whole in ((1, "10"), (2, "20"), (3, "30")):
-        members, gaps = [], {metric: [] for metric in MAIN}
-        for folder in sized:
-            curves = json.loads((folder / "size.json").read_text())["curves"]
-            points = [curves[metric]["by_rounds"][rounds - 1] for metric in MAIN]
-            members.append(points[0]["members"])
-            others = swept_alone(folder.name)["unpruned", whole][1]
-            for each, point, other in zip(gaps.values(), points, others, strict=True):
-                each.append(100 * point["value"] - other)
-        (said,) = (
-            one
-            for one in line.split("; ")
-            if f"all {np.mean(members):.1f} survivors of {rounds} " in one and alone in one
-        )
-        assert ("alone" in said) == bool(alone)
-        for head, each in zip(("ACC", "CON", "ACC-CON"), gaps.values(), strict=True):
-            told = f"{head} {np.mean(each):+.2f}"
-            if len(each) > 1:
-                low, high = stats.ttest_1samp(each, 0).confidence_interval()
-                told += f" ({low:+.2f} to {high:+.2f} over {len(each)} runs"
-            assert told in said
+    members, gaps = [], {metric: [] for metric in MAIN}
+    for folder in sized:
+        size = json.loads((folder / "size.json").read_text())
+        points = [size["curves"][metric]["by_rounds"][-1] for metric in MAIN]
+        for point in points:  # the only choice of all rounds
+            assert (point["rounds"], point["least"]) == (3, point["most"]) and size["rounds"] == 3
+        members.append(points[0]["members"])
+        others = swept_alone(folder.name)["unpruned", "30"][1]
+        for each, point, other in zip(gaps.values(), points, others, strict=True):
+            each.append(100 * point["value"] - other)
+    # Of fewer rounds the means over all choices of them are no match for the first rounds' sweeps.
+    (said,) = (one for one in line.split("; ") if "survivors" in one)
+    start = f"all {np.mean(members):.1f} survivors of 3 rounds (3.0κ{alone}) against all 30 "
+    assert said.startswith(start)
+    for head, each in zip(("ACC", "CON", "ACC-CON"), gaps.values(), strict=True):
+        told = f"{head} {np.mean(each):+.2f}"
+        if len(each) > 1:
+            low, high = stats.ttest_1samp(each, 0).confidence_interval()
+            told += f" ({low:+.2f} to {high:+.2f} over {len(each)} runs"
+        assert told in said
+
+
+def test_the_page_says_what_the_words_mean_where_they_stand():
+    page = script.page(RESULTS)
+    reading = section(page, "How to read the tables")
+    assert f'"{studies.BY_INPUTS}"' in reading and "cannot be paired" in reading
+    for line in section(page, CLAIMS).splitlines():
+        for value, low, high, word in re.findall(
+            r" ([+-][\d.]+) \(([+-][\d.]+) to ([+-][\d.]+), inputs alone\), ([^;.]+)[;.]", line
+        ):
+            clear = float(low) > 0 or float(high) < 0
+            small = abs(float(value)) < 1
+            if float(low) and float(high) and abs(float(value)) != 1:
+                assert (word == studies.BY_INPUTS) == (clear and small), line
+    assert studies.BY_INPUTS in section(page, CLAIMS)
 
 
 @pytest.mark.parametrize(
@@ -540,65 +555,6 @@ def test_one_point_is_twice_what_differences_vary_by_between_replicates_on_cifar
         (values[one] - values[other]).std(axis=0, ddof=1) for one, other in combinations(values, 2)
     ]
     assert 0.8 < 2 * np.max(spreads) < 1.1 and studies.DOUBT == 1
-
-
-def of_run(value, spread=None):
-    """A row of one seed."""
-    return Row(
-        method="one",
-        combination="average",
-        metric="accuracy",
-        value=value,
-        cost=1.0,
-        spread=spread,
-    )
-
-
-@pytest.mark.parametrize(
-    ("gap", "spread", "n", "word"),
-    [
-        (0.02, 0.01, 2, studies.UNCLEAR),
-        (0.02, 0.01, 3, studies.UNCLEAR),  # twice the standard deviation is not enough of three
-        (0.04, 0.01, 3, "higher"),
-        (-0.02, 0.01, 10, "lower"),
-        (0.009, None, 1, studies.UNCLEAR),
-        (0.02, None, 1, "higher"),
-    ],
-)
-def test_sweeps_are_compared_by_students_t_over_replicates(gap, spread, n, word):
-    one, other = (of_run(value, spread) for value in (0.5 + gap, 0.5))
-    assert studies.worded(100 * gap, studies.doubt_of(one, other, n)) == word
-
-
-@given(
-    each=st.lists(
-        st.tuples(st.floats(0.2, 0.8), st.floats(-0.1, 0.1)),
-        min_size=2,
-        max_size=6,
-        unique_by=lambda both: round(both[1], 4),
-    )
-)
-def test_runs_of_the_same_rounds_are_paired(each):
-    gaps = np.array([gap for _, gap in each])
-    found = runs.gap(
-        [
-            (_seeds.Part(of_run(luck + gap), 1), _seeds.Part(of_run(luck), 1))
-            for luck, gap in each  # what a run's rounds are good for serves both
-        ]
-    )
-    low, high = 100 * np.array(stats.ttest_1samp(gaps, 0).confidence_interval())
-    assert found.paired and found.n == len(each)
-    assert found.value == pytest.approx(100 * gaps.mean(), abs=1e-9)
-    assert found.value - found.doubt == pytest.approx(low, abs=1e-6)
-    assert found.value + found.doubt == pytest.approx(high, abs=1e-6)
-
-
-def test_a_seed_that_has_the_mean_of_several_replicates_cannot_be_paired():
-    one, other = (_seeds.Part(of_run(value, 0.01), 3) for value in (0.54, 0.5))
-    found = runs.gap([(one, other)])
-    assert not found.paired and found.n == 3
-    assert found.doubt == studies.doubt_of(one.row, other.row, 3)
-    assert "n = 3" in str(found) and found.word == "higher"
 
 
 def test_what_one_seed_alone_has_is_not_held_against_all_seeds():

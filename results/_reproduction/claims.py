@@ -11,6 +11,7 @@ from pathlib import Path
 from _measured import points
 from _reproduction.runs import Gap, Seed, Side, difference, gap, method, seeds_of, swept
 from _reproduction.studies import (
+    BY_INPUTS,
     MAIN,
     METHODS,
     NOT_RUN,
@@ -32,7 +33,8 @@ from dynsnap.study import Row, StudyPlan, read_sweeps
 ABOUT_CLAIMS = """\
 All methods combine members by average. Differences are in points. Methods are compared by the paired intervals of the page
 [Evidence](evidence.md#do-the-intervals-hold), over inputs and the n replicates that both have; a difference is clear if its interval leaves out 0. With n = 1 the
-interval covers inputs alone, so that the difference must also exceed one point: twice what such differences vary by from replicate to replicate on CIFAR-10. Of sweeps
+interval covers inputs alone, so that the difference must also exceed one point: twice what such differences vary by from replicate to replicate on CIFAR-10. A smaller one
+is "{by_inputs}" (see [how to read the tables](#how-to-read-the-tables)). Of sweeps
 no labels are stored. There a difference is clear by Student's t, for these test inputs: over differences of runs where each run has a table of its own, over replicates of both sides
 where one table has the mean of all (20 Newsgroups), or above one point if there is one run.
 """
@@ -97,7 +99,7 @@ def overview(claims: Sequence[Claim]) -> Iterator[str]:
 def details(claims: Sequence[Claim]) -> Iterator[str]:
     """The section with the differences behind the verdicts."""
     yield "## The paper's claims, one by one\n"
-    yield ABOUT_CLAIMS
+    yield ABOUT_CLAIMS.format(by_inputs=BY_INPUTS)
     for claim in claims:
         yield f"### {claim.title}\n\n{claim.criterion}\n"
         yield from claim.lines or [f"{NOT_RUN}."]
@@ -245,56 +247,46 @@ def _told(gaps: Mapping[str, Gap]) -> str:
     return ", ".join(f"{MAIN[metric]} {minus}" for metric, minus in gaps.items())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Survivors:
-    """All survivors of some rounds of one seed, beside all snapshots of as many.
-
-    Attributes:
-        seed: The name of the seed's folder.
-        members: How many survive, over the choices of rounds.
-        sides: Survivors and snapshots, by metric.
-    """
-
-    seed: str
-    members: float
-    sides: Mapping[str, tuple[Part, Part]]
-
-
 def _all_survivors(folder: Path) -> Iterator[str]:
-    """All survivors of so many rounds against all their snapshots, where sizes were measured."""
+    """All survivors of all rounds against all snapshots of these, where sizes were measured.
+
+    Of fewer rounds sizes are the mean over all choices of them, and sweeps are of the first ones:
+    other rounds, so nothing to hold against each other.
+    """
     seeds = folders(folder)
-    found: dict[tuple[int, int], list[Survivors]] = {}
+    found: dict[tuple[int, int], list[tuple[str, float, Mapping[str, tuple[Part, Part]]]]] = {}
     for seed in (one for one in seeds if (one / "size.json").is_file()):
         size = json.loads((seed / "size.json").read_text(encoding="utf-8"))
         if (size["method"], size["combination"]) != ("dynsnap-cyc", "average"):
             continue
-        curves = {
-            metric: {point["rounds"]: point for point in size["curves"][metric]["by_rounds"]}
+        rounds = size["rounds"]
+        last = {
+            metric: next(
+                (p for p in size["curves"][metric]["by_rounds"] if p["rounds"] == rounds), None
+            )
             for metric in MAIN
         }
         # Of the same rounds, not of all seeds.
         whole = by_sweep(read_sweeps(seed / "sweeps.csv")).get("unpruned", {})
-        for (_, many), rows in sorted(whole.items(), key=lambda one: int(one[0][1])):
-            rounds = round(rows["accuracy"].cost)
-            if all(rounds in curve for curve in curves.values()):
-                sides = {}
-                for metric, curve in curves.items():
-                    mean = replace(rows[metric], value=curve[rounds]["value"])
-                    sides[metric] = tuple(
-                        Part(row, size["replicates"]) for row in (mean, rows[metric])
-                    )
-                kept = Survivors(
-                    seed=seed.name, members=curves["accuracy"][rounds]["members"], sides=sides
+        for (_, many), rows in whole.items():
+            if None in last.values() or round(rows["accuracy"].cost) != rounds:
+                continue
+            sides = {
+                metric: (
+                    Part(replace(rows[metric], value=point["value"]), size["replicates"]),
+                    Part(rows[metric], size["replicates"]),
                 )
-                found.setdefault((rounds, int(many)), []).append(kept)
+                for metric, point in last.items()
+            }
+            kept = (seed.name, last["accuracy"]["members"], sides)
+            found.setdefault((rounds, int(many)), []).append(kept)
     for (rounds, many), runs in found.items():
-        names = ", ".join(f"`{run.seed}`" for run in runs)
-        about = "" if len(runs) == len(seeds) else f"{names} alone, "
-        told = _told({metric: gap([run.sides[metric] for run in runs]) for metric in MAIN})
-        members = statistics.mean(run.members for run in runs)
+        names = ", ".join(f"`{name}`" for name, *_ in runs)
+        alone = "" if len(runs) == len(seeds) else f", {names} alone"
+        told = _told({metric: gap([sides[metric] for *_, sides in runs]) for metric in MAIN})
+        members = statistics.mean(members for _, members, _ in runs)
         yield (
-            f"all {members:.1f} survivors of {rounds} round{'s' if rounds > 1 else ''} ({rounds:.1f}κ, "
-            f"{about}mean over the choices of rounds) against all {many}: {told}"
+            f"all {members:.1f} survivors of {rounds} rounds ({rounds:.1f}κ{alone}) against all {many} snapshots of the same: {told}"
         )
 
 

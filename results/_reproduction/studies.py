@@ -21,6 +21,7 @@ NOT_RUN = "not run yet"
 # (its standard deviation is at most 0.55), where there are no replicates.
 DOUBT = 1.0
 UNCLEAR = "no clear difference"
+BY_INPUTS = "clear for these inputs, but within one point"  # of one replicate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,7 +202,8 @@ def clear_word(one: PairedDifference) -> str:
     """Whether a paired difference is clear; with one replicate it must also exceed what runs do."""
     if not (one.clearly_above or one.clearly_below):
         return UNCLEAR
-    return worded(100 * one.value, DOUBT if one.replicates == 1 else 0.0)
+    found = worded(100 * one.value, DOUBT if one.replicates == 1 else 0.0)
+    return BY_INPUTS if found == UNCLEAR else found
 
 
 def worded(gap: float, doubt: float) -> str:

@@ -30,6 +30,7 @@ def paper_costs(data):
 def test_the_paper_s_studies_short_ones_and_one_more_text_are_shipped():
     assert set(SHIPPED) >= {
         *("digits", "20news", "20news-sensitivity", "cifar100-sensitivity"),
+        *("digits-bagging-3", "20news-bagging-3"),
         *("cifar10-balanced", "cifar10-rolling", "cifar10-distill", "cifar10-stream"),
         *("cifar10-full", "cifar100-full", "cifar100-rolling"),
         *(f"{name}-{kind}" for name in SETS for kind in ("paper", "short")),
@@ -73,6 +74,19 @@ def test_the_paper_s_studies_have_its_methods_at_its_cost(data):
     for name in ("dynsnap-cyc", "dynsnap-step"):
         assert (found[name].method.plan.snapshots, found[name].method.plan.beta) == (10, "mean")
     assert found["snapshot"].method.recipe.epochs == 400
+
+
+@pytest.mark.parametrize("name", ["digits", "20news"])
+def test_bagging_at_equal_cost_has_the_first_three_networks_of_the_study(name):
+    whole, three = (read_study(SHIPPED[one]) for one in (name, f"{name}-bagging-3"))
+    assert set(workload(three).rounds) < set(workload(whole).rounds)
+    assert three.replicates == whole.replicates
+    (method,) = three.methods
+    assert (method.name, method.plan.size) == ("extbagging", 3)
+    first = [
+        one.index for one in workload(three).rounds if one.replicate == one.generation - 1 == 0
+    ]
+    assert set(first) >= {0, 1, 2}
 
 
 def test_a_study_of_the_paper_counts_every_shared_round_once():
