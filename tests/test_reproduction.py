@@ -1,6 +1,7 @@
 """docs/reproduction.md has the numbers of the results, and no others."""
 
 import csv
+import functools
 import json
 import re
 import shutil
@@ -31,6 +32,12 @@ def results(tmp_path):
     """The paper's tables, and results of one study under another name."""
     shutil.copy(RESULTS / "paper.csv", tmp_path)
     return tmp_path
+
+
+@functools.cache
+def of_results():
+    """The page of all results."""
+    return script.page(RESULTS)
 
 
 CLAIMS = "The paper's claims, one by one"
@@ -76,7 +83,7 @@ def distances(page):
 
 def test_the_page_is_what_the_script_writes():
     page = (ROOT / "docs/reproduction.md").read_text(encoding="utf-8")
-    assert page == script.page(RESULTS), "run: python results/make_reproduction.py"
+    assert page == of_results(), "run: python results/make_reproduction.py"
 
 
 PAPERS = ["AVG", "88.47", "93.04", "85.60", "3.0"]
@@ -138,7 +145,7 @@ def by_seed(name, method):
     ],
 )
 def test_further_seeds_are_further_replicates(name, title, often):
-    part = section(script.page(RESULTS), title)
+    part = section(of_results(), title)
     assert "not run yet" not in part
     for method, number in often.items():
         values = by_seed(name, method)
@@ -268,7 +275,7 @@ def _swept(rows):
 def test_pruning_is_compared_at_equal_cost_by_algorithm_1_and_at_equal_size_with_costs(
     study, title
 ):
-    part = section(script.page(RESULTS), CLAIMS).split("### The pruned ensemble")[1].split("###")[0]
+    part = section(of_results(), CLAIMS).split("### The pruned ensemble")[1].split("###")[0]
     (line,) = (one for one in part.splitlines() if one.startswith(f"* {title},"))
     found = swept(study)
     for pruned, whole in (("20", "30"), ("10", "10"), ("20", "20")):
@@ -283,7 +290,7 @@ def test_pruning_is_compared_at_equal_cost_by_algorithm_1_and_at_equal_size_with
 
 
 def test_pruning_is_judged_run_by_run_and_open_where_nothing_is_clear():
-    page = script.page(RESULTS)
+    page = of_results()
     (found,) = (cells for name, cells in verdicts(page).items() if "pruned" in name)
     assert [{one.partition(",")[0] for one in cells} for cells in found] == [
         set(),
@@ -321,7 +328,7 @@ COMPARED = {
 
 def test_every_verdict_tells_the_fewest_replicates_of_what_it_compares():
     title = {study.title: study.folder for study in studies.STUDIES}
-    table = verdicts(script.page(RESULTS))
+    table = verdicts(of_results())
     seen = []
     for words, methods in COMPARED.items():
         (cells,) = (cells for name, cells in table.items() if words in name)
@@ -341,7 +348,7 @@ def test_every_verdict_tells_the_fewest_replicates_of_what_it_compares():
     ],
 )
 def test_all_survivors_are_compared_run_by_run_where_sizes_were_measured(study, title, alone):
-    part = section(script.page(RESULTS), CLAIMS).split("### The pruned ensemble")[1].split("###")[0]
+    part = section(of_results(), CLAIMS).split("### The pruned ensemble")[1].split("###")[0]
     (line,) = (one for one in part.splitlines() if one.startswith(f"* {title},"))
     sized = [one for one in with_seeds(study) if (one / "size.json").is_file()]
     assert len(sized) == (1 if alone else 3)
@@ -368,7 +375,7 @@ def test_all_survivors_are_compared_run_by_run_where_sizes_were_measured(study, 
 
 
 def test_the_page_says_what_the_words_mean_where_they_stand():
-    page = script.page(RESULTS)
+    page = of_results()
     reading = section(page, "How to read the tables")
     assert f'"{studies.BY_INPUTS}"' in reading and "cannot be paired" in reading
     for line in section(page, CLAIMS).splitlines():
@@ -397,9 +404,7 @@ def test_what_costs_more_and_is_better_tests_nothing(word, own, other, verdict):
 
 
 def test_ablations_that_cannot_test_the_claim_are_not_counted():
-    (needed,) = (
-        cells for name, cells in verdicts(script.page(RESULTS)).items() if "schedule" in name
-    )
+    (needed,) = (cells for name, cells in verdicts(of_results()).items() if "schedule" in name)
     assert not needed[0] and not needed[1] and len(needed[2]) == 2
 
 
@@ -513,7 +518,7 @@ def test_every_sweep_has_a_verdict_and_its_highest_point(results, over, values, 
 
 
 def test_longer_windows_are_compared_with_more_of_them_at_equal_cost():
-    part = section(script.page(RESULTS), FIGURE)
+    part = section(of_results(), FIGURE)
     rows = {
         (one.sweep, one.point): 100 * one.row.value
         for one in _seeds.sweeps_of(RESULTS / "cifar100-sensitivity")
@@ -527,7 +532,7 @@ def test_longer_windows_are_compared_with_more_of_them_at_equal_cost():
 
 
 def test_methods_are_compared_by_paired_intervals_over_the_replicates_of_both():
-    part = section(script.page(RESULTS), CLAIMS)
+    part = section(of_results(), CLAIMS)
     (line,) = (one for one in part.splitlines() if one.startswith("* 20 News") and "mcdrop" in one)
     sides = [by_input("20news", method) for method in ("mcdropout", "singlebase")]
     found = paired_difference(*sides)
@@ -558,7 +563,7 @@ def test_one_point_is_twice_what_differences_vary_by_between_replicates_on_cifar
 
 
 def test_what_one_seed_alone_has_is_not_held_against_all_seeds():
-    part = section(script.page(RESULTS), CLAIMS)
+    part = section(of_results(), CLAIMS)
     (line,) = (
         one
         for one in part.splitlines()
