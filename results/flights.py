@@ -171,9 +171,9 @@ def _answers(of: WeeklyStudy) -> Iterator[str]:
     )
     few, many = f"{shares[0]:.2f}", f"{shares[-1]:.2f}"
     one = (
-        "The first of these methods loses the fewest of all that are not clearly less accurate than any reference; these weeks do not tell the others from it"
+        "The first of these methods loses the fewest of all that are retrained every week and not clearly less accurate than any reference; these weeks do not tell the others from it"
         if len(found) > 1
-        else "This method loses the fewest of all that are not clearly less accurate than any reference"
+        else "This method loses the fewest of all that are retrained every week and not clearly less accurate than any reference"
     )
     yield (
         f"**{model(of)}: {few if few == many else f'{few} to {many}'} % of the flights of a week lose their right answer, instead of {lost:.2f} %.** "
@@ -184,12 +184,13 @@ def _answers(of: WeeklyStudy) -> Iterator[str]:
 def _fewest(of: WeeklyStudy) -> list[str]:
     """What qualifies and loses the fewest, with what these weeks do not tell from it.
 
-    The one that loses the fewest is found on the reported weeks, so alone it may be luck.
+    The one that loses the fewest is found on the reported weeks, so alone it may be luck. What is
+    retrained in few weeks loses fewer by design, and is none of them.
     """
     fewer = [
         name
         for name in shown(of)
-        if name not in (FRESH, NEVER)
+        if name not in (FRESH, *BY_DESIGN)
         and not of.below(name)
         and of.minus(name, FRESH, "lost").clearly_below
     ]

@@ -79,7 +79,7 @@ The last command writes this page from `results/paper.csv` (the paper's tables) 
 """
 
 DISTANCE = """\
-Distance from the paper in points (average), with the limit that we set before the runs:
+Distance from the paper in points (average), with the limit that was set for this project:
 """
 
 READING = """\

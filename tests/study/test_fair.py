@@ -385,6 +385,9 @@ def test_what_is_clearly_below_stays_so_whatever_else_is_lost(tmp_path):
     assert least.verdict == "no" and "generation 3" in least.unsure
     assert "generation 3" not in least.shortfall
     # A stray file of a generation that the table does not have changes nothing.
+    for g in (1, 2, 3):
+        kept = files / f"snapshot-average-g{g}-r0.parquet"
+        shutil.copy(files / f"singlebase-average-g{g}-r0.parquet", kept)
     shutil.copy(files / "rolling-average-g2-r0.parquet", files / "rolling-average-g4-r0.parquet")
     assert judged_of(tmp_path, plan, rows)["rolling"].held == least.held
 
@@ -398,6 +401,36 @@ def test_without_labels_of_the_last_generation_nothing_is_judged_by_the_one_befo
         assert held.missing == ("generation 3", "new classes")
         assert set(held.accuracies) == {2} and held.late is None
     assert judged_of(run, plan, rows)["rolling"].verdict != "yes"
+
+
+def test_rows_that_the_table_lacks_take_no_labels_away(run):
+    names = ("singlebase", "rolling")
+    whole, less = rows_with(names, EVERY), rows_with(names, EVERY[:-2])  # of generations 1 and 2
+    plan = plan_of(names)
+    full, part = (held_in(run, rows, plan)["rolling"] for rows in (whole, less))
+    for one, other in zip(full, part, strict=True):
+        assert one.accuracies == other.accuracies and one.late == other.late
+    # A new class is asked for wherever the study has one.
+    for path in (run / "predictions/late").glob("rolling-*"):
+        path.unlink()
+    for held in held_in(run, less, plan)["rolling"]:
+        assert held.missing == ("new classes",)
+
+
+def test_a_method_that_costs_less_in_later_generations_may_be_among_what_a_cheap_one_affords(run):
+    plan = plan_of(("singlebase", "rolling", "single"))
+    short = dataclasses.replace(
+        plan.method("single"),
+        name="short",
+        retraining=dataclasses.replace(
+            plan.method("single").retraining, warm_start=False, distill_weight=0, epochs_share=0.5
+        ),
+    )
+    assert starts_fresh(short)
+    plan = dataclasses.replace(plan, methods=(*plan.methods[:2], short))
+    rows = [dataclasses.replace(one, cost=0.8) for one in rows_with(["rolling"], EVERY)]
+    found = held_in(run, [*rows_with(["singlebase"], EVERY), *rows], plan)["rolling"]
+    assert any(one.reference == "short" and one.missing for one in found)
 
 
 def test_never_retraining_needs_the_first_generation_alone(run):

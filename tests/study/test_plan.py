@@ -212,8 +212,8 @@ def test_the_noise_floor_is_measured_with_single_base_even_where_it_is_left_out(
             naming("named", "'noise-floor'"),
         ),
         (
-            '[[variant]]\nname = "never-retrain-mine"\nmethod = "snapshot"',
-            naming("named", "'never-retrain-mine'"),
+            '[[variant]]\nname = "never-retrain-snapshot"\nmethod = "snapshot"',
+            naming("named", "'never-retrain-snapshot'"),
         ),
         ('[sweep]\nover = "members"', naming("`sweep`", "list")),
         ("[study", "is not valid TOML"),

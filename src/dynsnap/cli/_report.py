@@ -310,7 +310,8 @@ def findings(
         if not training.curves:
             notes.append("No rounds of training are stored here: curves and theorems are left out.")
     except DynSnapError as error:
-        notes.append(f"Rounds of training and verdicts on methods are left out: {error}")
+        lost = "Rounds of training" if plan else "Rounds of training and verdicts on methods"
+        notes.append(f"{lost} are left out: {error}")
     rows = _with_spread(_table(folder / "table.csv"), folder / "replicates.csv")
     held = {} if plan is None else held_in(folder, rows, plan, notes)
     return StudyFindings(

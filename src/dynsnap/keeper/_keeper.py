@@ -42,7 +42,7 @@ from dynsnap.keeper._folder import (
 )
 from dynsnap.keeper._round import TrainingRound, owner_of, torch_part
 from dynsnap.store import RunFolder, environment, save_ensemble
-from dynsnap.study import ONE_NETWORK, Ensemble, PredictionPaths, RoundManager, StudyPlan
+from dynsnap.study import Ensemble, PredictionPaths, RoundManager, StudyPlan
 
 # The folders that loops of this process write to.
 _AT_WORK: weakref.WeakValueDictionary[Path, RunFolder] = weakref.WeakValueDictionary()
@@ -313,10 +313,7 @@ class SnapshotKeeper:
     @cached_property
     def _plan(self) -> StudyPlan:
         """The study that commands read, with a single network of the same rounds as baseline."""
-        plan = study.read_study(self.folder / "study.toml", stored=True)
-        names = [one.name for one in plan.methods]
-        own = ONE_NETWORK if ONE_NETWORK in names else self.method.name
-        return dataclasses.replace(plan, baseline=plan.method(own))
+        return study.read_study(self.folder / "study.toml", stored=True)
 
     @cached_property
     def _stream(self) -> Stream:

@@ -1,7 +1,6 @@
 """The experiment: methods side by side on growing data, with every tool handed to it."""
 
 from dynsnap.study._ensembles import (
-    ONE_NETWORK,
     Ensemble,
     MethodWorkload,
     TrainedAs,
@@ -28,6 +27,7 @@ from dynsnap.study._pending import PendingRounds
 from dynsnap.study._plan import (
     NEVER_RETRAIN,
     NOISE_FLOOR,
+    ONE_NETWORK,
     OWN_LOOP,
     DataPlan,
     Keep,

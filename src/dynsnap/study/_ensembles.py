@@ -20,8 +20,6 @@ from dynsnap.ensemble import (
 )
 from dynsnap.study._plan import NOISE_FLOOR, StudyPlan, Sweep
 
-ONE_NETWORK = "one-network"  # of a loop of one's own: what would be deployed without an ensemble
-
 TrainedAs: TypeAlias = Callable[[RoundSpec], RoundSpec]
 
 
@@ -409,7 +407,7 @@ def workload(plan: StudyPlan, *, generations: int = 3) -> Workload:
     all_cost, trained_cost = (_cost(specs, plan.epochs) for specs in (needed, trained))
     points = [method for sweep in plan.sweeps for _, method in sweep.points]
     return Workload(
-        methods=tuple(method_workload(one, plan.epochs) for one in (*plan.methods, *points)),
+        methods=tuple(_method_workload(one, plan.epochs) for one in (*plan.methods, *points)),
         rounds=tuple(trained),
         cost=trained_cost,
         epochs=sum(spec.recipe.epochs for spec in trained),
@@ -428,8 +426,7 @@ def _cost(specs: Iterable[RoundSpec], epochs: int) -> float:
     return sum(cost(spec.recipe, rounds=1, epochs=epochs) for spec in specs)
 
 
-def method_workload(method: Method, epochs: int) -> MethodWorkload:
-    """The training that a generation of a method is certain to take."""
+def _method_workload(method: Method, epochs: int) -> MethodWorkload:
     first = Ensemble(method=method, generation=1)
     rounds = first.wanted([])
     return MethodWorkload(

@@ -15,9 +15,8 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from dynsnap.comparison import PairedDifference
-from dynsnap.ensemble import Method
-from dynsnap.study._ensembles import method_workload
-from dynsnap.study._labels import OF_ONE, MethodLabels, kept_by
+from dynsnap.ensemble import Method, cost, wanted
+from dynsnap.study._labels import OF_ONE, MethodLabels, is_kept
 from dynsnap.study._plan import NEVER_RETRAIN, StudyPlan
 from dynsnap.study._table import Row
 
@@ -106,6 +105,14 @@ def _below(one: PairedDifference) -> str:
     return f"{-100 * one.value:.1f} points ({near:.{places}f} to {-100 * one.low:.1f})"
 
 
+def _least_cost(method: Method, epochs: int) -> float:
+    """Trainings from scratch (κ) that a generation takes at least, the first or a later one."""
+    return min(
+        cost(method.recipe_of(n), rounds=wanted(method.plan_of(n), []), epochs=epochs)
+        for n in (1, 2)
+    )
+
+
 class _Table:
     """The rows of a study's table that verdicts are drawn from.
 
@@ -132,7 +139,7 @@ class _Table:
         self.fresh = {
             one.name: self.cost(one.name)
             if one.name in self.methods
-            else method_workload(one, plan.epochs).cost
+            else _least_cost(one, plan.epochs)
             for one in plan.methods
             if starts_fresh(one)
         }
@@ -148,13 +155,9 @@ class _Table:
 
     def strength(self, method: str) -> tuple[float, float, str]:
         """What the strongest method has most of: accuracy in later generations, then cheapness."""
-        each = [self.methods[method][f"accuracy_{n}"].value for n in self.later]
+        numbers = range(2, self.generations + 1)
+        each = [self.methods[method][f"accuracy_{n}"].value for n in numbers]
         return float(np.mean(each)), -self.cost(method), method
-
-    @property
-    def later(self) -> range:
-        """The generations that are not the first."""
-        return range(2, self.generations + 1)
 
 
 def fair_references(
@@ -194,7 +197,7 @@ def _kept_firsts(table: _Table, plan: StudyPlan) -> dict[str, str]:
     By time that has to be a method of the table: what is called generation 1 there was deployed
     before each retrain.
     """
-    retrained = [name for name in table.methods if kept_by(name) is None]
+    retrained = [name for name in table.methods if not is_kept(name)]
     if not plan.data.by_time:
         return {name: f"{NEVER_RETRAIN}-{name}" for name in retrained}
     return {
@@ -229,16 +232,18 @@ def held_against(
         combination: How members are combined.
     """
     table = _Table(rows, plan, combination)
+    later = range(2, max(table.generations, labels.generations) + 1)
+    new = labels.late is not None or any("late_accuracy" in of for of in table.methods.values())
 
     @cache
     def difference(name: str, other: str, metric: str) -> PairedDifference | None:
         return labels.difference(name, other, metric)
 
     def held(name: str, role: Role, reference: str) -> HeldAgainst:
-        each = {n: difference(name, reference, f"accuracy_{n}") for n in table.later}
+        each = {n: difference(name, reference, f"accuracy_{n}") for n in later}
         late = difference(name, reference, "late_accuracy")
         missing = [_generations([n for n, one in each.items() if one is None])]
-        if late is None and "late_accuracy" in table.methods[name]:
+        if late is None and new:
             missing.append("new classes")
         return HeldAgainst(
             method=name,
@@ -271,7 +276,7 @@ def _whole_cost(table: _Table, plan: StudyPlan, method: str, role: Role, referen
     if role == "first" and not plan.data.by_time:
         of = table.methods[method]
         retrain = of["retrain_cost"].value if "retrain_cost" in of else table.cost(method)
-        return table.generations * table.cost(method) - len(table.later) * retrain
+        return table.generations * table.cost(method) - (table.generations - 1) * retrain
     if reference not in table.methods:
         return math.nan
     return table.generations * table.cost(reference)
@@ -294,8 +299,9 @@ def held_in(
     labels = MethodLabels.read(
         folder,
         combination=combination,
-        generations=_Table(rows, plan, combination).generations or None,
+        generations=_Table(rows, plan, combination).generations,
         by_time=plan.data.by_time,
+        baseline=plan.baseline.name,
     )
     if labels is None:
         return {}

@@ -24,9 +24,11 @@ class MethodLabels:
     Args:
         test: Labels on the test inputs.
         late: Labels on inputs of classes that are new in a later generation.
-        generations: How many the study has; without it, the most that there are labels of.
+        generations: How many the study has at least; it has as many as half of the methods have
+            labels of.
         by_time: Whether the study's data grows by time. Its "generation 1" is then what was
             deployed before each retrain, which no method keeps.
+        baseline: The single network whose first generation "never-retrain" keeps.
     """
 
     def __init__(
@@ -36,12 +38,12 @@ class MethodLabels:
         *,
         generations: int | None = None,
         by_time: bool = False,
+        baseline: str = "singlebase",
     ) -> None:
         self.test, self.late = test, late
-        self._by_time = by_time
+        self._by_time, self._baseline = by_time, baseline
         self._known, self._late = _generations(test), _generations(late)
-        most = max((key.generation for key in test.labels), default=0)
-        self.generations = most if generations is None else generations
+        self.generations = max(_most_have(self._known), generations or 0)
 
     @classmethod
     def read(
@@ -51,13 +53,14 @@ class MethodLabels:
         combination: str = "average",
         generations: int | None = None,
         by_time: bool = False,
+        baseline: str = "singlebase",
     ) -> "MethodLabels | None":
         """From a run folder or published results; None where these have no labels."""
         test = study_labels(folder, combination=combination)
         if test is None:
             return None
         late = study_labels(folder, kind="late", combination=combination)
-        return cls(test, late, generations=generations, by_time=by_time)
+        return cls(test, late, generations=generations, by_time=by_time, baseline=baseline)
 
     @property
     def methods(self) -> tuple[str, ...]:
@@ -78,8 +81,14 @@ class MethodLabels:
 
     def _own(self, method: str) -> tuple[str, bool]:
         """Under which name a method's labels are, and whether these are a generation kept."""
-        kept = None if method in self._known or self._by_time else kept_by(method)
+        kept = None if method in self._known or self._by_time else self._kept_by(method)
         return (method, False) if kept is None else (kept, True)
+
+    def _kept_by(self, method: str) -> str | None:
+        """The method whose first generation is kept, where a name says that."""
+        if not is_kept(method):
+            return None
+        return method.removeprefix(NEVER_RETRAIN).removeprefix("-") or self._baseline
 
     def values(self, method: str, metric: str) -> dict[int, AnyArray]:
         """The metric of every input, by replicate.
@@ -203,6 +212,12 @@ def _generations(of: StudyLabels | None) -> _Generations:
     return found
 
 
+def _most_have(known: _Generations) -> int:
+    """The last generation that at least half of the methods have: a stray file makes none."""
+    last = sorted((max(max(of) for of in by.values()) for by in known.values()), reverse=True)
+    return last[(len(last) - 1) // 2] if last else 0
+
+
 _Formula: TypeAlias = Callable[[AnyArray, AnyArray, AnyArray], AnyArray]
 _OF_PAIRS: dict[str, tuple[Literal["all", "next"], _Formula]] = {
     "consistency": ("all", lambda old, new, same: same),
@@ -212,8 +227,6 @@ _OF_PAIRS: dict[str, tuple[Literal["all", "next"], _Formula]] = {
 }
 
 
-def kept_by(method: str) -> str | None:
-    """The method whose first generation is kept, where a name says that."""
-    if not method.startswith(NEVER_RETRAIN):
-        return None
-    return method.removeprefix(NEVER_RETRAIN).removeprefix("-") or "singlebase"
+def is_kept(method: str) -> bool:
+    """Whether a name says that a first generation is kept."""
+    return method == NEVER_RETRAIN or method.startswith(f"{NEVER_RETRAIN}-")

@@ -19,6 +19,7 @@ from dynsnap.study._toml import GROWTH
 
 # The source and the trainer of a run that `dynsnap.keeper` writes: neither is known here.
 OWN_LOOP = "own-loop"
+ONE_NETWORK = "one-network"  # of such a run: what would be deployed without an ensemble
 
 # Rows of every study's table that are no methods of its file.
 NOISE_FLOOR = "noise-floor"
@@ -255,10 +256,11 @@ class StudyPlan:
             raise PlanError("A study needs at least one method.")
         check_distinct("method", [method.name for method in self.methods])
         for method in self.methods:
-            if method.name == NOISE_FLOOR or method.name.startswith(NEVER_RETRAIN):
+            kept = [NEVER_RETRAIN, *(f"{NEVER_RETRAIN}-{one.name}" for one in self.methods)]
+            if method.name in (NOISE_FLOOR, *kept):
                 raise PlanError(
-                    f"A method cannot be named {method.name!r}: every study has rows of its own by "
-                    "that name. Choose another."
+                    f"A method cannot be named {method.name!r}: tables have a row of that name, "
+                    "which is no method. Choose another name."
                 )
         check_distinct("sweep", [sweep.name for sweep in self.sweeps])
         self._check_extent()

@@ -25,7 +25,15 @@ from dynsnap.ensemble import (
 )
 from dynsnap.errors import FileError, PlanError, did_you_mean
 from dynsnap.gate import Rule
-from dynsnap.study._plan import DataPlan, StudyPlan, Sweep, check_distinct, repeated
+from dynsnap.study._plan import (
+    ONE_NETWORK,
+    OWN_LOOP,
+    DataPlan,
+    StudyPlan,
+    Sweep,
+    check_distinct,
+    repeated,
+)
 from dynsnap.study._toml import TomlTable, with_new_keys
 
 SWEPT = ("members", "beta", "snapshots", "window", "carry_over", "margin")
@@ -194,7 +202,13 @@ def _study(found: dict[str, Any], path: Path) -> StudyPlan:
     training = TomlTable(tables["training"], "[training]")
     epochs = training.take("epochs", int, 200)
     defaults, chosen, learners, combinations = _methods(methods, epochs)
-    baseline = defaults.named("singlebase")
+    data = _data(TomlTable(tables["data"], "[data]"), path.parent)
+    changed = tuple(_ablation(section, defaults) for section in ablations)
+    if data.source == OWN_LOOP:  # one method, and one network of the same loop beside it
+        baseline = next((one for one in changed if one.name == ONE_NETWORK), chosen[0])
+    else:
+        single = defaults.named("singlebase")
+        baseline = next((one for one in chosen if one.name == "singlebase"), single)
     plan = StudyPlan(
         name=study.take("name", str, path.stem),
         seed=study.take("seed", int, 0),
@@ -204,16 +218,16 @@ def _study(found: dict[str, Any], path: Path) -> StudyPlan:
         keep=study.take("keep", str, "scores"),  # type: ignore[arg-type]  # checked by the plan
         half=study.take("half_precision", bool, False),
         resamples=study.take("resamples", int, 1000),
-        data=_data(TomlTable(tables["data"], "[data]"), path.parent),
+        data=data,
         model=tables["model"],
         training=training.rest(),
         epochs=epochs,
         methods=(
             *chosen,
-            *(_ablation(section, defaults) for section in ablations),
+            *changed,
             *(_variant(section, defaults) for section in variants),
         ),
-        baseline=next((one for one in chosen if one.name == "singlebase"), baseline),
+        baseline=baseline,
         learners=learners,
         combinations=combinations,  # type: ignore[arg-type]  # checked by the plan
         sweeps=tuple(_sweep(section, defaults) for section in sweeps),
