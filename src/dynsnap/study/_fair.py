@@ -265,10 +265,10 @@ def held_against(
 
 
 def _generations(numbers: Sequence[int]) -> str:
-    *most, last = map(str, numbers) if numbers else ("",)
-    if not most:
-        return last and f"generation {last}"
-    return f"generations {', '.join(most)} and {last}"
+    if not numbers:
+        return ""
+    *most, last = map(str, numbers)
+    return f"generations {', '.join(most)} and {last}" if most else f"generation {last}"
 
 
 def _whole_cost(table: _Table, plan: StudyPlan, method: str, role: Role, reference: str) -> float:
