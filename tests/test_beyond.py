@@ -244,7 +244,7 @@ def sides(inputs, method, reference, number):
     "study",
     [
         pytest.param("digits-rolling", marks=pytest.mark.slow),
-        "20news-rolling",
+        pytest.param("20news-rolling", marks=pytest.mark.slow),
         "cifar10-rolling",
         "cifar100-rolling",
     ],

@@ -141,7 +141,12 @@ def by_seed(name, method):
     ("name", "title", "often"),
     [
         ("cifar10-paper", "CIFAR-10, ResNet-20", {"singlebase": 21, "dynsnap-step": 3}),
-        ("20news", "20 Newsgroups, fastText", {"extbagging": 10, "mcdropout": 10}),
+        pytest.param(
+            "20news",
+            "20 Newsgroups, fastText",
+            {"extbagging": 10, "mcdropout": 10},
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_further_seeds_are_further_replicates(name, title, often):

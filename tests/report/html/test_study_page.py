@@ -453,7 +453,7 @@ def test_there_are_shipped_results():
 
 
 # Of each kind one every day: small, and with a stream.
-DAILY = ("digits", "20news-stream")
+DAILY = ("digits", "digits-stream")
 
 
 @pytest.mark.parametrize(
