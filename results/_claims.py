@@ -129,30 +129,7 @@ SECTIONS: dict[str, tuple[Claim, ...]] = {
             wanted="higher",
             studies=tuple(EQUAL_COST),
         ),
-        Claim(
-            says="… and loses fewer right answers",
-            method="dynsnap-cyc",
-            reference="equal cost",
-            metric="lost",
-            wanted="lower",
-            studies=tuple(EQUAL_COST),
-        ),
-        Claim(
-            says="… at no clear cost in accuracy",
-            method="dynsnap-cyc",
-            reference="equal cost",
-            metric="later",
-            wanted="no harm",
-            studies=tuple(EQUAL_COST),
-        ),
-        Claim(
-            says="… nor on the new class",
-            method="dynsnap-cyc",
-            reference="equal cost",
-            metric="late_accuracy",
-            wanted="no harm",
-            studies=tuple(EQUAL_COST),
-        ),
+        *both("… and loses fewer right answers", "dynsnap-cyc", "equal cost", tuple(EQUAL_COST)),
     ),
     "Rolling ensembles": (
         *both(

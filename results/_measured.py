@@ -22,6 +22,7 @@ from dynsnap.study import (
     StudyPlan,
     frontier,
     held_against,
+    kept_by,
     read_study,
     starts_fresh,
 )
@@ -103,8 +104,7 @@ class Measured:
 
     def networks(self, method: str) -> str:
         """How many networks one prediction takes: the members of the last generation."""
-        kept = method.removeprefix("never-retrain").removeprefix("-") or "singlebase"
-        name = kept if method.startswith("never-retrain") else method
+        name = kept_by(method) or method
         if name in self.students:
             return str(self.students[name][0])
         plan = next((one.plan for one in self.plan.methods if one.name == name), None)
@@ -228,7 +228,7 @@ def differences_table(of: Measured, methods: Iterable[str]) -> Iterator[str]:
         seen: set[str] = set()
         for role in ROLES:
             one = of.against(name, role)
-            if one is None or one.reference in seen or name.startswith("never-retrain"):
+            if one is None or one.reference in seen or kept_by(name):
                 continue
             seen.add(one.reference)
             roles = [said for other, said in ROLES.items() if _is(of, name, other, one.reference)]

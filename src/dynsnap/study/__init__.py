@@ -35,6 +35,7 @@ from dynsnap.study._plan import (
     Sweep,
     cut_stream,
     growth_of,
+    kept_by,
     load_data,
     open_stream,
 )
@@ -136,6 +137,7 @@ __all__ = [
     "growth_of",
     "held_against",
     "held_in",
+    "kept_by",
     "load_data",
     "missing_rounds",
     "open_stream",

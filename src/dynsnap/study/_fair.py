@@ -16,8 +16,8 @@ import numpy as np
 
 from dynsnap.comparison import PairedDifference
 from dynsnap.ensemble import Method, cost, wanted
-from dynsnap.study._labels import OF_ONE, MethodLabels, is_kept
-from dynsnap.study._plan import NEVER_RETRAIN, StudyPlan
+from dynsnap.study._labels import OF_ONE, MethodLabels
+from dynsnap.study._plan import StudyPlan, kept_as, kept_by
 from dynsnap.study._table import Row
 
 Role: TypeAlias = Literal["fresh", "strongest", "first"]
@@ -175,7 +175,10 @@ def fair_references(
         plan: The study, which tells which methods start from scratch each time.
         combination: How members are combined.
     """
-    table = _Table(rows, plan, combination)
+    return _references(_Table(rows, plan, combination), plan)
+
+
+def _references(table: _Table, plan: StudyPlan) -> dict[str, dict[Role, str]]:
     first = _kept_firsts(table, plan)
     found: dict[str, dict[Role, str]] = {}
     for name in table.methods:
@@ -197,9 +200,9 @@ def _kept_firsts(table: _Table, plan: StudyPlan) -> dict[str, str]:
     By time that has to be a method of the table: what is called generation 1 there was deployed
     before each retrain.
     """
-    retrained = [name for name in table.methods if not is_kept(name)]
+    retrained = [name for name in table.methods if kept_by(name) is None]
     if not plan.data.by_time:
-        return {name: f"{NEVER_RETRAIN}-{name}" for name in retrained}
+        return {name: kept_as(name) for name in retrained}
     return {
         one.name: name
         for name, own in plan.never_retrained.items()
@@ -231,7 +234,12 @@ def held_against(
         labels: The labels of all methods.
         combination: How members are combined.
     """
-    table = _Table(rows, plan, combination)
+    return _held(_Table(rows, plan, combination), plan, labels)
+
+
+def _held(
+    table: _Table, plan: StudyPlan, labels: MethodLabels
+) -> dict[str, tuple[HeldAgainst, ...]]:
     later = range(2, max(table.generations, labels.generations) + 1)
     new = labels.late is not None or any("late_accuracy" in of for of in table.methods.values())
 
@@ -256,7 +264,7 @@ def held_against(
         )
 
     found: dict[str, tuple[HeldAgainst, ...]] = {}
-    for name, roles in fair_references(rows, plan, combination=combination).items():
+    for name, roles in _references(table, plan).items():
         known = [held(name, role, reference) for role, reference in roles.items()]
         unknown = (one for one in table.affordable(name) if one not in table.methods)
         known += [held(name, "strongest", one) for one in unknown if one != roles.get("fresh")]
@@ -296,13 +304,12 @@ def held_in(
     Raises:
         FileError: The labels are damaged.
     """
+    table = _Table(rows, plan, combination)
     labels = MethodLabels.read(
         folder,
         combination=combination,
-        generations=_Table(rows, plan, combination).generations,
+        generations=table.generations,
         by_time=plan.data.by_time,
         baseline=plan.baseline.name,
     )
-    if labels is None:
-        return {}
-    return held_against(rows, plan, labels, combination=combination)
+    return {} if labels is None else _held(table, plan, labels)

@@ -12,7 +12,7 @@ from dynsnap._types import AnyArray
 from dynsnap.comparison import PairedDifference, paired_difference
 from dynsnap.errors import InputError
 from dynsnap.predictions import PredictionKey, StudyLabels, study_labels
-from dynsnap.study._plan import NEVER_RETRAIN
+from dynsnap.study._plan import kept_by
 
 # The accuracy of one generation.
 OF_ONE = re.compile(r"accuracy_(\d+)")
@@ -81,14 +81,10 @@ class MethodLabels:
 
     def _own(self, method: str) -> tuple[str, bool]:
         """Under which name a method's labels are, and whether these are a generation kept."""
-        kept = None if method in self._known or self._by_time else self._kept_by(method)
-        return (method, False) if kept is None else (kept, True)
-
-    def _kept_by(self, method: str) -> str | None:
-        """The method whose first generation is kept, where a name says that."""
-        if not is_kept(method):
-            return None
-        return method.removeprefix(NEVER_RETRAIN).removeprefix("-") or self._baseline
+        kept = kept_by(method, self._baseline)
+        if kept is None or method in self._known or self._by_time:
+            return method, False
+        return kept, True
 
     def values(self, method: str, metric: str) -> dict[int, AnyArray]:
         """The metric of every input, by replicate.
@@ -225,8 +221,3 @@ _OF_PAIRS: dict[str, tuple[Literal["all", "next"], _Formula]] = {
     "lost": ("next", lambda old, new, same: old & ~new),
     "gained": ("next", lambda old, new, same: ~old & new),
 }
-
-
-def is_kept(method: str) -> bool:
-    """Whether a name says that a first generation is kept."""
-    return method == NEVER_RETRAIN or method.startswith(f"{NEVER_RETRAIN}-")

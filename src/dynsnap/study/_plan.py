@@ -26,6 +26,23 @@ NOISE_FLOOR = "noise-floor"
 NEVER_RETRAIN = "never-retrain"
 
 
+def kept_as(method: str) -> str:
+    """What a method is called in tables where its first generation is kept for ever."""
+    return f"{NEVER_RETRAIN}-{method}"
+
+
+def kept_by(name: str, baseline: str = "singlebase") -> str | None:
+    """The method whose first generation is kept, where a name says that; else None.
+
+    Example:
+        >>> kept_by("never-retrain-rolling"), kept_by("never-retrain"), kept_by("rolling")
+        ('rolling', 'singlebase', None)
+    """
+    if name == NEVER_RETRAIN:
+        return baseline
+    return name.removeprefix(kept_as("")) if name.startswith(kept_as("")) else None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataPlan:
     """Where a study's data comes from, and how it grows.
@@ -255,13 +272,12 @@ class StudyPlan:
         if not self.methods:
             raise PlanError("A study needs at least one method.")
         check_distinct("method", [method.name for method in self.methods])
-        for method in self.methods:
-            kept = [NEVER_RETRAIN, *(f"{NEVER_RETRAIN}-{one.name}" for one in self.methods)]
-            if method.name in (NOISE_FLOOR, *kept):
-                raise PlanError(
-                    f"A method cannot be named {method.name!r}: tables have a row of that name, "
-                    "which is no method. Choose another name."
-                )
+        rows = {NOISE_FLOOR, NEVER_RETRAIN, *(kept_as(method.name) for method in self.methods)}
+        if taken := [method.name for method in self.methods if method.name in rows]:
+            raise PlanError(
+                f"A method cannot be named {taken[0]!r}: tables have a row of that name, which is "
+                "no method. Choose another name."
+            )
         check_distinct("sweep", [sweep.name for sweep in self.sweeps])
         self._check_extent()
         if not self.combinations:
@@ -289,8 +305,7 @@ class StudyPlan:
         """The methods whose first generation is also shown as if it were never retrained, by the
         name that it has in tables then."""
         others = (one for one in self.methods if one.name == "dynsnap-cyc")
-        named = {f"{NEVER_RETRAIN}-{one.name}": one for one in others}
-        return {NEVER_RETRAIN: self.baseline, **named}
+        return {NEVER_RETRAIN: self.baseline} | {kept_as(one.name): one for one in others}
 
     @property
     def starting_from_members(self) -> tuple[Method, ...]:

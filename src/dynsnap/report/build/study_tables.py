@@ -16,7 +16,7 @@ from dynsnap.report.build.study_words import (
 )
 from dynsnap.report.document import Cell, Column, Detail, Table, Tone
 from dynsnap.report.words import kappa, percent, percent_interval
-from dynsnap.study import NEVER_RETRAIN, NOISE_FLOOR, ONE_NETWORK, Row, SweepRow
+from dynsnap.study import NOISE_FLOOR, ONE_NETWORK, Row, SweepRow, kept_by
 
 TOP = {
     "top_2_accuracy": "CACC-2",
@@ -35,7 +35,7 @@ _INTERVALS = 3  # that have room
 
 def is_reference(method: str) -> bool:
     """Whether it is shown for reference only: the noise floor, and what is never retrained."""
-    return method == NOISE_FLOOR or method.startswith(NEVER_RETRAIN)
+    return method == NOISE_FLOOR or kept_by(method) is not None
 
 
 def is_ablation(method: str) -> bool:
