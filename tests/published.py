@@ -4,6 +4,7 @@ Nothing of the project's own takes part, so that tests can hold what it computes
 """
 
 import functools
+from itertools import combinations, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -54,6 +55,24 @@ def columns(folder, inputs=None):
     if inputs is None:
         return found
     return {name: column[found["inputs"] == inputs] for name, column in found.items()}
+
+
+def by_replicate(study, method):
+    """ACC, CON, ACC-CON, what is lost per retrain, and the new class: percent, by replicate."""
+    found, kept = [], method.removeprefix("never-retrain-")
+    numbers = (1, 2, 3) if kept == method else (1, 1, 1)
+    for folder in with_seeds(study):
+        of, new = (columns(folder, inputs) for inputs in ("test", "late"))
+        for key in (one for one in of if one.startswith(f"{kept}/average/g1/")):
+            keys = [key.replace("/g1/", f"/g{number}/") for number in numbers]
+            said = [of[one] for one in keys]
+            right = [one == of["truth"] for one in said]
+            same = [np.mean(one == other) for one, other in combinations(said, 2)]
+            both = [np.mean(one & other) for one, other in combinations(right, 2)]
+            lost = [np.mean(one & ~other) for one, other in pairwise(right)]
+            late = new[keys[-1]] == new["truth"]
+            found.append([100 * np.mean(one) for one in (right, same, both, lost, late)])
+    return np.array(found)
 
 
 def interval(mine, other):

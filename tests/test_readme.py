@@ -6,7 +6,6 @@ import re
 import shlex
 import subprocess
 import sys
-from itertools import combinations, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +15,7 @@ import _seeds
 from dynsnap.study import frontier, read_table
 from tests.cli.helpers import dynsnap
 from tests.documents import blocks, tables
-from tests.published import RESULTS, apart, classes, columns, with_seeds
+from tests.published import RESULTS, apart, by_replicate, classes, columns, with_seeds
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -43,24 +42,6 @@ def results():
     """The rows of the one table, each as its cells."""
     (rows,) = tables(README)
     return rows[1:]
-
-
-def ours(study, method):
-    """The three metrics, what is lost per retrain, and the new class: percent, by replicate."""
-    found, kept = [], method.removeprefix("never-retrain-")
-    numbers = (1, 2, 3) if kept == method else (1, 1, 1)
-    for folder in with_seeds(study):
-        of, new = (columns(folder, inputs) for inputs in ("test", "late"))
-        for key in (one for one in of if one.startswith(f"{kept}/average/g1/")):
-            keys = [key.replace("/g1/", f"/g{number}/") for number in numbers]
-            said = [of[one] for one in keys]
-            right = [one == of["truth"] for one in said]
-            same = [np.mean(one == other) for one, other in combinations(said, 2)]
-            both = [np.mean(one & other) for one, other in combinations(right, 2)]
-            lost = [np.mean(one & ~other) for one, other in pairwise(right)]
-            late = new[keys[-1]] == new["truth"]
-            found.append([100 * np.mean(one) for one in (right, same, both, lost, late)])
-    return np.array(found)
 
 
 def cost_of(study, method):
@@ -139,7 +120,7 @@ def test_a_row_of_the_table_has_the_measured_numbers(row):
     data, label, *cells = row
     name, method = data.lower().replace("-", ""), METHODS[label]
     study = f"{name}-{STUDIES.get((data, label), 'paper')}"
-    values = ours(study, method)
+    values = by_replicate(study, method)
     measured = [f"**{cost_of(study, method):g}**"]
     for each in values.T:
         spread = f" ± {each.std(ddof=1):.1f}" if len(each) > 1 else ""
@@ -165,9 +146,9 @@ def test_the_test_inputs_and_replicates_of_the_table_are_those_of_the_studies():
         sizes = [len(columns(RESULTS / f"{study}-paper", one)["truth"]) for one in ("test", "late")]
         assert [int(one.replace(",", "")) for one in re.findall(r"\d[\d,]*", said)] == sizes
         assert said in line
-    con, _, lost = ours("cifar10-rolling", "dynsnap-cyc").mean(axis=0)[1:4]
+    con, _, lost = by_replicate("cifar10-rolling", "dynsnap-cyc").mean(axis=0)[1:4]
     assert f"the DynSnap-cyc of that one has CON {con:.1f} and lost {lost:.1f}" in line
-    paper, other = (ours(f"cifar100-{one}", "dynsnap-cyc") for one in ("paper", "rolling"))
+    paper, other = (by_replicate(f"cifar100-{one}", "dynsnap-cyc") for one in ("paper", "rolling"))
     assert (paper == other).all()  # on CIFAR-100 it is the same
     studies = ("cifar10-paper", "cifar10-full", "cifar10-rolling", "cifar100-paper")
     for study in (*studies, "cifar100-rolling"):

@@ -22,7 +22,7 @@ from dynsnap import predictions
 from dynsnap.comparison import paired_difference
 from dynsnap.study import Row, read_sweeps, read_table
 from tests.documents import numbers, tables
-from tests.published import RESULTS, columns, with_seeds
+from tests.published import RESULTS, by_replicate, columns, with_seeds
 
 ROOT = Path(__file__).parents[1]
 
@@ -124,17 +124,8 @@ def test_a_study_is_picked_up_when_its_results_are_there(results):
 
 
 def by_seed(name, method):
-    """ACC, CON and ACC-CON of every replicate of all seeds, with pyarrow and numpy alone."""
-    found = []
-    for folder in with_seeds(name):
-        of = columns(folder, "test")
-        for key in [key for key in of if key.startswith(f"{method}/average/g1/")]:
-            said = [of[key.replace("/g1/", f"/g{number}/")] for number in (1, 2, 3)]
-            right = [one == of["truth"] for one in said]
-            same = [np.mean(one == other) for one, other in combinations(said, 2)]
-            both = [np.mean(one & other) for one, other in combinations(right, 2)]
-            found.append([100 * np.mean(one) for one in (right, same, both)])
-    return np.array(found)
+    """ACC, CON and ACC-CON of every replicate of all seeds."""
+    return by_replicate(name, method)[:, :3]
 
 
 @pytest.mark.parametrize(
