@@ -1,11 +1,11 @@
 """Networks distilled from an ensemble, beside it, as `dynsnap distill --json` wrote them."""
 
-import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from _measured import line, percent, with_spread
+from _measured import line, percent
+from _seeds import distilled_of
 from dynsnap.report import kappa
 from dynsnap.study import MethodSummary
 
@@ -19,7 +19,8 @@ class Reference(NamedTuple):
 
 def compared(folder: Path, references: Sequence[Reference]) -> Iterator[str]:
     """An ensemble and the networks distilled from it."""
-    if not _files(folder):
+    learners = distilled_of(folder)
+    if not learners:
         yield f"*`dynsnap distill {folder.name}` has not been run yet.*"
         return
     metrics = {
@@ -31,9 +32,9 @@ def compared(folder: Path, references: Sequence[Reference]) -> Iterator[str]:
     }
     yield f"| `{folder.name}` | networks | κ | {' | '.join(metrics.values())} |"
     yield "|---" * (len(metrics) + 3) + "|"
-    for one in _learners(folder):
-        cells = [_cell(one["metrics"].get(name)) for name in metrics]
-        yield line([one["name"], str(one["networks"]), kappa(one["cost"]), *cells])
+    for name, one in learners.items():
+        cells = [percent(one.metrics.get(metric)) for metric in metrics]
+        yield line([name, str(one.networks), kappa(one.cost), *cells])
     for one, networks in references:
         rows = (one.accuracy, one.consistency, one.correct_consistency, one.lost, one.late)
         cells = [percent(row, spread=False) for row in rows]
@@ -42,7 +43,8 @@ def compared(folder: Path, references: Sequence[Reference]) -> Iterator[str]:
 
 def students(folder: Path, references: Sequence[Reference]) -> Iterator[str]:
     """Students with the accuracy of each generation, and how often they agree with the teacher."""
-    if not _files(folder):
+    learners = distilled_of(folder)
+    if not learners:
         yield f"*The results of `{folder.name}` are not stored.*"
         return
     metrics = {
@@ -54,16 +56,16 @@ def students(folder: Path, references: Sequence[Reference]) -> Iterator[str]:
     }
     yield f"| | networks | κ | ACC (each generation) | {' | '.join(metrics.values())} |"
     yield "|---" * (len(metrics) + 4) + "|"
-    for one in _learners(folder):
-        found = one["metrics"]
+    for name, learner in learners.items():
+        found = learner.metrics
         each = [
-            f"{100 * row['value']:.1f}"
-            for name, row in found.items()
-            if name.startswith("accuracy_")
+            percent(row, spread=False)
+            for metric, row in found.items()
+            if metric.startswith("accuracy_")
         ]
-        accuracy = f"{_cell(found['accuracy'])} ({', '.join(each)})"
-        cells = [_cell(found.get(name)) for name in metrics]
-        yield line([one["name"], str(one["networks"]), kappa(one["cost"]), accuracy, *cells])
+        accuracy = f"{percent(found['accuracy'])} ({', '.join(each)})"
+        cells = [percent(found.get(metric)) for metric in metrics]
+        yield line([name, str(learner.networks), kappa(learner.cost), accuracy, *cells])
     for one, networks in references:
         each = [percent(row, spread=False) for row in one.accuracies]
         accuracy = percent(one.accuracy) + (f" ({', '.join(each)})" if each else "")
@@ -71,24 +73,3 @@ def students(folder: Path, references: Sequence[Reference]) -> Iterator[str]:
         cells = [percent(row) for row in rows]
         yield line([one.method, networks or "1", kappa(one.accuracy.cost), accuracy, *cells, ""])
 
-
-def _files(folder: Path) -> list[Path]:
-    return sorted(folder.glob("distill*.json"))
-
-
-def _learners(folder: Path) -> Iterator[dict[str, Any]]:
-    """Each learner once: every file has the teacher too."""
-    shown: set[str] = set()
-    for path in _files(folder):
-        for one in json.loads(path.read_text(encoding="utf-8"))["learners"]:
-            if one["name"] not in shown:
-                shown.add(one["name"])
-                yield one
-
-
-def _cell(found: dict[str, float | None] | None) -> str:
-    if found is None or found["value"] is None:
-        return ""
-    return with_spread(
-        100 * found["value"], None if found["spread"] is None else 100 * found["spread"]
-    )

@@ -4,13 +4,12 @@
 inputs and replicates of the published labels, so that a reader can recompute each with numpy.
 """
 
-import json
 import statistics
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
 
-from _seeds import labels_of, rows_of
+from _seeds import distilled_of, labels_of, rows_of
 from dynsnap.comparison import PairedDifference
 from dynsnap.report import kappa
 from dynsnap.study import (
@@ -73,10 +72,9 @@ class Measured:
     def students(self) -> dict[str, tuple[int, float]]:
         """Distilled networks, as `dynsnap distill --json` wrote them: how many, and κ of one."""
         return {
-            one["name"]: (one["networks"], one["cost"])
-            for path in sorted(self.folder.glob("distill*.json"))
-            for one in json.loads(path.read_text(encoding="utf-8"))["learners"]
-            if one["name"] not in self.methods
+            name: (one.networks, one.cost)
+            for name, one in distilled_of(self.folder).items()
+            if name not in self.methods
         }
 
     def against(self, method: str, role: Role) -> HeldAgainst | None:

@@ -1,6 +1,7 @@
 """Further seeds of a study: `NAME-2021` beside `NAME` holds more replicates of the same methods."""
 
 import functools
+import json
 import math
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -62,6 +63,61 @@ def sweeps_of(folder: Path) -> list[SweepRow]:
             for one in read_sweeps(path / "sweeps.csv")
         )
     ]
+
+
+@dataclass(frozen=True, slots=True)
+class Distilled:
+    """A row of `dynsnap distill --json`: a teacher, a student, its control or the single learner.
+
+    Attributes:
+        networks: How many networks score one input.
+        metrics: Its metrics; each has κ too.
+    """
+
+    networks: int
+    metrics: dict[str, Row]
+
+    @property
+    def cost(self) -> float:
+        """Trainings from scratch (κ) of one generation, a student's teacher included."""
+        return self.metrics["accuracy"].cost
+
+
+def distilled_of(folder: Path) -> dict[str, Distilled]:
+    """What `dynsnap distill --json` wrote, by name, over the replicates of all seeds."""
+    networks: dict[str, int] = {}
+    found: list[tuple[tuple[str, ...], Part]] = []
+    for one in folders(folder):
+        known: set[str] = set()  # each file has the teacher too
+        for path in sorted(one.glob("distill*.json")):
+            told = json.loads(path.read_text(encoding="utf-8"))
+            for learner in told["learners"]:
+                if (name := learner["name"]) in known:
+                    continue
+                known.add(name)
+                networks.setdefault(name, learner["networks"])
+                found += [
+                    (
+                        (name, metric),
+                        Part(
+                            Row(
+                                method=name,
+                                combination=told["combination"],
+                                metric=metric,
+                                value=values["value"],
+                                cost=learner["cost"],
+                                spread=values["spread"],
+                            ),
+                            told["replicates"],
+                        ),
+                    )
+                    for metric, values in learner["metrics"].items()
+                    if values["value"] is not None
+                ]
+    metrics: dict[str, dict[str, Row]] = {name: {} for name in networks}
+    for (name, metric), row in _pooled(found):
+        metrics[name][metric] = row
+    return {name: Distilled(networks[name], metrics[name]) for name in networks}
 
 
 def times_swept(folder: Path, over: str, point: str, metric: str) -> int:
