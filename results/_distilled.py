@@ -72,4 +72,3 @@ def students(folder: Path, references: Sequence[Reference]) -> Iterator[str]:
         rows = (one.consistency, one.correct_consistency, one.lost, one.late)
         cells = [percent(row) for row in rows]
         yield line([one.method, networks or "1", kappa(one.accuracy.cost), accuracy, *cells, ""])
-

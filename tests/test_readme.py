@@ -192,8 +192,11 @@ def test_what_rolling_learns_is_told_on_the_front_page():
     value, low, high = apart("cifar100-rolling", "rolling", "dynsnap-cyc")
     assert f"{-value:.2f} points less accurate on CIFAR-100 ({low:+.2f} to {high:+.2f})" in told
     assert high < 0
-    other = apart("cifar10-rolling", "rolling", "dynsnap-cyc")
-    assert f"not clearly on CIFAR-10 ({signed(other, 2)})" in told and other[2] > 0
+    one, other = (
+        apart(f"cifar10-{study}", "rolling", "dynsnap-cyc") for study in ("distill", "rolling")
+    )
+    assert f"clearly in one study ({signed(one, 2)})" in told and one[2] < 0
+    assert f"and not in the other ({signed(other, 2)})" in told and other[2] > 0
     last, fresh = (
         apart("cifar10-rolling", one, "itself", (3,)) for one in ("rolling", "dynsnap-cyc")
     )

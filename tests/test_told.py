@@ -8,6 +8,7 @@ written by hand, so each is put together here from the published labels and look
 
 import csv
 import functools
+import json
 from collections import Counter
 from itertools import combinations, pairwise
 from pathlib import Path
@@ -205,6 +206,9 @@ def test_keeping_half_is_clearly_below_where_it_is_told():
     )
     (verdict,) = (row[-1] for row in methods if row[0] == "rolling-0.5")
     assert verdict == "no: generation 3 below dynsnap-cyc"
+    value, low, high = apart("cifar10-distill", "rolling-0.5", "dynsnap-cyc", (2,))
+    second = f"in the second of `cifar10-distill` ({value:+.1f} ({low:+.1f} to {high:+.1f}), n = 3)"
+    assert second in text("beyond") and high < 0
     (gap,) = (row[4] for row in gaps if row[:1] == ["rolling-0.5"] and "fresh Dyn" in row[1])
     n = len(each("20news-rolling", "rolling-0.5", 3))
     told = f"in the last generation on 20 Newsgroups ({gap} points, n = {n}; three"
@@ -358,6 +362,17 @@ def test_the_new_class_of_streams_has_its_spread(study):
         assert cells[at - 1] == f"{np.mean(right):.1f} ± {np.std(right, ddof=1):.1f}"
 
 
+def test_where_rolling_is_below_on_the_new_class_is_told():
+    below = {}
+    for study in (*ROLLING, "cifar100-rolling"):
+        value, _, high = apart(study, "rolling", "dynsnap-cyc", (3,), "late")
+        if high < 0:
+            below[study] = -value
+    assert set(below) == {"20news-rolling", "cifar10-rolling", "cifar10-distill"}
+    told = "it is clearly below on 20 Newsgroups and in both studies of CIFAR-10, by "
+    assert f"{told}{min(below.values()):.1f} to {max(below.values()):.1f} points" in text("beyond")
+
+
 def test_what_could_be_seen_is_told_of_images():
     whole = part("beyond", "## Full tables", "## no such heading")
     accuracy, new = {}, {}
@@ -476,8 +491,37 @@ def test_students_minus_single_networks_are_told_with_intervals():
         n = len(each(study, STUDENT, 1))
         told[study] = f"{value:+.2f}", f"({low:+.2f} to {high:+.2f}, n = {n}"
     (ten, a), (digits, b), (texts, c) = told.values()
-    said = f"{ten} points on CIFAR-10 {a}, inputs alone), {digits} on digits {b}) and {texts} on 20 Newsgroups {c})"
+    said = (
+        f"{ten} points on CIFAR-10 {a}), {digits} on digits {b}) and {texts} on 20 Newsgroups {c})"
+    )
     assert said in text("distill")
+
+
+def test_students_of_further_seeds_count_as_replicates():
+    (table,) = tables(
+        part("distill", "<!-- students: cifar10-distill -->", "<!-- end -->"),
+    )
+    cells = {row[0]: dict(zip(table[0], row, strict=True)) for row in table[1:]}
+    for method in (STUDENT, "dynsnap-cyc", "singlebase"):
+        for metric, head in (
+            ("CON", "CON"),
+            ("ACC-CON", "ACC-CON"),
+            ("lost in all pairs", "lost"),
+            ("new", "new class"),
+        ):
+            found = list(each("cifar10-distill", method, metric).values())
+            assert len(found) == 3
+            assert cells[method][head] == f"{np.mean(found):.1f} ± {np.std(found, ddof=1):.1f}"
+    told = [  # controls have no labels
+        (one["replicates"], learner["metrics"]["consistency"]["value"])
+        for folder in with_seeds("cifar10-distill")
+        for one in [json.loads((folder / "distill.json").read_text())]
+        for learner in one["learners"]
+        if learner["name"] == "untaught"
+    ]
+    often, values = zip(*told, strict=True)
+    con = 100 * np.average(values, weights=often)
+    assert sum(often) == 3 and cells["untaught"]["CON"].startswith(f"{con:.1f} ± ")
 
 
 def test_students_are_as_accurate_as_is_told():

@@ -1,0 +1,78 @@
+"""How fast rounds side by side trained, from a log of when their epochs ended.
+
+    python benchmarks/epochs.py benchmarks/epochs/*.csv.gz
+
+Between the ends of two epochs a round is taken to go on evenly. Two figures: while all rounds were
+active, and from the first end of an epoch to the last. Both have everything that lay between:
+validation, snapshots, and the second also the building of narrower networks and scoring.
+"""
+
+import argparse
+import csv
+import gzip
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+
+@dataclass(frozen=True, slots=True)
+class Logged:
+    """What a log tells.
+
+    Attributes:
+        rounds: How many rounds it has.
+        active: Seconds in which all of them were active.
+        active_speed: Images a second in these.
+        seconds: From the first end of an epoch to the last.
+        speed: Images a second in these.
+    """
+
+    rounds: int
+    active: float
+    active_speed: float
+    seconds: float
+    speed: float
+
+
+def read(path: Path) -> Logged:
+    """The speeds of a log: `seconds,round,generation,epoch,images`, a row for each epoch."""
+    ends: dict[str, list[float]] = defaultdict(list)
+    images: dict[str, int] = {}
+    with gzip.open(path, "rt", newline="") as file:
+        for row in csv.DictReader(file):
+            ends[row["round"]].append(float(row["seconds"]))
+            images[row["round"]] = int(row["images"])
+
+    def done(second: float) -> float:
+        """Images that all rounds have trained on by then, since the end of their first epochs."""
+        return sum(
+            images[name] * float(np.interp(second, times, range(len(times))))
+            for name, times in ends.items()
+        )
+
+    start, stop = (max(one[0] for one in ends.values()), min(one[-1] for one in ends.values()))
+    first, last = min(one[0] for one in ends.values()), max(one[-1] for one in ends.values())
+    return Logged(
+        rounds=len(ends),
+        active=stop - start,
+        active_speed=(done(stop) - done(start)) / (stop - start),
+        seconds=last - first,
+        speed=done(last) / (last - first),
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("logs", nargs="+", type=Path)
+    for path in parser.parse_args().logs:
+        found = read(path)
+        print(
+            f"{path.name}: {found.rounds} rounds, {found.active_speed:,.0f} images a second over "
+            f"{found.active:.0f} s with all active, {found.speed:,.0f} over {found.seconds:.0f} s"
+        )
+
+
+if __name__ == "__main__":
+    main()
