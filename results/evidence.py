@@ -44,6 +44,8 @@ COVERAGE = RESULTS / "paired_coverage.json"
 FALSE_DISCOVERIES = 0.05
 SHOWN, DESIGNED = "shown", "by design"
 AGAIN = "counted above"
+ONCE = "no claim"
+"""The verdict on what one replicate alone speaks for; what it speaks against is told."""
 Shown = Callable[[float], bool]
 """Whether a claim of a difference is shown by intervals of this confidence."""
 
@@ -78,7 +80,6 @@ class Evidence:
         self._known: dict[str, Measured] = {}
         self._rows_of: dict[tuple[Claim, str], list[str]] = {}
         self._claimed: dict[str, Shown] = {}
-        self._alone: set[str] = set()
         self._compared: set[str] = set()
 
     def study(self, name: str) -> Measured | None:
@@ -111,13 +112,14 @@ class Evidence:
     def glance(self) -> Iterator[str]:
         """Every claim with the studies that speak for it and against it."""
         for claim in (one for claims in SECTIONS.values() for one in claims):
-            sides: dict[str, list[str]] = {"for": [], "against": [], OPEN: []}
+            sides: dict[str, list[str]] = {"for": [], "against": [], OPEN: [], ONCE: []}
             for name in claim.studies:
                 for row in self._of(claim, name):
                     _, _, n, _, unseen, *_, said = (
                         cell.strip() for cell in row.strip("| ").split(" | ")
                     )
-                    side = "against" if "**" in said else OPEN if OPEN in said else "for"
+                    side = "against" if "**" in said else "for"
+                    side = next((one for one in (OPEN, ONCE) if said.startswith(one)), side)
                     about = (
                         f"{n}; {unseen}" if side != "against" and claim.wanted == "no harm" else n
                     )
@@ -150,26 +152,24 @@ class Evidence:
         same = compared(of, claim, reference)
         again = f", {AGAIN}" if same in self._compared else ""
         self._compared.add(same)
-        if claim.wanted != "no harm" and not again:
+        said = verdict([one for _, one in found], claim.wanted) + again
+        if claim.wanted != "no harm" and not again and not said.startswith(ONCE):
             says = f"{claim.says}: {claim.method} ({of.name})"
             self._claimed[says] = lambda confidence: is_shown(
                 [one for _, one in at(confidence)], claim.wanted
             )
-            if found[0][1].replicates == 1:
-                self._alone.add(says)
         costs = f"{kappa(of.costs(claim.method)[2])} / {kappa(reference.cost)}"
         networks = f"{of.networks(claim.method)} / {reference.networks}"
-        said = "; ".join(f"{about}{points(one)}" for about, one in found)
         yield line(
             [
                 f"{claim.says}: {NAMES[claim.metric]}, `{claim.method}` minus {reference.minus}",
                 _command(of.name, claim.method),
                 str(found[0][1].replicates),
-                said,
+                "; ".join(f"{about}{points(one)}" for about, one in found),
                 f"{100 * max(one.detectable for _, one in found):.1f}",
                 costs,
                 networks,
-                verdict([one for _, one in found], claim.wanted) + again,
+                said,
             ]
         )
 
@@ -236,7 +236,6 @@ class Evidence:
             rate=f"{100 * FALSE_DISCOVERIES:.0f}",
             kept=len(kept),
             dropped=dropped,
-            alone=len(self._alone),
         )
 
     def studies(self) -> Iterator[str]:
@@ -274,7 +273,7 @@ def _last(row: str) -> str:
 
 def _counted(title: str, said: Sequence[str]) -> str:
     many = {one: said.count(one) for one in (SHOWN, FINE, BELOW, OPEN)}
-    differences = sum(one not in (FINE, BELOW, OPEN, DESIGNED) for one in said)
+    differences = sum(one not in (FINE, BELOW, OPEN, DESIGNED, ONCE) for one in said)
     cells = [f"{many[SHOWN]} of {differences}", *(str(many[one]) for one in (FINE, BELOW, OPEN))]
     return line([title, *cells])
 
@@ -323,15 +322,18 @@ def metrics_of(of: Measured, claim: Claim) -> dict[str, str]:
 
 def verdict(found: Sequence[PairedDifference], wanted: Wanted) -> str:
     """What the intervals say about a claim."""
-    single = ", one replicate" if found[0].replicates == 1 else ""
+    alone = found[0].replicates == 1
+    single = ", one replicate" if alone else ""
     if wanted == "no harm":
         said = harm(found)
-        return f"**{said}**{single}" if said == BELOW else f"{said}{single}"
+        if said == BELOW:
+            return f"**{said}**{single}"
+        return f"{ONCE if alone and said == FINE else said}{single}"
     bad = [one.clearly_below if wanted == "higher" else one.clearly_above for one in found]
     if any(bad):
         return f"**contradicted**{single}"
     if is_shown(found, wanted):
-        return f"shown{single}"
+        return f"{ONCE if alone else SHOWN}{single}"
     return f"**not shown**{single}"
 
 
@@ -416,6 +418,7 @@ def page(results: Path) -> str:
         multiplicity=evidence.multiplicity(),
         short="\n".join(evidence.short(weekly)),
         again=sum(part.endswith(f"{AGAIN} |") for part in parts),
+        once=sum(part.endswith(f"| {ONCE}, one replicate |") for part in parts),
     )
     return "\n".join([introduction, *parts]).rstrip("\n") + "\n"
 
@@ -438,15 +441,15 @@ $ python results/evidence.py --check
 
 In short: in nine of ten comparisons a method loses fewer right answers than its reference, is more consistent, or learns. The price is accuracy, or the new class: there more than
 a third of the comparisons are clearly below or open. Each distinct difference counts once: where rows of a study compare the same answers, input by input, the
-first counts and the others say "counted above" ({again} rows). "By design" is not counted:
+first counts and the others say "counted above" ({again} rows). "By design" is not counted, nor is what one replicate alone speaks for, which is "no claim" ({once} rows); what one speaks against counts:
 
 | section | a difference: shown | not clearly below | clearly below | open |
 |---|---|---|---|---|
 {short}
 
 * **Difference**: the method minus the reference on the same inputs, replicate by replicate. The 95 % interval is over inputs and replicates
-  (seeds), for these training data; [how often it holds the truth](#do-the-intervals-hold) was simulated. With n = 1 it covers inputs alone, as its row says: such a
-  verdict is about these runs, and another seed may change it.
+  (seeds), for these training data; [how often it holds the truth](#do-the-intervals-hold) was simulated. With n = 1 it covers inputs alone, as its row says: another
+  seed may change what it shows, so it carries no claim.
 * **Detectable**: the smallest difference that these data would have shown four times out of five. "Not clearly below" is no proof that a method does no harm: a loss smaller than this
   may have gone unseen. Where the interval includes a loss of more than five points, the verdict is "open". That limit is wide,
   since nine of ten differences in accuracy here are below three points: read what was detectable, not the verdict alone.
@@ -463,11 +466,11 @@ GLANCE = """\
 ## At a glance
 
 With n in brackets. "For" is shown, or no clear harm; "against" is not shown, contradicted, or clearly below; "open" is no clear harm where the interval
-includes a loss of more than five points. No clear harm is no proof: the second number is the smallest difference, in points, that these data would have shown four times
-out of five. With n = 1 another run may differ by more. What is "counted above" stands here again. A row that begins with … is about the method of the row above. The sections below have every difference:
+includes a loss of more than five points; "no claim" is what one replicate alone speaks for. No clear harm is no proof: the second number is the smallest difference, in points, that these data would have shown four times
+out of five. What is "counted above" stands here again. A row that begins with … is about the method of the row above. The sections below have every difference:
 
-| claim | for | against | open |
-|---|---|---|---|"""
+| claim | for | against | open | no claim |
+|---|---|---|---|---|"""
 
 WEEKS = """\
 ## Real weeks
@@ -491,8 +494,8 @@ again:
 
 MANY = """\
 * **Many claims.** Of {claims} claims of a difference, {shown} are shown; chance alone would show {chance} if none were true. At a false discovery rate of {rate} %
-  (Benjamini and Hochberg) {kept} stay shown. Dropped: {dropped}. This assumes that intervals cover 95 %. Those of the {alone} claims with n = 1 do not, where seeds
-  matter. What is true by design is no claim here. "Clearly below" is not corrected, so that no harm is overlooked.
+  (Benjamini and Hochberg) {kept} stay shown. Dropped: {dropped}. This assumes that intervals cover 95 %, which those
+  of one replicate do not where seeds matter. What is true by design is no claim here. "Clearly below" is not corrected, so that no harm is overlooked.
 """
 
 HOLD = """\
@@ -519,7 +522,7 @@ LIMITS = """\
   digits, and not on CIFAR-10.
 * **Replicates one after another.** The seeds of the CIFAR sets were run one after another, and read in between. That there would be three was set
   before the second, and no run that ended was left out.
-* **One replicate.** {alone} have rows with n = 1. Their "shown" is about these networks. What a replicate takes on a GPU like ours:
+* **One replicate.** {alone} have rows with n = 1: differences between these networks. What a replicate takes on a GPU like ours:
   `dynsnap run cifar100-paper --data cifar-100-python --plan --inputs-per-second 93000`.
 * **Shared rounds.** With `prefixes` DynSnap-cyc's first round is the beginning of Snapshot's training, on CIFAR-10 and in the first run on CIFAR-100. This correlates
   the two; their difference is smaller than between separate runs.

@@ -86,6 +86,14 @@ def test_the_page_is_what_the_script_writes():
     assert page == of_results(), "run: python results/make_reproduction.py"
 
 
+def test_what_one_replicate_alone_speaks_for_is_open():
+    of = verdicts(of_results()).values()
+    holds, against, unknown = (set().union(*each) for each in zip(*of, strict=True))
+    assert not any(one.endswith(" (1)") for one in holds)
+    assert any(one.endswith(" (1)") for one in unknown)
+    assert any(one.endswith(" (1)") for one in against)  # what it speaks against is told
+
+
 PAPERS = ["AVG", "88.47", "93.04", "85.60", "3.0"]
 
 

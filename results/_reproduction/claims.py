@@ -66,7 +66,8 @@ def tested(ours: dict[Study, Found | None], results: Path) -> list[Claim]:
                 continue  # rounds of another section, which would count twice
             if (judged := judge(study, found, results)) is not None:
                 line, holds, n = judged
-                verdicts[holds] += (f"{study.title} ({n})",)
+                # What one replicate alone speaks for is open: another seed may change it.
+                verdicts[None if holds and n == 1 else holds] += (f"{study.title} ({n})",)
                 lines.append(f"* {study.title}: {line}")
         claims.append(
             Claim(title=title, criterion=criterion, lines=tuple(lines), verdicts=verdicts)
@@ -86,7 +87,7 @@ def overview(claims: Sequence[Claim]) -> Iterator[str]:
     yield (
         f"Of {len(claims)} claims of the paper, {everywhere} hold in every study that tests them. In some studies: {somewhere}; in none: {nowhere}; "
         f"not tested, or open: {untested}. The differences are [below](#the-papers-claims-one-by-one). In brackets: the fewest replicates of what is compared. "
-        "Where that is 1, the verdict is about these networks, and another seed may change it.\n"
+        "Where that is 1, what these networks speak for is open, since another seed may change it, and what they speak against is told.\n"
     )
     yield "| claim of the paper | holds | does not hold | not tested, or open |"
     yield "|---|---|---|---|"
