@@ -43,6 +43,8 @@ def read(path: Path) -> Logged:
     with gzip.open(path, "rt", newline="") as file:
         for row in csv.DictReader(file):
             ends[row["round"]].append(float(row["seconds"]))
+            if int(row["epoch"]) != len(ends[row["round"]]):
+                raise SystemExit(f"{path}: the epochs of round {row['round']} are not in a row.")
             images[row["round"]] = int(row["images"])
 
     def done(second: float) -> float:
@@ -54,6 +56,8 @@ def read(path: Path) -> Logged:
 
     start, stop = (max(one[0] for one in ends.values()), min(one[-1] for one in ends.values()))
     first, last = min(one[0] for one in ends.values()), max(one[-1] for one in ends.values())
+    if stop <= start:
+        raise SystemExit(f"{path}: there is no time in which all rounds were active.")
     return Logged(
         rounds=len(ends),
         active=stop - start,

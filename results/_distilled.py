@@ -37,7 +37,7 @@ def compared(folder: Path, references: Sequence[Reference]) -> Iterator[str]:
         yield line([name, str(one.networks), kappa(one.cost), *cells])
     for one, networks in references:
         rows = (one.accuracy, one.consistency, one.correct_consistency, one.lost, one.late)
-        cells = [percent(row, spread=False) for row in rows]
+        cells = [percent(row) for row in rows]
         yield line([one.method, networks, kappa(one.accuracy.cost), *cells])
 
 

@@ -7,6 +7,7 @@ import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -80,7 +81,7 @@ class Distilled:
     @property
     def cost(self) -> float:
         """Trainings from scratch (κ) of one generation, a student's teacher included."""
-        return self.metrics["accuracy"].cost
+        return next(iter(self.metrics.values())).cost
 
 
 def distilled_of(folder: Path) -> dict[str, Distilled]:
@@ -89,8 +90,9 @@ def distilled_of(folder: Path) -> dict[str, Distilled]:
     found: list[tuple[tuple[str, ...], Part]] = []
     for one in folders(folder):
         known: set[str] = set()  # each file has the teacher too
-        for path in sorted(one.glob("distill*.json")):
-            told = json.loads(path.read_text(encoding="utf-8"))
+        files = _distillations(one)
+        _check_alike(files, _distillations(folder), where=one.name)
+        for told in files.values():
             for learner in told["learners"]:
                 if (name := learner["name"]) in known:
                     continue
@@ -118,6 +120,40 @@ def distilled_of(folder: Path) -> dict[str, Distilled]:
     for (name, metric), row in _pooled(found):
         metrics[name][metric] = row
     return {name: Distilled(networks[name], metrics[name]) for name in networks}
+
+
+_TAUGHT = (
+    *("teacher", "student", "combination", "epochs", "weight", "temperature"),
+    *("second_teacher", "share", "generations"),
+)
+
+
+def _distillations(folder: Path) -> dict[str, Any]:
+    return {
+        path.name: json.loads(path.read_text(encoding="utf-8"))
+        for path in sorted(folder.glob("distill*.json"))
+    }
+
+
+def _check_alike(files: Mapping[str, Any], first: Mapping[str, Any], *, where: str) -> None:
+    """Raise unless a seed has the files of the first one, of the same students.
+
+    Raises:
+        InputError: Rows of other students would be averaged, or rows would be of fewer replicates
+            than the page says.
+    """
+
+    def taught(found: Mapping[str, Any]) -> dict[str, Any]:
+        return {
+            name: ([one.get(key) for key in _TAUGHT], [each["name"] for each in one["learners"]])
+            for name, one in found.items()
+        }
+
+    if taught(files) != taught(first) or len({one["replicates"] for one in files.values()}) > 1:
+        raise InputError(
+            f"{where} has distilled other students than the first seed, in another way, or its "
+            "files are of different numbers of replicates. Distil it with the same commands."
+        )
 
 
 def times_swept(folder: Path, over: str, point: str, metric: str) -> int:

@@ -521,7 +521,7 @@ LIMITS = """\
 * **Strongest** is meant of the methods of a study. Bagging at the cost of DynSnap-cyc, three networks that average, was measured on CIFAR-100 (n = 1), 20 Newsgroups and
   digits, and not on CIFAR-10.
 * **Replicates one after another.** The seeds of the CIFAR sets were run one after another, and read in between. That there would be three was set
-  before the second, and no run that ended was left out.
+  before the second, and no run that ended was left out. Those of `cifar10-distill` ran beside each other, after the first was published.
 * **One replicate.** {alone} have rows with n = 1: differences between these networks. What a replicate takes on a GPU like ours:
   `dynsnap run cifar100-paper --data cifar-100-python --plan --inputs-per-second 93000`.
 * **Shared rounds.** With `prefixes` DynSnap-cyc's first round is the beginning of Snapshot's training, on CIFAR-10 and in the first run on CIFAR-100. This correlates

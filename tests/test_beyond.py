@@ -273,7 +273,7 @@ def test_what_is_claimed_of_rolling_was_measured(standings):
     assert qualify == ["digits"]
     assert found["cifar100"]["rolling"].verdict == "no"
     (new,) = (one.late for one in found["cifar10"]["rolling"].held if one.role == "fresh")
-    less = item("It can learn less")[8:]  # after the means over both later generations
+    less = item("It can learn less")[10:]  # after the means over both later generations
     assert [f"{abs(100 * one):.1f}" for one in (new.value, new.low, new.high)] == less[4:7]
     told = f"{-100 * new.value:.1f} points fewer are right"
     assert f"{told} ({100 * new.low:+.1f} to {100 * new.high:+.1f})" in README and new.high < 0

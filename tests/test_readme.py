@@ -195,8 +195,12 @@ def test_what_rolling_learns_is_told_on_the_front_page():
     one, other = (
         apart(f"cifar10-{study}", "rolling", "dynsnap-cyc") for study in ("distill", "rolling")
     )
-    assert f"clearly in one study ({signed(one, 2)})" in told and one[2] < 0
-    assert f"and not in the other ({signed(other, 2)})" in told and other[2] > 0
+    for found, said in (
+        (one, "on CIFAR-10 {} in one study ({})"),
+        (other, "and {} in the other ({})"),
+    ):
+        value, low, high = found
+        assert said.format(f"{-value:.2f}", f"{low:+.2f} to {high:+.2f}") in told
     last, fresh = (
         apart("cifar10-rolling", one, "itself", (3,)) for one in ("rolling", "dynsnap-cyc")
     )

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 import shutil
 from itertools import combinations
 from pathlib import Path
@@ -213,6 +214,61 @@ def test_a_seed_is_paired_with_the_same_seed_of_another_study(seeds):
     more = _seeds.labels_of(seeds)
     assert set(alone.replicates("single")) < set(more.replicates("single"))
     assert 2 * len(more.replicates("single")) == 3 * len(alone.replicates("single"))
+
+
+@pytest.fixture
+def distilled(tmp_path):
+    """A study whose ensembles were distilled, and a further seed of it."""
+    for name in ("distill-digits", "distill-digits-2031"):
+        (tmp_path / name).mkdir()
+        for path in (RESULTS / "distill-digits").glob("distill*.json"):
+            shutil.copy(path, tmp_path / name)
+    return tmp_path / "distill-digits"
+
+
+def test_students_of_two_seeds_are_pooled_by_how_many_there_are(distilled):
+    path = distilled.parent / "distill-digits-2031/distill-1-control.json"
+    alone = _seeds.distilled_of(RESULTS / "distill-digits")
+    for other in path.parent.iterdir():
+        told = json.loads(other.read_text())
+        told["replicates"] = 5
+        for learner in told["learners"]:
+            learner["cost"] += 3
+            for values in learner["metrics"].values():
+                values["value"] += 0.03
+        other.write_text(json.dumps(told))
+    both = _seeds.distilled_of(distilled)
+    assert list(both) == list(alone)
+    for name, one in both.items():
+        assert one.cost == pytest.approx(alone[name].cost + 1)  # 10 of 15, and 5 with 3 more
+        for metric, row in one.metrics.items():
+            known = alone[name].metrics[metric]
+            assert row.value == pytest.approx(known.value + 0.01)
+            if known.spread is not None:
+                squares = 9 * known.spread**2 + 4 * known.spread**2
+                apart = 10 * 0.01**2 + 5 * 0.02**2
+                assert row.spread == pytest.approx(math.sqrt((squares + apart) / 14))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda told: told.update(temperature=2.0),
+        lambda told: told.update(generations=[3]),
+        lambda told: told.update(replicates=3),
+        lambda told: told["learners"].pop(),
+    ],
+)
+def test_other_students_are_no_further_replicates(distilled, change):
+    path = distilled.parent / "distill-digits-2031/distill-1-control.json"
+    told = json.loads(path.read_text())
+    change(told)
+    path.write_text(json.dumps(told))
+    with pytest.raises(InputError, match="distill-digits-2031 has distilled other students"):
+        _seeds.distilled_of(distilled)
+    path.unlink()
+    with pytest.raises(InputError, match="distill-digits-2031 has distilled other students"):
+        _seeds.distilled_of(distilled)
 
 
 @pytest.mark.parametrize("kind", ["test", "late"])

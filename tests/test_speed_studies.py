@@ -121,3 +121,4 @@ def test_the_aims_are_held_against_the_numbers_of_the_table(speeds):
         if row[1] == "ResNet-56, 32" and ".toml" not in name
     ]
     assert max(longest) == 95 and "and in no study of the paper's length.**" in AIMS
+    assert "37 minutes at that speed" in AIMS and round(211e6 / 95e3 / 60) == 37

@@ -307,7 +307,7 @@ def test_margins_differ_in_accuracy_by_what_is_told():
 
 
 def test_where_the_default_margin_gains_is_told_generation_by_generation():
-    studies = ("digits-rolling", "20news-rolling", "cifar10-rolling", "cifar100-rolling")
+    studies = (*ROLLING, "cifar100-rolling")
 
     def clear(*numbers):
         return {one for one in studies if apart(one, "standing", "dynsnap-cyc", numbers)[1] > 0}
@@ -315,19 +315,26 @@ def test_where_the_default_margin_gains_is_told_generation_by_generation():
     assert clear(2, 3) == {"cifar10-rolling"} and clear(2) == set()
     assert clear(3) == {"cifar10-rolling", "cifar100-rolling"}
     value, low, high = apart("cifar100-rolling", "standing", "dynsnap-cyc", (3,))
-    told = (
-        f"the third is, on CIFAR-10 and also on CIFAR-100 ({value:+.2f}, {low:+.2f} to {high:+.2f})"
-    )
+    told = f"the third is, in `cifar10-rolling` and also on CIFAR-100 ({value:+.2f}, {low:+.2f} to {high:+.2f})"
     assert told in text("beyond")
+    value, low, high = apart("cifar10-distill", "standing", "dynsnap-cyc")
+    other = f"nor in `cifar10-distill` ({value:+.2f}, {low:+.2f} to {high:+.2f})"
+    assert f"is clear in `cifar10-rolling` and nowhere else, {other}" in text("beyond")
 
 
 def test_what_rolling_learns_is_told_against_fresh_and_never_retrained():
     page = text("beyond")
     value, low, high = apart("cifar100-rolling", "rolling", "dynsnap-cyc")
-    below = f"by {-value:.2f} points on CIFAR-100 ({low:+.2f} to {high:+.2f}), and not clearly on"
-    ten, least, most = apart("cifar10-rolling", "rolling", "dynsnap-cyc")
-    assert high < 0 < most
-    told = f"{below} CIFAR-10 ({ten:+.2f}, {least:+.2f} to {most:+.2f})"
+    below = f"by {-value:.2f} points on CIFAR-100 ({low:+.2f} to {high:+.2f}), and on CIFAR-10 by"
+    ten, other = (
+        apart(f"cifar10-{one}", "rolling", "dynsnap-cyc") for one in ("rolling", "distill")
+    )
+    assert high < 0 < ten[2] and other[2] < 0
+    first, second = (f"{-v:.2f} ({low:+.2f} to {high:+.2f})" for v, low, high in (ten, other))
+    told = f"{below} {first} in `cifar10-rolling` and {second} in `cifar10-distill`"
+    late = apart("cifar10-distill", "rolling", "dynsnap-cyc", (3,), "late")
+    new = f"by {-late[0]:.1f} ({late[1]:+.1f} to {late[2]:+.1f}) in `cifar10-distill`"
+    assert f"-3.1 to -0.4), and {new}" in page
     assert f"is below the fresh ensemble's {told}" in page
     own = [apart("cifar10-rolling", "rolling", "itself", (g,)) for g in (3, 2)]
     last, second = (f"{v:+.1f}, {low:+.1f} to {high:+.1f}" for v, low, high in own)
