@@ -3,8 +3,8 @@
     python benchmarks/epochs.py benchmarks/epochs/*.csv.gz
 
 Between the ends of two epochs a round is taken to go on evenly. Two figures: while all rounds were
-active, and from the first end of an epoch to the last. Both have everything that lay between:
-validation, snapshots, and the second also the building of narrower networks and scoring.
+active, and from the first end of an epoch to the last. Validation and snapshots are in both; the
+second has the building of narrower networks and scoring, too, and lacks each round's first epoch.
 """
 
 import argparse
@@ -44,8 +44,13 @@ def read(path: Path) -> Logged:
         for row in csv.DictReader(file):
             ends[row["round"]].append(float(row["seconds"]))
             if int(row["epoch"]) != len(ends[row["round"]]):
-                raise SystemExit(f"{path}: the epochs of round {row['round']} are not in a row.")
+                raise SystemExit(
+                    f"{path}: the epochs of round {row['round']} are not 1, 2, 3 and so on."
+                )
             images[row["round"]] = int(row["images"])
+
+    if not ends:
+        raise SystemExit(f"{path}: there are no epochs in this log.")
 
     def done(second: float) -> float:
         """Images that all rounds have trained on by then, since the end of their first epochs."""

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from _measured import line, percent
-from _seeds import distilled_of
+from _students import learners_of
 from dynsnap.report import kappa
 from dynsnap.study import MethodSummary
 
@@ -19,7 +19,7 @@ class Reference(NamedTuple):
 
 def compared(folder: Path, references: Sequence[Reference]) -> Iterator[str]:
     """An ensemble and the networks distilled from it."""
-    learners = distilled_of(folder)
+    learners = learners_of(folder)
     if not learners:
         yield f"*`dynsnap distill {folder.name}` has not been run yet.*"
         return
@@ -43,7 +43,7 @@ def compared(folder: Path, references: Sequence[Reference]) -> Iterator[str]:
 
 def students(folder: Path, references: Sequence[Reference]) -> Iterator[str]:
     """Students with the accuracy of each generation, and how often they agree with the teacher."""
-    learners = distilled_of(folder)
+    learners = learners_of(folder)
     if not learners:
         yield f"*The results of `{folder.name}` are not stored.*"
         return

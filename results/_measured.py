@@ -9,7 +9,8 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
 
-from _seeds import distilled_of, labels_of, rows_of
+from _seeds import labels_of, rows_of
+from _students import learners_of
 from dynsnap.comparison import PairedDifference
 from dynsnap.report import kappa
 from dynsnap.study import (
@@ -73,7 +74,7 @@ class Measured:
         """Distilled networks, as `dynsnap distill --json` wrote them: how many, and κ of one."""
         return {
             name: (one.networks, one.cost)
-            for name, one in distilled_of(self.folder).items()
+            for name, one in learners_of(self.folder).items()
             if name not in self.methods
         }
 

@@ -1,13 +1,11 @@
 """Further seeds of a study: `NAME-2021` beside `NAME` holds more replicates of the same methods."""
 
 import functools
-import json
 import math
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -64,96 +62,6 @@ def sweeps_of(folder: Path) -> list[SweepRow]:
             for one in read_sweeps(path / "sweeps.csv")
         )
     ]
-
-
-@dataclass(frozen=True, slots=True)
-class Distilled:
-    """A row of `dynsnap distill --json`: a teacher, a student, its control or the single learner.
-
-    Attributes:
-        networks: How many networks score one input.
-        metrics: Its metrics; each has κ too.
-    """
-
-    networks: int
-    metrics: dict[str, Row]
-
-    @property
-    def cost(self) -> float:
-        """Trainings from scratch (κ) of one generation, a student's teacher included."""
-        return next(iter(self.metrics.values())).cost
-
-
-def distilled_of(folder: Path) -> dict[str, Distilled]:
-    """What `dynsnap distill --json` wrote, by name, over the replicates of all seeds."""
-    networks: dict[str, int] = {}
-    found: list[tuple[tuple[str, ...], Part]] = []
-    for one in folders(folder):
-        known: set[str] = set()  # each file has the teacher too
-        files = _distillations(one)
-        _check_alike(files, _distillations(folder), where=one.name)
-        for told in files.values():
-            for learner in told["learners"]:
-                if (name := learner["name"]) in known:
-                    continue
-                known.add(name)
-                networks.setdefault(name, learner["networks"])
-                found += [
-                    (
-                        (name, metric),
-                        Part(
-                            Row(
-                                method=name,
-                                combination=told["combination"],
-                                metric=metric,
-                                value=values["value"],
-                                cost=learner["cost"],
-                                spread=values["spread"],
-                            ),
-                            told["replicates"],
-                        ),
-                    )
-                    for metric, values in learner["metrics"].items()
-                    if values["value"] is not None
-                ]
-    metrics: dict[str, dict[str, Row]] = {name: {} for name in networks}
-    for (name, metric), row in _pooled(found):
-        metrics[name][metric] = row
-    return {name: Distilled(networks[name], metrics[name]) for name in networks}
-
-
-_TAUGHT = (
-    *("teacher", "student", "combination", "epochs", "weight", "temperature"),
-    *("second_teacher", "share", "generations"),
-)
-
-
-def _distillations(folder: Path) -> dict[str, Any]:
-    return {
-        path.name: json.loads(path.read_text(encoding="utf-8"))
-        for path in sorted(folder.glob("distill*.json"))
-    }
-
-
-def _check_alike(files: Mapping[str, Any], first: Mapping[str, Any], *, where: str) -> None:
-    """Raise unless a seed has the files of the first one, of the same students.
-
-    Raises:
-        InputError: Rows of other students would be averaged, or rows would be of fewer replicates
-            than the page says.
-    """
-
-    def taught(found: Mapping[str, Any]) -> dict[str, Any]:
-        return {
-            name: ([one.get(key) for key in _TAUGHT], [each["name"] for each in one["learners"]])
-            for name, one in found.items()
-        }
-
-    if taught(files) != taught(first) or len({one["replicates"] for one in files.values()}) > 1:
-        raise InputError(
-            f"{where} has distilled other students than the first seed, in another way, or its "
-            "files are of different numbers of replicates. Distil it with the same commands."
-        )
 
 
 def times_swept(folder: Path, over: str, point: str, metric: str) -> int:

@@ -44,7 +44,7 @@ COVERAGE = RESULTS / "paired_coverage.json"
 FALSE_DISCOVERIES = 0.05
 SHOWN, DESIGNED = "shown", "by design"
 AGAIN = "counted above"
-ONCE = "no claim"
+NO_CLAIM = "no claim"
 """The verdict on what one replicate alone speaks for; what it speaks against is told."""
 Shown = Callable[[float], bool]
 """Whether a claim of a difference is shown by intervals of this confidence."""
@@ -112,14 +112,14 @@ class Evidence:
     def glance(self) -> Iterator[str]:
         """Every claim with the studies that speak for it and against it."""
         for claim in (one for claims in SECTIONS.values() for one in claims):
-            sides: dict[str, list[str]] = {"for": [], "against": [], OPEN: [], ONCE: []}
+            sides: dict[str, list[str]] = {"for": [], "against": [], OPEN: [], NO_CLAIM: []}
             for name in claim.studies:
                 for row in self._of(claim, name):
                     _, _, n, _, unseen, *_, said = (
                         cell.strip() for cell in row.strip("| ").split(" | ")
                     )
                     side = "against" if "**" in said else "for"
-                    side = next((one for one in (OPEN, ONCE) if said.startswith(one)), side)
+                    side = next((one for one in (OPEN, NO_CLAIM) if said.startswith(one)), side)
                     about = (
                         f"{n}; {unseen}" if side != "against" and claim.wanted == "no harm" else n
                     )
@@ -137,7 +137,7 @@ class Evidence:
             yield _counted("Real weeks", [one for row in weekly for one in _last(row).split("; ")])
 
     def alone(self) -> str:
-        """The studies whose claims rest on one replicate."""
+        """The studies that have rows of one replicate."""
         rows = [row for claims in SECTIONS.values() for row in self.rows(claims)]
         cells = [[cell.strip() for cell in row.split(" | ")] for row in rows]
         names = dict.fromkeys(cell[1].strip("`").split()[-1] for cell in cells if cell[2] == "1")
@@ -149,15 +149,17 @@ class Evidence:
         found = list(at()) if reference.labels.replicates(reference.name) else []
         if not found:
             return
-        same = compared(of, claim, reference)
-        again = f", {AGAIN}" if same in self._compared else ""
-        self._compared.add(same)
-        said = verdict([one for _, one in found], claim.wanted) + again
-        if claim.wanted != "no harm" and not again and not said.startswith(ONCE):
-            says = f"{claim.says}: {claim.method} ({of.name})"
-            self._claimed[says] = lambda confidence: is_shown(
-                [one for _, one in at(confidence)], claim.wanted
-            )
+        said = verdict([one for _, one in found], claim.wanted)
+        if not said.startswith(NO_CLAIM):
+            same = compared(of, claim, reference)
+            if same in self._compared:
+                said += f", {AGAIN}"
+            elif claim.wanted != "no harm":
+                says = f"{claim.says}: {claim.method} ({of.name})"
+                self._claimed[says] = lambda confidence: is_shown(
+                    [one for _, one in at(confidence)], claim.wanted
+                )
+            self._compared.add(same)
         costs = f"{kappa(of.costs(claim.method)[2])} / {kappa(reference.cost)}"
         networks = f"{of.networks(claim.method)} / {reference.networks}"
         yield line(
@@ -207,7 +209,8 @@ class Evidence:
                 if method not in BY_DESIGN:
                     fewer = verdict([lost], "lower")
                     again = partial(of.minus, method, FRESH, "lost")
-                    self._claimed[f"{says} ({name})"] = partial(_fewer, again)
+                    if not fewer.startswith(NO_CLAIM):
+                        self._claimed[f"{says} ({name})"] = partial(_fewer, again)
                 said = (fewer, verdict([accuracy], "no harm"))
                 costs = f"{kappa(of.cost(method))} / {kappa(of.cost(FRESH))}"
                 gaps = [points(lost, 2), points(accuracy, 2)]
@@ -273,7 +276,7 @@ def _last(row: str) -> str:
 
 def _counted(title: str, said: Sequence[str]) -> str:
     many = {one: said.count(one) for one in (SHOWN, FINE, BELOW, OPEN)}
-    differences = sum(one not in (FINE, BELOW, OPEN, DESIGNED, ONCE) for one in said)
+    differences = sum(one not in (FINE, BELOW, OPEN, DESIGNED, NO_CLAIM) for one in said)
     cells = [f"{many[SHOWN]} of {differences}", *(str(many[one]) for one in (FINE, BELOW, OPEN))]
     return line([title, *cells])
 
@@ -328,12 +331,12 @@ def verdict(found: Sequence[PairedDifference], wanted: Wanted) -> str:
         said = harm(found)
         if said == BELOW:
             return f"**{said}**{single}"
-        return f"{ONCE if alone and said == FINE else said}{single}"
+        return f"{NO_CLAIM if alone and said == FINE else said}{single}"
     bad = [one.clearly_below if wanted == "higher" else one.clearly_above for one in found]
     if any(bad):
         return f"**contradicted**{single}"
     if is_shown(found, wanted):
-        return f"{ONCE if alone else SHOWN}{single}"
+        return f"{NO_CLAIM if alone else SHOWN}{single}"
     return f"**not shown**{single}"
 
 
@@ -418,7 +421,7 @@ def page(results: Path) -> str:
         multiplicity=evidence.multiplicity(),
         short="\n".join(evidence.short(weekly)),
         again=sum(part.endswith(f"{AGAIN} |") for part in parts),
-        once=sum(part.endswith(f"| {ONCE}, one replicate |") for part in parts),
+        once=sum(f"| {NO_CLAIM}, one replicate" in part for part in parts),
     )
     return "\n".join([introduction, *parts]).rstrip("\n") + "\n"
 
@@ -449,7 +452,7 @@ first counts and the others say "counted above" ({again} rows). "By design" is n
 
 * **Difference**: the method minus the reference on the same inputs, replicate by replicate. The 95 % interval is over inputs and replicates
   (seeds), for these training data; [how often it holds the truth](#do-the-intervals-hold) was simulated. With n = 1 it covers inputs alone, as its row says: another
-  seed may change what it shows, so it carries no claim.
+  seed may change what it shows. What it speaks for is no claim, and what it speaks against counts, to be on the safe side.
 * **Detectable**: the smallest difference that these data would have shown four times out of five. "Not clearly below" is no proof that a method does no harm: a loss smaller than this
   may have gone unseen. Where the interval includes a loss of more than five points, the verdict is "open". That limit is wide,
   since nine of ten differences in accuracy here are below three points: read what was detectable, not the verdict alone.
@@ -494,8 +497,8 @@ again:
 
 MANY = """\
 * **Many claims.** Of {claims} claims of a difference, {shown} are shown; chance alone would show {chance} if none were true. At a false discovery rate of {rate} %
-  (Benjamini and Hochberg) {kept} stay shown. Dropped: {dropped}. This assumes that intervals cover 95 %, which those
-  of one replicate do not where seeds matter. What is true by design is no claim here. "Clearly below" is not corrected, so that no harm is overlooked.
+  (Benjamini and Hochberg) {kept} stay shown. Dropped: {dropped}. This assumes that intervals cover 95 %;
+  none of these claims rests on one replicate. What is true by design is no claim here. "Clearly below" is not corrected, so that no harm is overlooked.
 """
 
 HOLD = """\
@@ -509,8 +512,7 @@ is known. 1,000 studies of each kind are judged by the code of this page, verdic
 |---|---|---|---|---|---|---|"""
 
 HELD = """\
-With n = 1 only {alone} % of the intervals hold the truth where seeds matter most, and {below} % of equal methods look clearly below: read such rows with the studies of more
-replicates beside them. From n = 2 on at least {least} % hold it. With n = 2 little can be shown, and little be
+With n = 1 only {alone} % of the intervals hold the truth where seeds matter most, and {below} % of equal methods look clearly below: such rows carry no claim. From n = 2 on at least {least} % hold it. With n = 2 little can be shown, and little be
 blamed: what two runs show alone they may leave open together. Why so: [decision 18](decisions/0018-two-sources-of-doubt.md).
 """
 

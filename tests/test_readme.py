@@ -197,7 +197,7 @@ def test_what_rolling_learns_is_told_on_the_front_page():
     )
     for found, said in (
         (one, "on CIFAR-10 {} in one study ({})"),
-        (other, "and {} in the other ({})"),
+        (other, "and not clearly, {}, in the other ({})"),
     ):
         value, low, high = found
         assert said.format(f"{-value:.2f}", f"{low:+.2f} to {high:+.2f}") in told

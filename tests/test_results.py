@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import _seeds
+import _students
 from dynsnap.errors import InputError
 from dynsnap.study import read_study, read_sweeps, read_table, workload
 from tests.published import RESULTS, columns
@@ -223,13 +224,16 @@ def distilled(tmp_path):
         (tmp_path / name).mkdir()
         for path in (RESULTS / "distill-digits").glob("distill*.json"):
             shutil.copy(path, tmp_path / name)
+        shutil.copy(RESULTS / "distill-digits/study.toml", tmp_path / name)
     return tmp_path / "distill-digits"
 
 
 def test_students_of_two_seeds_are_pooled_by_how_many_there_are(distilled):
     path = distilled.parent / "distill-digits-2031/distill-1-control.json"
-    alone = _seeds.distilled_of(RESULTS / "distill-digits")
-    for other in path.parent.iterdir():
+    alone = _students.learners_of(RESULTS / "distill-digits")
+    study = path.with_name("study.toml")
+    study.write_text(study.read_text().replace("replicates = 10", "replicates = 5"))
+    for other in path.parent.glob("*.json"):
         told = json.loads(other.read_text())
         told["replicates"] = 5
         for learner in told["learners"]:
@@ -237,7 +241,7 @@ def test_students_of_two_seeds_are_pooled_by_how_many_there_are(distilled):
             for values in learner["metrics"].values():
                 values["value"] += 0.03
         other.write_text(json.dumps(told))
-    both = _seeds.distilled_of(distilled)
+    both = _students.learners_of(distilled)
     assert list(both) == list(alone)
     for name, one in both.items():
         assert one.cost == pytest.approx(alone[name].cost + 1)  # 10 of 15, and 5 with 3 more
@@ -257,6 +261,8 @@ def test_students_of_two_seeds_are_pooled_by_how_many_there_are(distilled):
         lambda told: told.update(generations=[3]),
         lambda told: told.update(replicates=3),
         lambda told: told["learners"].pop(),
+        lambda told: told["learners"][0].update(networks=9),
+        lambda told: told["learners"][0]["metrics"]["accuracy"].update(value=None),
     ],
 )
 def test_other_students_are_no_further_replicates(distilled, change):
@@ -264,11 +270,11 @@ def test_other_students_are_no_further_replicates(distilled, change):
     told = json.loads(path.read_text())
     change(told)
     path.write_text(json.dumps(told))
-    with pytest.raises(InputError, match="distill-digits-2031 has distilled other students"):
-        _seeds.distilled_of(distilled)
+    with pytest.raises(InputError, match="distill-digits-2031"):
+        _students.learners_of(distilled)
     path.unlink()
-    with pytest.raises(InputError, match="distill-digits-2031 has distilled other students"):
-        _seeds.distilled_of(distilled)
+    with pytest.raises(InputError, match="distill-digits-2031"):
+        _students.learners_of(distilled)
 
 
 @pytest.mark.parametrize("kind", ["test", "late"])

@@ -95,7 +95,7 @@ def test_the_speed_by_clocks_is_that_of_the_study(speeds, logged):
     speed = about["training_inputs"] / about["training_seconds"]
     assert speed == pytest.approx(about["inputs_per_second"]) and speed > 350_000
     assert row[3] == f"**{speed / 1000:.0f}**"
-    assert row[2] == f"{logged['resnet20'].rounds} in one process"
+    assert row[2] == f"{logged['resnet20'].rounds} in one process, six of them controls"
     assert row[4].startswith(
         f"{about['training_inputs'] / 1e6:.0f} million images in {about['training_seconds']:.0f} s, "
         f"by the clocks of the {about['rounds']} rounds"

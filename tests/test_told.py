@@ -318,8 +318,8 @@ def test_where_the_default_margin_gains_is_told_generation_by_generation():
     told = f"the third is, in `cifar10-rolling` and also on CIFAR-100 ({value:+.2f}, {low:+.2f} to {high:+.2f})"
     assert told in text("beyond")
     value, low, high = apart("cifar10-distill", "standing", "dynsnap-cyc")
-    other = f"nor in `cifar10-distill` ({value:+.2f}, {low:+.2f} to {high:+.2f})"
-    assert f"is clear in `cifar10-rolling` and nowhere else, {other}" in text("beyond")
+    other = f"(in `cifar10-distill` it is {value:+.2f}, {low:+.2f} to {high:+.2f})"
+    assert f"is clear in `cifar10-rolling` and nowhere else {other}" in text("beyond")
 
 
 def test_what_rolling_learns_is_told_against_fresh_and_never_retrained():
@@ -331,7 +331,8 @@ def test_what_rolling_learns_is_told_against_fresh_and_never_retrained():
     )
     assert high < 0 < ten[2] and other[2] < 0
     first, second = (f"{-v:.2f} ({low:+.2f} to {high:+.2f})" for v, low, high in (ten, other))
-    told = f"{below} {first} in `cifar10-rolling` and {second} in `cifar10-distill`"
+    more = "where more rows are held out, and not clearly, by"
+    told = f"{below} {second} in `cifar10-distill`, {more} {first}, in `cifar10-rolling`"
     late = apart("cifar10-distill", "rolling", "dynsnap-cyc", (3,), "late")
     new = f"by {-late[0]:.1f} ({late[1]:+.1f} to {late[2]:+.1f}) in `cifar10-distill`"
     assert f"-3.1 to -0.4), and {new}" in page

@@ -36,10 +36,11 @@ All methods combine members by average. Differences are in points. Methods are c
 interval covers inputs alone, so that the difference must also exceed one point: twice what such differences vary by from replicate to replicate on CIFAR-10. A smaller one
 is "{by_inputs}" (see [how to read the tables](#how-to-read-the-tables)). Of sweeps
 no labels are stored. There a difference is clear by Student's t, for these test inputs: over differences of runs where each run has a table of its own, over replicates of both sides
-where one table has the mean of all (20 Newsgroups), or above one point if there is one run.
+where one table has the mean of all (20 Newsgroups), or above one point if there is one run. What one replicate alone speaks for is open.
 """
 
 
+ALONE = "One replicate speaks for it, so this is open."
 NEAR = 0.01  # what is near bagging, as a fraction
 
 
@@ -66,8 +67,9 @@ def tested(ours: dict[Study, Found | None], results: Path) -> list[Claim]:
                 continue  # rounds of another section, which would count twice
             if (judged := judge(study, found, results)) is not None:
                 line, holds, n = judged
-                # What one replicate alone speaks for is open: another seed may change it.
-                verdicts[None if holds and n == 1 else holds] += (f"{study.title} ({n})",)
+                if holds and n <= 1:  # another seed may change it
+                    line, holds = f"{line} {ALONE}", None
+                verdicts[holds] += (f"{study.title} ({n})",)
                 lines.append(f"* {study.title}: {line}")
         claims.append(
             Claim(title=title, criterion=criterion, lines=tuple(lines), verdicts=verdicts)
@@ -85,7 +87,7 @@ def overview(claims: Sequence[Claim]) -> Iterator[str]:
         nowhere += fails and not holds
         untested += not (holds or fails)
     yield (
-        f"Of {len(claims)} claims of the paper, {everywhere} hold in every study that tests them. In some studies: {somewhere}; in none: {nowhere}; "
+        f"Of {len(claims)} claims of the paper, {everywhere} hold in every study that decides them. In some studies: {somewhere}; in none: {nowhere}; "
         f"not tested, or open: {untested}. The differences are [below](#the-papers-claims-one-by-one). In brackets: the fewest replicates of what is compared. "
         "Where that is 1, what these networks speak for is open, since another seed may change it, and what they speak against is told.\n"
     )

@@ -150,9 +150,9 @@ def test_how_the_members_near_the_limit_depend_on_the_replicates_is_told():
     page = " ".join(PAGE.split())
     curves = found("20news-size/size")["curves"]
     con, both = (curves[METRICS[one]]["enough_members"] for one in ("CON", "ACC-CON"))
-    assert f"ten say {con}, and of ACC-CON three had said 176, ten say {both}." in page
+    assert f"three 1565, ten say {con}, and of ACC-CON 108, 176 and {both}." in page
     settled = curves["correct_consistency"]["settled_members"]
-    assert f"and from {settled} on 20 Newsgroups" in page
+    assert f"and on 20 Newsgroups from {settled}" in page
 
 
 @pytest.mark.parametrize(

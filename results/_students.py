@@ -1,0 +1,124 @@
+"""What `dynsnap distill --json` wrote of a study, over the replicates of all its seeds."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from _seeds import Part, folders, plan_of, pooled
+from dynsnap.errors import InputError
+from dynsnap.study import Row
+
+# What two seeds must have in common. The name of the study is none of it: that may have changed.
+_SETTINGS = (
+    "teacher",
+    "student",
+    "combination",
+    "epochs",
+    "weight",
+    "temperature",
+    "second_teacher",
+    "share",
+    "generations",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Learner:
+    """A teacher, a student, its control or the single learner.
+
+    Attributes:
+        networks: How many networks score one input.
+        cost: Trainings from scratch (κ) of one generation, a student's teacher included.
+        metrics: Its metrics.
+    """
+
+    networks: int
+    cost: float
+    metrics: dict[str, Row]
+
+
+def learners_of(folder: Path) -> dict[str, Learner]:
+    """Every learner of all files and seeds, by name; nothing if the study was not distilled.
+
+    Raises:
+        InputError: A seed has distilled other students than the first, or files are of another
+            number of replicates than the study: its rows would be means of something else.
+    """
+    parts: dict[str, list[tuple[Mapping[str, Any], int]]] = {}
+    first = _files(folder)
+    for one in folders(folder):
+        files = first if one == folder else _files(one)
+        if _alike(files) != _alike(first):
+            raise InputError(
+                f"{one.name} has not distilled the students of {folder.name}, or in another way. "
+                "Run the commands of that study for it, or give its folder another name."
+            )
+        plan = plan_of(one)
+        for name, told in files.items():
+            if plan is not None and told["replicates"] != plan.replicates:
+                raise InputError(
+                    f"{one.name}/{name} is of {told['replicates']} replicates, and the study has "
+                    f"{plan.replicates}. Distil all of them."
+                )
+        # Each file has the teacher too: the first one counts.
+        seen: dict[str, tuple[Mapping[str, Any], int]] = {}
+        for told in files.values():
+            for learner in told["learners"]:
+                seen.setdefault(learner["name"], (learner, told["replicates"]))
+        for name, part in seen.items():
+            parts.setdefault(name, []).append(part)
+    return {name: _together(seeds) for name, seeds in parts.items()}
+
+
+def _files(folder: Path) -> dict[str, Any]:
+    return {
+        path.name: json.loads(path.read_text(encoding="utf-8"))
+        for path in sorted(folder.glob("distill*.json"))
+    }
+
+
+def _alike(files: Mapping[str, Any]) -> dict[str, Any]:
+    """What the files of two seeds must have in common: settings, learners, what is measured."""
+    return {
+        name: (
+            [told.get(key) for key in _SETTINGS],
+            {
+                learner["name"]: (learner["networks"], set(_measured(learner)))
+                for learner in told["learners"]
+            },
+        )
+        for name, told in files.items()
+    }
+
+
+def _measured(learner: Mapping[str, Any]) -> dict[str, Any]:
+    """The metrics of a learner that have a value."""
+    return {name: row for name, row in learner["metrics"].items() if row["value"] is not None}
+
+
+def _together(seeds: list[tuple[Mapping[str, Any], int]]) -> Learner:
+    """One learner of several seeds, and how many replicates each is the mean of."""
+    learner, _ = seeds[0]
+    metrics = {
+        metric: pooled(
+            [
+                Part(
+                    Row(
+                        method=one["name"],
+                        combination="average",
+                        metric=metric,
+                        value=one["metrics"][metric]["value"],
+                        cost=one["cost"],
+                        spread=one["metrics"][metric]["spread"],
+                    ),
+                    often,
+                )
+                for one, often in seeds
+            ]
+        )
+        for metric in _measured(learner)
+    }
+    cost = sum(often * one["cost"] for one, often in seeds) / sum(often for _, often in seeds)
+    return Learner(learner["networks"], cost, metrics)
