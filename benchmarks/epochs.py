@@ -27,6 +27,8 @@ class Logged:
         active_speed: Images a second in these.
         seconds: From the first end of an epoch to the last.
         speed: Images a second in these.
+        pauses: The two longest times in which no epoch ended, in their order: what stands still
+            while rounds that have ended are scored, and while a network is built.
     """
 
     rounds: int
@@ -34,6 +36,7 @@ class Logged:
     active_speed: float
     seconds: float
     speed: float
+    pauses: tuple[float, ...]
 
 
 def read(path: Path) -> Logged:
@@ -63,12 +66,14 @@ def read(path: Path) -> Logged:
     first, last = min(one[0] for one in ends.values()), max(one[-1] for one in ends.values())
     if stop <= start:
         raise SystemExit(f"{path}: there is no time in which all rounds were active.")
+    gaps = np.diff(sorted(time for times in ends.values() for time in times))
     return Logged(
         rounds=len(ends),
         active=stop - start,
         active_speed=(done(stop) - done(start)) / (stop - start),
         seconds=last - first,
         speed=done(last) / (last - first),
+        pauses=tuple(float(gaps[at]) for at in sorted(np.argsort(gaps)[-2:])),
     )
 
 
@@ -79,7 +84,8 @@ def main() -> None:
         found = read(path)
         print(
             f"{path.name}: {found.rounds} rounds, {found.active_speed:,.0f} images a second over "
-            f"{found.active:.0f} s with all active, {found.speed:,.0f} over {found.seconds:.0f} s"
+            f"{found.active:.0f} s with all active, {found.speed:,.0f} over {found.seconds:.0f} s; "
+            f"no epoch ended for {' and '.join(f'{one:.0f}' for one in found.pauses)} s"
         )
 
 

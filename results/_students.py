@@ -1,7 +1,7 @@
 """What `dynsnap distill --json` wrote of a study, over the replicates of all its seeds."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -46,11 +46,11 @@ def learners_of(folder: Path) -> dict[str, Learner]:
         InputError: A seed has distilled other students than the first, or files are of another
             number of replicates than the study: its rows would be means of something else.
     """
-    parts: dict[str, list[tuple[Mapping[str, Any], int]]] = {}
-    first = _files(folder)
-    for one in folders(folder):
-        files = first if one == folder else _files(one)
-        if _alike(files) != _alike(first):
+    parts: dict[str, list[tuple[Mapping[str, Any], Mapping[str, Any]]]] = {}
+    found = {one: _files(one) for one in folders(folder)}
+    wanted = _alike(found[folder])
+    for one, files in found.items():
+        if _alike(files) != wanted:
             raise InputError(
                 f"{one.name} has not distilled the students of {folder.name}, or in another way. "
                 "Run the commands of that study for it, or give its folder another name."
@@ -63,10 +63,10 @@ def learners_of(folder: Path) -> dict[str, Learner]:
                     f"{plan.replicates}. Distil all of them."
                 )
         # Each file has the teacher too: the first one counts.
-        seen: dict[str, tuple[Mapping[str, Any], int]] = {}
+        seen: dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {}
         for told in files.values():
             for learner in told["learners"]:
-                seen.setdefault(learner["name"], (learner, told["replicates"]))
+                seen.setdefault(learner["name"], (learner, told))
         for name, part in seen.items():
             parts.setdefault(name, []).append(part)
     return {name: _together(seeds) for name, seeds in parts.items()}
@@ -98,8 +98,8 @@ def _measured(learner: Mapping[str, Any]) -> dict[str, Any]:
     return {name: row for name, row in learner["metrics"].items() if row["value"] is not None}
 
 
-def _together(seeds: list[tuple[Mapping[str, Any], int]]) -> Learner:
-    """One learner of several seeds, and how many replicates each is the mean of."""
+def _together(seeds: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]) -> Learner:
+    """One learner of several seeds, each with what its file tells of all learners."""
     learner, _ = seeds[0]
     metrics = {
         metric: pooled(
@@ -107,18 +107,17 @@ def _together(seeds: list[tuple[Mapping[str, Any], int]]) -> Learner:
                 Part(
                     Row(
                         method=one["name"],
-                        combination="average",
+                        combination=told["combination"],
                         metric=metric,
                         value=one["metrics"][metric]["value"],
                         cost=one["cost"],
                         spread=one["metrics"][metric]["spread"],
                     ),
-                    often,
+                    told["replicates"],
                 )
-                for one, often in seeds
+                for one, told in seeds
             ]
         )
         for metric in _measured(learner)
     }
-    cost = sum(often * one["cost"] for one, often in seeds) / sum(often for _, often in seeds)
-    return Learner(learner["networks"], cost, metrics)
+    return Learner(learner["networks"], metrics["accuracy"].cost, metrics)

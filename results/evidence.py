@@ -512,7 +512,7 @@ is known. 1,000 studies of each kind are judged by the code of this page, verdic
 |---|---|---|---|---|---|---|"""
 
 HELD = """\
-With n = 1 only {alone} % of the intervals hold the truth where seeds matter most, and {below} % of equal methods look clearly below: such rows carry no claim. From n = 2 on at least {least} % hold it. With n = 2 little can be shown, and little be
+With n = 1 only {alone} % of the intervals hold the truth where seeds matter most, and {below} % of equal methods look clearly below: what such rows speak for is no claim. From n = 2 on at least {least} % hold it. With n = 2 little can be shown, and little be
 blamed: what two runs show alone they may leave open together. Why so: [decision 18](decisions/0018-two-sources-of-doubt.md).
 """
 

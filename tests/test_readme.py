@@ -201,6 +201,9 @@ def test_what_rolling_learns_is_told_on_the_front_page():
     ):
         value, low, high = found
         assert said.format(f"{-value:.2f}", f"{low:+.2f} to {high:+.2f}") in told
+    assert one[2] < 0 < other[2]
+    value, low, high = apart("cifar10-distill", "rolling", "dynsnap-cyc", (3,), "late")
+    assert f"new class {-value:.1f} ({low:+.1f} to {high:+.1f}) and " in told
     last, fresh = (
         apart("cifar10-rolling", one, "itself", (3,)) for one in ("rolling", "dynsnap-cyc")
     )

@@ -80,6 +80,10 @@ def test_speeds_of_logs_are_those_of_the_page(speeds, logged):
     )
     assert speeds["`ablation_resnet56.toml`"][3] == f"**{other.active_speed / 1000:.0f}**"
     assert other.active_speed > 110_000
+    for log, joined in ((own, " s when the first twelve rounds"), (other, None)):
+        first, second = (f"{one:.0f}" for one in log.pauses)
+        assert f"no epoch ended for {first}{joined or ' and'}" in AIMS
+        assert f"and for {second} s" in AIMS
     each = [own.active_speed, own.speed, other.active_speed, other.speed]
     told = ", ".join(f"{one / 1000:.0f}" for one in each[:3])
     assert (
@@ -101,6 +105,11 @@ def test_the_speed_by_clocks_is_that_of_the_study(speeds, logged):
         f"by the clocks of the {about['rounds']} rounds"
     )
     assert read_study(folder / "study.toml").epochs == 200
+    # Each of the 36 trains on as much as the one of its generation that the study is made of.
+    whole = about["training_inputs"] * logged["resnet20"].rounds / about["rounds"]
+    seconds = about["wall_seconds_last"]
+    told = f"{whole / seconds / 1000:.0f} over the {seconds:.0f} s of the process"
+    assert f"{told} ({whole / 1e6:.0f} million images of all 36)" in row[4]
 
 
 def test_the_aims_are_held_against_the_numbers_of_the_table(speeds):
