@@ -57,22 +57,46 @@ def columns(folder, inputs=None):
     return {name: column[found["inputs"] == inputs] for name, column in found.items()}
 
 
-def by_replicate(study, method):
-    """ACC, CON, ACC-CON, what is lost per retrain, and the new class: percent, by replicate."""
-    found, kept = [], method.removeprefix("never-retrain-")
+@functools.cache
+def each(study, method, metric):
+    """A metric in percent, by seed and replicate.
+
+    Args:
+        study: The study, further seeds included.
+        method: The method; "never-retrain-NAME" is the first generation of NAME, kept.
+        metric: "ACC", "CON", "ACC-CON", "lost" (per retrain), "lost in all pairs", "new" (class),
+            or the number of a generation for its accuracy.
+    """
+    found, kept = {}, method.removeprefix("never-retrain-")
     numbers = (1, 2, 3) if kept == method else (1, 1, 1)
     for folder in with_seeds(study):
-        of, new = (columns(folder, inputs) for inputs in ("test", "late"))
-        for key in (one for one in of if one.startswith(f"{kept}/average/g1/")):
-            keys = [key.replace("/g1/", f"/g{number}/") for number in numbers]
-            said = [of[one] for one in keys]
-            right = [one == of["truth"] for one in said]
-            same = [np.mean(one == other) for one, other in combinations(said, 2)]
-            both = [np.mean(one & other) for one, other in combinations(right, 2)]
-            lost = [np.mean(one & ~other) for one, other in pairwise(right)]
-            late = new[keys[-1]] == new["truth"]
-            found.append([100 * np.mean(one) for one in (right, same, both, lost, late)])
-    return np.array(found)
+        of = columns(folder, "late" if metric == "new" else "test")
+        for first in (name for name in of if name.startswith(f"{kept}/average/g1/r")):
+            keys = [first.replace("/g1/", f"/g{number}/") for number in numbers]
+            if set(keys) <= set(of):
+                r = int(first.rpartition("/r")[2])
+                found[folder.name, r] = 100 * _metric([of[key] for key in keys], of, metric)
+    return found
+
+
+def _metric(said, of, metric):
+    right = [one == of["truth"] for one in said]
+    if metric == "CON":
+        return np.mean([a == b for a, b in combinations(said, 2)])
+    if metric == "ACC-CON":
+        return np.mean([a & b for a, b in combinations(right, 2)])
+    if metric in ("lost", "lost in all pairs"):
+        pairs = pairwise(right) if metric == "lost" else combinations(right, 2)
+        return np.mean([a & ~b for a, b in pairs])
+    if metric == "ACC":
+        return np.mean(right)
+    return right[2 if metric == "new" else metric - 1].mean()
+
+
+def by_replicate(study, method):
+    """ACC, CON, ACC-CON, what is lost per retrain, and the new class: percent, by replicate."""
+    metrics = ("ACC", "CON", "ACC-CON", "lost", "new")
+    return np.array([[*each(study, method, metric).values()] for metric in metrics]).T
 
 
 def interval(mine, other):

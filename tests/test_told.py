@@ -10,7 +10,6 @@ import csv
 import functools
 import json
 from collections import Counter
-from itertools import combinations, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +17,7 @@ import pytest
 from scipy import stats
 
 from tests.documents import numbers, tables
-from tests.published import RESULTS, apart, columns, with_seeds
+from tests.published import RESULTS, apart, columns, each, with_seeds
 
 DOCS = Path(__file__).parents[1] / "docs"
 ROLLING = ("digits-rolling", "20news-rolling", "cifar10-rolling", "cifar10-distill")
@@ -28,33 +27,6 @@ ROLLING = ("digits-rolling", "20news-rolling", "cifar10-rolling", "cifar10-disti
 def text(name):
     """A page with one space between words, however its lines are broken."""
     return " ".join((DOCS / f"{name}.md").read_text(encoding="utf-8").split())
-
-
-@functools.cache
-def each(study, method, metric):
-    """A metric in percent, by seed and replicate."""
-    found = {}
-    for folder in with_seeds(study):
-        of = columns(folder, "late" if metric == "new" else "test")
-        for r in range(10):
-            keys = [f"{method}/average/g{g}/r{r}" for g in (1, 2, 3)]
-            if set(keys) <= set(of):
-                found[folder.name, r] = 100 * _metric([of[key] for key in keys], of, metric)
-    return found
-
-
-def _metric(said, of, metric):
-    right = [one == of["truth"] for one in said]
-    if metric == "CON":
-        return np.mean([a == b for a, b in combinations(said, 2)])
-    if metric == "ACC-CON":
-        return np.mean([a & b for a, b in combinations(right, 2)])
-    if metric in ("lost", "lost in all pairs"):
-        pairs = pairwise(right) if metric == "lost" else combinations(right, 2)
-        return np.mean([a & ~b for a, b in pairs])
-    if metric == "ACC":
-        return np.mean(right)
-    return right[2 if metric == "new" else metric - 1].mean()
 
 
 def mean(study, method, metric):
