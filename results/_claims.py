@@ -112,6 +112,7 @@ SECTIONS: dict[str, tuple[Claim, ...]] = {
             wanted="higher",
             studies=PAPER,
         ),
+        learns("dynsnap-cyc", PAPER),
         Claim(
             says="… at no clear cost against bagging",
             method="dynsnap-cyc",
@@ -227,6 +228,22 @@ SECTIONS: dict[str, tuple[Claim, ...]] = {
             wanted="no harm",
             studies=DISTILLED,
         ),
+        Claim(
+            says="… nor on the new class",
+            method="distilled-dynsnap-cyc",
+            reference="dynsnap-cyc",
+            metric="late_accuracy",
+            wanted="no harm",
+            studies=DISTILLED,
+        ),
+        learns("distilled-dynsnap-cyc", DISTILLED),
+        *both(
+            "A student of the previous ensemble too loses fewer",
+            "distilled-dynsnap-cyc-previous=0.3",
+            "singlebase",
+            DISTILLED,
+        ),
+        learns("distilled-dynsnap-cyc-previous=0.3", DISTILLED),
         *both(
             "A student of the deployed network too loses fewer",
             "distilled-dynsnap-cyc-student=0.7",

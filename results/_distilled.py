@@ -10,14 +10,14 @@ from dynsnap.report import kappa
 from dynsnap.study import MethodSummary
 
 
-class Reference(NamedTuple):
+class StudyRow(NamedTuple):
     """A row of the study's own table, and how many networks one prediction takes."""
 
     of: MethodSummary
     networks: str
 
 
-def compared(folder: Path, references: Sequence[Reference]) -> Iterator[str]:
+def compared(folder: Path, references: Sequence[StudyRow]) -> Iterator[str]:
     """An ensemble and the networks distilled from it."""
     learners = learners_of(folder)
     if not learners:
@@ -41,7 +41,7 @@ def compared(folder: Path, references: Sequence[Reference]) -> Iterator[str]:
         yield line([one.method, networks, kappa(one.accuracy.cost), *cells])
 
 
-def students(folder: Path, references: Sequence[Reference]) -> Iterator[str]:
+def students(folder: Path, references: Sequence[StudyRow]) -> Iterator[str]:
     """Students with the accuracy of each generation, and how often they agree with the teacher."""
     learners = learners_of(folder)
     if not learners:

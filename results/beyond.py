@@ -441,11 +441,11 @@ def student_lines(study: str) -> Iterator[str]:
     return _distilled.students(RESULTS / study, references)
 
 
-def _references(study: str, *names: str) -> list[_distilled.Reference]:
+def _references(study: str, *names: str) -> list[_distilled.StudyRow]:
     """Rows of a study's own table, where it was run."""
     found = summaries(study) if was_run(study) else {}
     return [
-        _distilled.Reference(found[name], _measured(study).networks(name))
+        _distilled.StudyRow(found[name], _measured(study).networks(name))
         for name in names
         if name in found
     ]

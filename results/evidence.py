@@ -80,6 +80,7 @@ class Evidence:
         self._known: dict[str, Measured] = {}
         self._rows_of: dict[tuple[Claim, str], list[str]] = {}
         self._claimed: dict[str, Shown] = {}
+        self._alone = 0  # of the claimed, those that one replicate speaks against
         self._compared: set[str] = set()
 
     def study(self, name: str) -> Measured | None:
@@ -136,6 +137,29 @@ class Evidence:
         if weekly:
             yield _counted("Real weeks", [one for row in weekly for one in _last(row).split("; ")])
 
+    def in_short(self, weekly: Sequence[str]) -> str:
+        """How many claims hold over all sections: of fewer losses, of learning, and of no harm."""
+        better: list[str] = []
+        learnt: list[str] = []
+        harmed: list[str] = []
+        for claim in (one for claims in SECTIONS.values() for one in claims):
+            kind = learnt if claim.reference == "first" else better
+            kind = harmed if claim.wanted == "no harm" else kind
+            kind += [_last(row) for row in self.rows([claim]) if AGAIN not in row]
+        for row in weekly:
+            lost, accuracy = _last(row).split("; ")
+            better.append(lost)
+            harmed.append(accuracy)
+        better, learnt, harmed = (
+            [one for one in kind if one not in (DESIGNED, NO_CLAIM)]
+            for kind in (better, learnt, harmed)
+        )
+        return SHORT.format(
+            better=f"{better.count(SHOWN)} of {len(better)}",
+            learnt=f"{learnt.count(SHOWN)} of {len(learnt)}",
+            harmed=f"{harmed.count(BELOW) + harmed.count(OPEN)} of {len(harmed)}",
+        )
+
     def alone(self) -> str:
         """The studies that have rows of one replicate."""
         rows = [row for claims in SECTIONS.values() for row in self.rows(claims)]
@@ -159,6 +183,7 @@ class Evidence:
                 self._claimed[says] = lambda confidence: is_shown(
                     [one for _, one in at(confidence)], claim.wanted
                 )
+                self._alone += found[0][1].replicates == 1
             self._compared.add(same)
         costs = f"{kappa(of.costs(claim.method)[2])} / {kappa(reference.cost)}"
         networks = f"{of.networks(claim.method)} / {reference.networks}"
@@ -211,6 +236,7 @@ class Evidence:
                     again = partial(of.minus, method, FRESH, "lost")
                     if not fewer.startswith(NO_CLAIM):
                         self._claimed[f"{says} ({name})"] = partial(_fewer, again)
+                        self._alone += lost.replicates == 1
                 said = (fewer, verdict([accuracy], "no harm"))
                 costs = f"{kappa(of.cost(method))} / {kappa(of.cost(FRESH))}"
                 gaps = [points(lost, 2), points(accuracy, 2)]
@@ -239,6 +265,7 @@ class Evidence:
             rate=f"{100 * FALSE_DISCOVERIES:.0f}",
             kept=len(kept),
             dropped=dropped,
+            alone=f"{self._alone or 'none'} of these claims rest{'s' * (self._alone < 2)}",
         )
 
     def studies(self) -> Iterator[str]:
@@ -419,6 +446,7 @@ def page(results: Path) -> str:
     parts += [*coverage(COVERAGE), LIMITS.format(alone=evidence.alone())]
     introduction = INTRODUCTION.format(
         multiplicity=evidence.multiplicity(),
+        in_short=evidence.in_short(weekly),
         short="\n".join(evidence.short(weekly)),
         again=sum(part.endswith(f"{AGAIN} |") for part in parts),
         once=sum(f"| {NO_CLAIM}, one replicate" in part for part in parts),
@@ -442,8 +470,7 @@ $ dynsnap report results/digits-rolling --html page.html
 $ python results/evidence.py --check
 ```
 
-In short: in nine of ten comparisons a method loses fewer right answers than its reference, is more consistent, or learns. The price is accuracy, or the new class: there more than
-a third of the comparisons are clearly below or open. Each distinct difference counts once: where rows of a study compare the same answers, input by input, the
+{in_short} Each distinct difference counts once: where rows of a study compare the same answers, input by input, the
 first counts and the others say "counted above" ({again} rows). "By design" is not counted, nor is what one replicate alone speaks for, which is "no claim" ({once} rows); what one speaks against counts:
 
 | section | a difference: shown | not clearly below | clearly below | open |
@@ -464,6 +491,10 @@ first counts and the others say "counted above" ({again} rows). "By design" is n
 The paper's tables, number by number, are on the page [Reproduction](reproduction.md); the full tables are on [Rolling ensembles](beyond.md) and [One
 network](one-network.md).
 """
+
+SHORT = """\
+In short: a method loses fewer right answers than its reference, or is more consistent, in {better} comparisons. It beats its own first generation,
+never retrained, in {learnt}. The price is accuracy, or the new class: there {harmed} comparisons are clearly below or open."""
 
 GLANCE = """\
 ## At a glance
@@ -498,7 +529,7 @@ again:
 MANY = """\
 * **Many claims.** Of {claims} claims of a difference, {shown} are shown; chance alone would show {chance} if none were true. At a false discovery rate of {rate} %
   (Benjamini and Hochberg) {kept} stay shown. Dropped: {dropped}. This assumes that intervals cover 95 %;
-  none of these claims rests on one replicate. What is true by design is no claim here. "Clearly below" is not corrected, so that no harm is overlooked.
+  {alone} on one replicate. What is true by design is no claim here. "Clearly below" is not corrected, so that no harm is overlooked.
 """
 
 HOLD = """\

@@ -150,6 +150,12 @@ def apart(study, method, other, numbers=(2, 3), inputs="test"):
     return interval(mine, theirs)
 
 
+def signed(values, places=1):
+    """A difference and its interval as sentences tell them."""
+    value, low, high = (f"{one:+.{places}f}" for one in values)
+    return f"{value}, {low} to {high}"
+
+
 def cell_of(mine, other):
     """A difference as the pages tell it; one replicate says nothing of other seeds."""
     value, low, high = interval(mine, other)

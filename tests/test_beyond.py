@@ -215,7 +215,7 @@ def test_the_target_is_held_against_methods_that_qualify(beyond, elsewhere):
 
 def test_the_summary_is_what_numpy_alone_computes_from_the_published_labels():
     (rows,) = (tables(text)[0] for (kind, _), text in generated(PAGE).items() if kind == "summary")
-    assert len(rows) == 1 + 4 * 4 + 2
+    assert len(rows) == 1 + 5 * 4 + 2
     for study, n, method, _, _, each, *cells in rows[1:]:
         replicates, accuracies, means = by_hand(study, method)
         assert int(n) == replicates

@@ -15,7 +15,7 @@ import _seeds
 from dynsnap.study import frontier, read_table
 from tests.cli.helpers import dynsnap
 from tests.documents import blocks, tables
-from tests.published import RESULTS, apart, by_replicate, classes, columns, with_seeds
+from tests.published import RESULTS, apart, by_replicate, classes, columns, signed, with_seeds
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -182,11 +182,6 @@ def bullet(page):
     return line
 
 
-def signed(values, places=1):
-    value, low, high = (f"{one:+.{places}f}" for one in values)
-    return f"{value}, {low} to {high}"
-
-
 def test_what_rolling_learns_is_told_on_the_front_page():
     told = bullet("docs/beyond.md")
     value, low, high = apart("cifar100-rolling", "rolling", "dynsnap-cyc")
@@ -204,12 +199,15 @@ def test_what_rolling_learns_is_told_on_the_front_page():
     assert one[2] < 0 < other[2]
     value, low, high = apart("cifar10-distill", "rolling", "dynsnap-cyc", (3,), "late")
     assert f"new class {-value:.1f} ({low:+.1f} to {high:+.1f}) and " in told
-    last, fresh = (
-        apart("cifar10-rolling", one, "itself", (3,)) for one in ("rolling", "dynsnap-cyc")
+    (own, again), (fresh, other) = (
+        [apart(f"cifar10-{study}", method, "itself") for study in ("rolling", "distill")]
+        for method in ("rolling", "dynsnap-cyc")
     )
-    said = f"than the first, never retrained ({signed(last)}), nor is a fresh ensemble's"
-    assert f"{said} ({signed(fresh)})" in told
-    assert last[1] < 0 < last[2] and fresh[1] < 0 < fresh[2]
+    assert f"than its first, never retrained ({signed(own, 2)}; {signed(again, 2)})." in told
+    assert (
+        f"are in one ({signed(fresh, 2)}) and not clearly in the other ({signed(other, 2)})" in told
+    )
+    assert fresh[1] > 0 and all(one[1] < 0 < one[2] for one in (own, again, other))
     # It shares the first generation with DynSnap-cyc, which shrinks differences by a third.
     for folder in (
         one for name in ("cifar10", "cifar100") for one in with_seeds(f"{name}-rolling")

@@ -322,6 +322,41 @@ def test_pruning_is_judged_run_by_run_and_open_where_nothing_is_clear():
         assert f"20 pruned against all 30: {', '.join(told)};" in section(page, CLAIMS)
 
 
+def test_replicates_that_share_a_mean_are_not_paired_and_their_interval_is_wider():
+    """Of 20 Newsgroups each seed stores a mean and a deviation over its replicates."""
+    line = next(
+        one
+        for one in section(of_results(), CLAIMS).splitlines()
+        if one.startswith("* 20 Newsgroups") and "20 pruned against all 30" in one
+    )
+    for metric, head in zip(MAIN, ("ACC", "CON", "ACC-CON"), strict=True):
+        sides = []
+        for sweep, point in (("members", "20"), ("unpruned", "30")):
+            parts = []
+            for folder in with_seeds("20news"):
+                if not (folder / "sweeps.csv").is_file():
+                    continue
+                often = sum(one.startswith("dynsnap-cyc/average/g1/") for one in columns(folder))
+                with (folder / "sweeps.csv").open(newline="") as file:
+                    (row,) = (
+                        one
+                        for one in csv.DictReader(file)
+                        if (one["sweep"], one["point"], one["metric"]) == (sweep, point, metric)
+                    )
+                parts.append((often, float(row["value"]), float(row["spread"])))
+            n = sum(often for often, *_ in parts)
+            value = sum(often * one for often, one, _ in parts) / n
+            squares = sum((k - 1) * sd**2 + k * (one - value) ** 2 for k, one, sd in parts)
+            sides.append((n, 100 * value, 100 * np.sqrt(squares / (n - 1))))
+        (n, mine, a), (_, other, b) = sides
+        half = stats.t.ppf(0.975, n - 1) * np.hypot(a, b) / np.sqrt(n)
+        gap = mine - other
+        low, high = gap - half, gap + half
+        word = "higher" if low > 0 else "lower" if high < 0 else studies.UNCLEAR
+        told = f"{low:+.2f} to {high:+.2f} over {n} replicates, not paired, {word}"
+        assert f"{head} {gap:+.2f} ({told})" in line
+
+
 # What the claims compare in a study's own labels, by what their titles hold.
 COMPARED = {
     "than a single learner": ("dynsnap-cyc", "singlebase"),
@@ -381,7 +416,7 @@ def test_all_survivors_are_compared_run_by_run_where_sizes_were_measured(study, 
 def test_the_page_says_what_the_words_mean_where_they_stand():
     page = of_results()
     reading = section(page, "How to read the tables")
-    assert f'"{studies.BY_INPUTS}"' in reading and "cannot be paired" in reading
+    assert f'"{studies.BY_INPUTS}"' in reading and "are not paired" in reading
     for line in section(page, CLAIMS).splitlines():
         for value, low, high, word in re.findall(
             r" ([+-][\d.]+) \(([+-][\d.]+) to ([+-][\d.]+), inputs alone\), ([^;.]+)[;.]", line

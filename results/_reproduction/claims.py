@@ -45,7 +45,7 @@ NEAR = 0.01  # what is near bagging, as a fraction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
+class TestedClaim:
     """A claim of the paper, with the studies in which it holds, does not, or was not tested."""
 
     title: str
@@ -54,7 +54,7 @@ class Claim:
     verdicts: dict[bool | None, tuple[str, ...]]
 
 
-def tested(ours: dict[Study, Found | None], results: Path) -> list[Claim]:
+def tested(ours: dict[Study, Found | None], results: Path) -> list[TestedClaim]:
     """Every claim, tested on the studies that were run."""
     run = [(study, found) for study, found in ours.items() if found is not None]
     varied = [(study, found) for study in VARIED if (found := ours_of(results / study.folder))]
@@ -72,12 +72,12 @@ def tested(ours: dict[Study, Found | None], results: Path) -> list[Claim]:
                 verdicts[holds] += (f"{study.title} ({n})",)
                 lines.append(f"* {study.title}: {line}")
         claims.append(
-            Claim(title=title, criterion=criterion, lines=tuple(lines), verdicts=verdicts)
+            TestedClaim(title=title, criterion=criterion, lines=tuple(lines), verdicts=verdicts)
         )
     return claims
 
 
-def overview(claims: Sequence[Claim]) -> Iterator[str]:
+def overview(claims: Sequence[TestedClaim]) -> Iterator[str]:
     """How many claims hold, and the verdicts in one table."""
     everywhere, somewhere, nowhere, untested = 0, 0, 0, 0
     for claim in claims:
@@ -99,7 +99,7 @@ def overview(claims: Sequence[Claim]) -> Iterator[str]:
     yield ""
 
 
-def details(claims: Sequence[Claim]) -> Iterator[str]:
+def details(claims: Sequence[TestedClaim]) -> Iterator[str]:
     """The section with the differences behind the verdicts."""
     yield "## The paper's claims, one by one\n"
     yield ABOUT_CLAIMS.format(by_inputs=BY_INPUTS)

@@ -19,24 +19,24 @@ class Gap:
     Attributes:
         value: The difference.
         doubt: What it has to exceed to be clear.
-        paired: Whether runs of one replicate were paired.
         n: How many replicates it is of.
+        over: What the doubt is over, as pages tell it; empty for one replicate, which has none.
     """
 
     value: float
     doubt: float
-    paired: bool
     n: int
+    over: str
 
     @property
     def word(self) -> str:
         return worded(self.value, self.doubt)
 
     def __str__(self) -> str:
-        if not self.paired:
+        if not self.over:
             return f"{self.value:+.2f} (n = {self.n}, {self.word})"
         low, high = self.value - self.doubt, self.value + self.doubt
-        return f"{self.value:+.2f} ({low:+.2f} to {high:+.2f} over {self.n} runs, {self.word})"
+        return f"{self.value:+.2f} ({low:+.2f} to {high:+.2f} over {self.over}, {self.word})"
 
 
 def gap(sides: Sequence[tuple[Part, Part]]) -> Gap:
@@ -48,9 +48,11 @@ def gap(sides: Sequence[tuple[Part, Part]]) -> Gap:
     each = [100 * (mine.row.value - other.row.value) for mine, other in sides]
     n = sum(mine.often for mine, _ in sides)
     if n == len(sides) > 1:
-        return Gap(*over_runs(each), paired=True, n=n)
+        return Gap(*over_runs(each), n=n, over=f"{n} runs")
     one, two = (pooled([both[side] for both in sides]) for side in (0, 1))
-    return Gap(100 * (one.value - two.value), doubt_of(one, two, n), paired=False, n=n)
+    known = n > 1 and None not in (one.spread, two.spread)
+    over = f"{n} replicates, not paired" if known else ""
+    return Gap(100 * (one.value - two.value), doubt_of(one, two, n), n=n, over=over)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
