@@ -117,11 +117,20 @@ class Measured:
     def costs(self, method: str) -> tuple[float, float, float]:
         """κ of the first generation, of a retrain, and of all generations."""
         if method in self.students:
-            cost = self.students[method][1]
-            return cost, cost, cost * self.labels.generations
+            return self._costs_of_student(method)
         one = self.methods[method]
         total = one.total_cost
         return total - (len(one.accuracies) - 1) * one.cost, one.cost, total
+
+    def _costs_of_student(self, name: str) -> tuple[float, float, float]:
+        """A student takes its teacher's trainings and as many of its own in every generation."""
+        cost, many = self.students[name][1], self.labels.generations
+        teacher = next((one for one in self.methods if name.startswith(f"distilled-{one}")), None)
+        if teacher is None:  # it learns from labels alone
+            return cost, cost, many * cost
+        first, retrain, total = self.costs(teacher)
+        own = cost - total / many
+        return first + own, retrain + own, many * cost
 
 
 def has_labels(study: str, results: Path | None = None) -> bool:

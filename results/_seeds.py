@@ -159,6 +159,7 @@ def pooled(parts: Sequence[Part]) -> Row:
         return sum(part.often * one for part, one in zip(parts, values, strict=True)) / often
 
     value = mean(part.row.value for part in parts)
+    known = all(part.often == 1 or part.row.spread is not None for part in parts)
     squares = sum(
         (part.often - 1) * (part.row.spread or 0.0) ** 2
         + part.often * (part.row.value - value) ** 2
@@ -172,7 +173,7 @@ def pooled(parts: Sequence[Part]) -> Row:
         high=None,
         cost=mean(part.row.cost for part in parts),
         seconds=mean(seconds) if len(seconds) == len(parts) else None,
-        spread=math.sqrt(squares / (often - 1)),
+        spread=math.sqrt(squares / (often - 1)) if known else None,
     )
 
 

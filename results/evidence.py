@@ -80,7 +80,7 @@ class Evidence:
         self._known: dict[str, Measured] = {}
         self._rows_of: dict[tuple[Claim, str], list[str]] = {}
         self._claimed: dict[str, Shown] = {}
-        self._alone = 0  # of the claimed, those that one replicate speaks against
+        self._alone: set[str] = set()  # of the claimed, those that one replicate speaks against
         self._compared: set[str] = set()
 
     def study(self, name: str) -> Measured | None:
@@ -183,7 +183,8 @@ class Evidence:
                 self._claimed[says] = lambda confidence: is_shown(
                     [one for _, one in at(confidence)], claim.wanted
                 )
-                self._alone += found[0][1].replicates == 1
+                if found[0][1].replicates == 1:
+                    self._alone.add(says)
             self._compared.add(same)
         costs = f"{kappa(of.costs(claim.method)[2])} / {kappa(reference.cost)}"
         networks = f"{of.networks(claim.method)} / {reference.networks}"
@@ -236,7 +237,8 @@ class Evidence:
                     again = partial(of.minus, method, FRESH, "lost")
                     if not fewer.startswith(NO_CLAIM):
                         self._claimed[f"{says} ({name})"] = partial(_fewer, again)
-                        self._alone += lost.replicates == 1
+                        if lost.replicates == 1:
+                            self._alone.add(f"{says} ({name})")
                 said = (fewer, verdict([accuracy], "no harm"))
                 costs = f"{kappa(of.cost(method))} / {kappa(of.cost(FRESH))}"
                 gaps = [points(lost, 2), points(accuracy, 2)]
@@ -265,7 +267,7 @@ class Evidence:
             rate=f"{100 * FALSE_DISCOVERIES:.0f}",
             kept=len(kept),
             dropped=dropped,
-            alone=f"{self._alone or 'none'} of these claims rest{'s' * (self._alone < 2)}",
+            alone=f"{len(self._alone) or 'none'} of these claims rest{'s' * (len(self._alone) < 2)}",
         )
 
     def studies(self) -> Iterator[str]:
@@ -494,7 +496,7 @@ network](one-network.md).
 
 SHORT = """\
 In short: a method loses fewer right answers than its reference, or is more consistent, in {better} comparisons. It beats its own first generation,
-never retrained, in {learnt}. The price is accuracy, or the new class: there {harmed} comparisons are clearly below or open."""
+never retrained, in every later one in {learnt}. The price is accuracy, or the new class: there {harmed} comparisons are clearly below or open."""
 
 GLANCE = """\
 ## At a glance

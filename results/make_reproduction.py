@@ -94,7 +94,7 @@ READING = """\
 * The paper's text says "average of 5 replicates per method". It gives a spread for SingleBase only (standard deviation .2 to .5). Ours have one
   replicate where no ± is shown: expect ± 0.5 (ACC) and ± 1 (CON, ACC-CON) around them.
 * "{by_inputs}": n = 1, and the interval over inputs leaves out 0. Another seed may undo it, so it counts as no clear difference.
-* A study of several replicates stores the mean of its sweeps (20 Newsgroups), so these replicates are not paired: their intervals are wider for it.
+* A study of several replicates stores the mean of its sweeps (20 Newsgroups), so these replicates are not paired. Their intervals are over replicates alone, for these test inputs.
 * Pearson and cosine are of the two averages only, as in the paper's appendix. A snapshot is the best of its window by validation, as in its text.
 * Our own claims, with paired intervals, are on the page [Evidence](evidence.md).
 * Seconds are training time. On the machine of 20 Newsgroups other work ran at the same time, so only κ compares methods there.

@@ -76,7 +76,7 @@ def test_runs_of_the_same_rounds_are_paired(each):
         ]
     )
     low, high = 100 * np.array(stats.ttest_1samp(gaps, 0).confidence_interval())
-    assert found.paired and found.n == len(each)
+    assert found.over == f"{len(each)} runs" and found.n == len(each)
     assert found.value == pytest.approx(100 * gaps.mean(), abs=1e-9)
     assert found.value - found.doubt == pytest.approx(low, abs=1e-6)
     assert found.value + found.doubt == pytest.approx(high, abs=1e-6)
@@ -85,6 +85,15 @@ def test_runs_of_the_same_rounds_are_paired(each):
 def test_a_seed_that_has_the_mean_of_several_replicates_cannot_be_paired():
     one, other = (_seeds.Part(of_run(value, 0.01), 3) for value in (0.54, 0.5))
     found = runs.gap([(one, other)])
-    assert not found.paired and found.n == 3
+    assert found.n == 3 and found.word == "higher"
     assert found.doubt == studies.doubt_of(one.row, other.row, 3)
-    assert "n = 3" in str(found) and found.word == "higher"
+    low, high = found.value - found.doubt, found.value + found.doubt
+    assert f"({low:+.2f} to {high:+.2f} over 3 replicates, not paired, higher)" in str(found)
+
+
+@pytest.mark.parametrize("often", [(1,), (3,), (3, 7), (1, 7)])
+def test_without_a_deviation_over_replicates_no_interval_is_told(often):
+    sides = [tuple(_seeds.Part(of_run(value), many) for value in (0.54, 0.5)) for many in often]
+    found = runs.gap(sides)
+    assert found.n == sum(often) and found.doubt == studies.DOUBT
+    assert str(found) == f"+4.00 (n = {sum(often)}, higher)"

@@ -310,22 +310,25 @@ def test_what_rolling_learns_is_told_against_fresh_and_never_retrained():
     assert f"-3.1 to -0.4), and {new}" in page
     assert f"is below the fresh ensemble's {told}" in page
     own, fresh = (
-        [
-            [apart(f"cifar10-{study}", method, "itself", (g,)) for study in ("rolling", "distill")]
-            for g in (2, 3)
-        ]
-        for method in ("rolling", "dynsnap-cyc")
+        [[apart(f"cifar10-{study}", method, "itself", (g,)) for study in studies] for g in (2, 3)]
+        for method, studies in (
+            ("rolling", ("rolling", "distill")),
+            ("dynsnap-cyc", ("rolling", "distill", "paper")),
+        )
     )
     last, other = own[1]
     told = f"({signed(last)} in `cifar10-rolling`; {signed(other)} in `cifar10-distill`)"
     assert f"clearly more accurate than its own first, never retrained {told}" in page
     assert f"and its second in one ({'; '.join(map(signed, own[0]))})" in page
-    assert f"its second is in both ({'; '.join(signed(one, 2) for one in fresh[0])})" in page
-    assert f"its last is in neither ({'; '.join(map(signed, fresh[1]))})" in page
+    second, last = (
+        "; ".join(signed(one, places) for one in each)
+        for each, places in zip(fresh, (2, 1), strict=True)
+    )
+    assert f"second is in both and in `cifar10-paper` ({second}), its last in none ({last})" in page
     assert all(low < 0 < high for _, low, high in (*own[1], own[0][1], *fresh[1]))
-    assert all(low > 0 for _, low, _ in (own[0][0], *fresh[0]))
+    assert all(one[1] > 0 for one in (own[0][0], *fresh[0]))
     new = mean("cifar10-rolling", "rolling", "new")
-    assert f"but the new class** ({new:.1f} % right; 0 if never retrained)" in page
+    assert f"in its last generation** ({new:.1f} % right; 0 if never retrained)" in page
     for study in ("cifar100-rolling", "20news-rolling", "digits-rolling"):
         assert all(apart(study, "rolling", "itself", (g,))[1] > 0 for g in (2, 3))
 
@@ -501,14 +504,21 @@ def test_what_students_do_not_learn_is_told():
         ("cifar10-distill", False),
         ("distill-20news", True),
     ):
-        _, low, high = apart(study, STUDENT, "itself", (3,))
-        assert low > 0 if learns else low < 0 < high, study
-    assert "Nor is the last generation of a student without one, on digits and on CIFAR-10" in page
-    value, low, high = apart("cifar10-distill", STUDENT, "dynsnap-cyc", (3,), "late")
-    assert (
-        f"{-value:.1f} points fewer of the new class right than the ensemble ({low:+.1f} to {high:+.1f})"
-        in page
+        names = {one.partition("/")[0] for one in columns(RESULTS / study, "test")}
+        for student in (one for one in names if one.startswith("distilled")):
+            _, low, high = apart(study, student, "itself", (3,))
+            assert low > 0 if learns else low < 0 < high, (study, student)
+    assert "for every student on 20 Newsgroups and for none on digits and CIFAR-10" in page
+    ten, texts = (
+        apart(study, STUDENT, "dynsnap-cyc", (3,), "late")
+        for study in ("cifar10-distill", "distill-20news")
     )
+    assert (
+        f"{-ten[0]:.2f} points fewer right than its ensemble on CIFAR-10 "
+        f"({ten[1]:+.2f} to {ten[2]:+.2f}), and {texts[0]:.2f} more on 20 Newsgroups "
+        f"({texts[1]:+.2f} to {texts[2]:+.2f})" in page
+    )
+    assert ten[2] < 0 < texts[1]
     told = {
         one["name"]: one
         for one in json.loads((RESULTS / "distill-20news/distill-1-control.json").read_bytes())[
