@@ -495,8 +495,8 @@ network](one-network.md).
 """
 
 SHORT = """\
-In short: a method loses fewer right answers than its reference, or is more consistent, in {better} comparisons. It beats its own first generation,
-never retrained, in every later one in {learnt}. The price is accuracy, or the new class: there {harmed} comparisons are clearly below or open."""
+In short: a method loses fewer right answers than its reference, or is more consistent, in {better} comparisons. In {learnt}, each of its later generations
+is more accurate than the first, never retrained. The price is accuracy, or the new class: there {harmed} comparisons are clearly below or open."""
 
 GLANCE = """\
 ## At a glance
