@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 
 from _seeds import labels_of, rows_of
-from _students import learners_of
+from _students import Learner, learners_of
 from dynsnap.comparison import PairedDifference
 from dynsnap.report import kappa
 from dynsnap.study import (
@@ -70,12 +70,10 @@ class Measured:
         return {one.method: one for one in frontier(self.rows, held=self.held, plan=self.plan)}
 
     @cached_property
-    def students(self) -> dict[str, tuple[int, float]]:
-        """Distilled networks, as `dynsnap distill --json` wrote them: how many, and κ of one."""
+    def students(self) -> dict[str, Learner]:
+        """Distilled networks and their controls, as `dynsnap distill --json` wrote them."""
         return {
-            name: (one.networks, one.cost)
-            for name, one in learners_of(self.folder).items()
-            if name not in self.methods
+            name: one for name, one in learners_of(self.folder).items() if name not in self.methods
         }
 
     def against(self, method: str, role: Role) -> HeldAgainst | None:
@@ -105,7 +103,7 @@ class Measured:
         """How many networks one prediction takes: the members of the last generation."""
         name = kept_by(method) or method
         if name in self.students:
-            return str(self.students[name][0])
+            return str(self.students[name].networks)
         plan = next((one.plan for one in self.plan.methods if one.name == name), None)
         if plan is None:
             return ""
@@ -117,20 +115,19 @@ class Measured:
     def costs(self, method: str) -> tuple[float, float, float]:
         """κ of the first generation, of a retrain, and of all generations."""
         if method in self.students:
-            return self._costs_of_student(method)
+            return self._costs_of_student(self.students[method])
         one = self.methods[method]
         total = one.total_cost
         return total - (len(one.accuracies) - 1) * one.cost, one.cost, total
 
-    def _costs_of_student(self, name: str) -> tuple[float, float, float]:
+    def _costs_of_student(self, one: Learner) -> tuple[float, float, float]:
         """A student takes its teacher's trainings and as many of its own in every generation."""
-        cost, many = self.students[name][1], self.labels.generations
-        teacher = next((one for one in self.methods if name.startswith(f"distilled-{one}")), None)
-        if teacher is None:  # it learns from labels alone
-            return cost, cost, many * cost
-        first, retrain, total = self.costs(teacher)
-        own = cost - total / many
-        return first + own, retrain + own, many * cost
+        total = one.cost * self.labels.generations
+        if one.teacher is None:  # it learns from labels alone
+            return one.cost, one.cost, total
+        first, retrain, taught = self.costs(one.teacher)
+        own = one.cost - taught / self.labels.generations
+        return first + own, retrain + own, total
 
 
 def has_labels(study: str, results: Path | None = None) -> bool:

@@ -31,11 +31,13 @@ class Learner:
     Attributes:
         networks: How many networks score one input.
         cost: Trainings from scratch (κ) of one generation, a student's teacher included.
+        teacher: The method that teaches it, if it is a student.
         metrics: Its metrics.
     """
 
     networks: int
     cost: float
+    teacher: str | None
     metrics: dict[str, Row]
 
 
@@ -100,7 +102,8 @@ def _measured(learner: Mapping[str, Any]) -> dict[str, Any]:
 
 def _together(seeds: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]) -> Learner:
     """One learner of several seeds, each with what its file tells of all learners."""
-    learner, _ = seeds[0]
+    learner, first = seeds[0]
+    teacher = first["teacher"] if learner["name"] == first.get("student") else None
     metrics = {
         metric: pooled(
             [
@@ -120,4 +123,4 @@ def _together(seeds: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]) -> L
         )
         for metric in _measured(learner)
     }
-    return Learner(learner["networks"], metrics["accuracy"].cost, metrics)
+    return Learner(learner["networks"], metrics["accuracy"].cost, teacher, metrics)

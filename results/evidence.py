@@ -131,11 +131,11 @@ class Evidence:
     def short(self, weekly: Sequence[str]) -> Iterator[str]:
         """How the claims of each section end: those of a difference, and those of no harm."""
         for title, claims in SECTIONS.items():
-            said = [_last(row) for row in self.rows(claims) if AGAIN not in row]
+            said = self._counted(claims)
             if said:
-                yield _counted(title.partition(":")[0].partition(" (")[0], said)
+                yield _ends(title.partition(":")[0].partition(" (")[0], said)
         if weekly:
-            yield _counted("Real weeks", [one for row in weekly for one in _last(row).split("; ")])
+            yield _ends("Real weeks", [one for row in weekly for one in _last(row).split("; ")])
 
     def in_short(self, weekly: Sequence[str]) -> str:
         """How many claims hold over all sections: of fewer losses, of learning, and of no harm."""
@@ -145,7 +145,7 @@ class Evidence:
         for claim in (one for claims in SECTIONS.values() for one in claims):
             kind = learnt if claim.reference == "first" else better
             kind = harmed if claim.wanted == "no harm" else kind
-            kind += [_last(row) for row in self.rows([claim]) if AGAIN not in row]
+            kind += self._counted([claim])
         for row in weekly:
             lost, accuracy = _last(row).split("; ")
             better.append(lost)
@@ -159,6 +159,10 @@ class Evidence:
             learnt=f"{learnt.count(SHOWN)} of {len(learnt)}",
             harmed=f"{harmed.count(BELOW) + harmed.count(OPEN)} of {len(harmed)}",
         )
+
+    def _counted(self, claims: Sequence[Claim]) -> list[str]:
+        """The verdicts on claims, each distinct difference once."""
+        return [_last(row) for row in self.rows(claims) if AGAIN not in row]
 
     def alone(self) -> str:
         """The studies that have rows of one replicate."""
@@ -179,12 +183,11 @@ class Evidence:
             if same in self._compared:
                 said += f", {AGAIN}"
             elif claim.wanted != "no harm":
-                says = f"{claim.says}: {claim.method} ({of.name})"
-                self._claimed[says] = lambda confidence: is_shown(
-                    [one for _, one in at(confidence)], claim.wanted
+                self._claim(
+                    f"{claim.says}: {claim.method} ({of.name})",
+                    lambda confidence: is_shown([one for _, one in at(confidence)], claim.wanted),
+                    found[0][1].replicates,
                 )
-                if found[0][1].replicates == 1:
-                    self._alone.add(says)
             self._compared.add(same)
         costs = f"{kappa(of.costs(claim.method)[2])} / {kappa(reference.cost)}"
         networks = f"{of.networks(claim.method)} / {reference.networks}"
@@ -200,6 +203,12 @@ class Evidence:
                 said,
             ]
         )
+
+    def _claim(self, says: str, shown: Shown, replicates: int) -> None:
+        """Count a claim of a difference."""
+        self._claimed[says] = shown
+        if replicates == 1:
+            self._alone.add(says)
 
     def _reference(self, claim: Claim, of: Measured) -> "Reference":
         """What a claim about a study is held against."""
@@ -236,9 +245,7 @@ class Evidence:
                     fewer = verdict([lost], "lower")
                     again = partial(of.minus, method, FRESH, "lost")
                     if not fewer.startswith(NO_CLAIM):
-                        self._claimed[f"{says} ({name})"] = partial(_fewer, again)
-                        if lost.replicates == 1:
-                            self._alone.add(f"{says} ({name})")
+                        self._claim(f"{says} ({name})", partial(_fewer, again), lost.replicates)
                 said = (fewer, verdict([accuracy], "no harm"))
                 costs = f"{kappa(of.cost(method))} / {kappa(of.cost(FRESH))}"
                 gaps = [points(lost, 2), points(accuracy, 2)]
@@ -303,7 +310,7 @@ def _last(row: str) -> str:
     return said.replace(", one replicate", "")
 
 
-def _counted(title: str, said: Sequence[str]) -> str:
+def _ends(title: str, said: Sequence[str]) -> str:
     many = {one: said.count(one) for one in (SHOWN, FINE, BELOW, OPEN)}
     differences = sum(one not in (FINE, BELOW, OPEN, DESIGNED, NO_CLAIM) for one in said)
     cells = [f"{many[SHOWN]} of {differences}", *(str(many[one]) for one in (FINE, BELOW, OPEN))]

@@ -4,6 +4,7 @@ Nothing of the project's own takes part, so that tests can hold what it computes
 """
 
 import functools
+import re
 from itertools import combinations, pairwise
 from pathlib import Path
 
@@ -58,39 +59,56 @@ def columns(folder, inputs=None):
 
 
 @functools.cache
-def each(study, method, metric):
-    """A metric in percent, by seed and replicate.
+def generations(study):
+    """How many there are, by the columns of its published labels; three if there are none."""
+    if not (RESULTS / study / "labels.parquet").is_file():
+        return 3
+    names = columns(RESULTS / study, "test")
+    return max(int(found[1]) for name in names if (found := re.search(r"/g(\d+)/", name)))
+
+
+@functools.cache
+def values(study, method, metric):
+    """A metric of every input, by seed and replicate, of a study and of its further seeds.
 
     Args:
-        study: The study, further seeds included.
+        study: The study.
         method: The method; "never-retrain-NAME" is the first generation of NAME, kept.
         metric: "ACC", "CON", "ACC-CON", "lost" (per retrain), "lost in all pairs", "new" (class),
             or the number of a generation for its accuracy.
     """
     found, kept = {}, method.removeprefix("never-retrain-")
-    numbers = (1, 2, 3) if kept == method else (1, 1, 1)
+    numbers = [n if kept == method else 1 for n in range(1, generations(study) + 1)]
     for folder in with_seeds(study):
         of = columns(folder, "late" if metric == "new" else "test")
         for first in (name for name in of if name.startswith(f"{kept}/average/g1/r")):
             keys = [first.replace("/g1/", f"/g{number}/") for number in numbers]
             if set(keys) <= set(of):
                 r = int(first.rpartition("/r")[2])
-                found[folder.name, r] = 100 * _metric([of[key] for key in keys], of, metric)
+                said = [of[key] for key in keys]
+                found[folder.name.removeprefix(study), r] = _metric(said, of["truth"], metric)
     return found
 
 
-def _metric(said, of, metric):
-    right = [one == of["truth"] for one in said]
+def _metric(said, truth, metric):
+    right = [one == truth for one in said]
     if metric == "CON":
-        return np.mean([a == b for a, b in combinations(said, 2)])
-    if metric == "ACC-CON":
-        return np.mean([a & b for a, b in combinations(right, 2)])
-    if metric in ("lost", "lost in all pairs"):
+        each = [a == b for a, b in combinations(said, 2)]
+    elif metric == "ACC-CON":
+        each = [a & b for a, b in combinations(right, 2)]
+    elif metric in ("lost", "lost in all pairs"):
         pairs = pairwise(right) if metric == "lost" else combinations(right, 2)
-        return np.mean([a & ~b for a, b in pairs])
-    if metric == "ACC":
-        return np.mean(right)
-    return right[2 if metric == "new" else metric - 1].mean()
+        each = [a & ~b for a, b in pairs]
+    elif metric == "ACC":
+        each = right
+    else:
+        return right[-1 if metric == "new" else metric - 1]
+    return np.mean(each, axis=0)
+
+
+def each(study, method, metric):
+    """The mean of a metric over inputs, in percent, by seed and replicate."""
+    return {key: 100 * one.mean() for key, one in values(study, method, metric).items()}
 
 
 def by_replicate(study, method):

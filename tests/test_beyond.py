@@ -7,7 +7,7 @@ import json
 import re
 import shlex
 import shutil
-from itertools import combinations, pairwise
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +18,7 @@ from dynsnap import predictions
 from dynsnap.study import FRESH, MethodLabels, read_study
 from tests.cli.helpers import dynsnap
 from tests.documents import blocks, numbers, tables
-from tests.published import RESULTS, cell_of, columns, interval, with_seeds
+from tests.published import RESULTS, cell_of, columns, each, interval, with_seeds
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs/beyond.md").read_text(encoding="utf-8")
@@ -64,23 +64,11 @@ def by_hand(study, method, *, first=None, of=None):
 
     Of the first so many replicates, of one of them, or of all.
     """
-    test, late = (published(study, kind) for kind in ("test", "late"))
-    kept = method.removeprefix("never-retrain-")  # its first generation, for ever
-    names = [name for name in test if name.startswith(f"{kept}/average/g3/")]
-    replicates = [name.rpartition("/")[2] for name in names][:first]
-    replicates = replicates if of is None else replicates[of : of + 1]
-    each, new, lost, same, both = [], [], [], [], []
-    for replicate in replicates:
-        each_has = (1, 2, 3) if kept == method else (1, 1, 1)
-        keys = [f"{kept}/average/g{number}/{replicate}" for number in each_has]
-        right = [test[key] == test["truth"] for key in keys]
-        each.append([one.mean() for one in right])
-        new.append((late[keys[-1]] == late["truth"]).mean())
-        lost.append(np.mean([old & ~later for old, later in pairwise(right)]))
-        same.append(np.mean([test[x] == test[y] for x, y in combinations(keys, 2)]))
-        both.append(np.mean([x & y for x, y in combinations(right, 2)]))
-    means = [100 * np.mean(one) for one in (new, lost, same, both)]
-    return len(replicates), 100 * np.mean(each, axis=0), means
+    metrics = (1, 2, 3, "new", "lost", "CON", "ACC-CON")
+    every = np.array([[*each(study, method, metric).values()] for metric in metrics])[:, :first]
+    every = every if of is None else every[:, of : of + 1]
+    means = every.mean(axis=1)
+    return every.shape[1], means[:3], means[3:]
 
 
 def spread_by_hand(study, method):
@@ -216,7 +204,7 @@ def test_the_target_is_held_against_methods_that_qualify(beyond, elsewhere):
 def test_the_summary_is_what_numpy_alone_computes_from_the_published_labels():
     (rows,) = (tables(text)[0] for (kind, _), text in generated(PAGE).items() if kind == "summary")
     assert len(rows) == 1 + 5 * 4 + 2
-    for study, n, method, _, _, each, *cells in rows[1:]:
+    for study, n, method, _, _, accuracy, *cells in rows[1:]:
         replicates, accuracies, means = by_hand(study, method)
         assert int(n) == replicates
         spreads = spread_by_hand(study, method)
@@ -224,7 +212,7 @@ def test_the_summary_is_what_numpy_alone_computes_from_the_published_labels():
             f"{value:.1f} ± {spread:.1f}"
             for value, spread in zip([*accuracies, *means], spreads, strict=True)
         ]
-        assert [*each.split(", "), *cells[:4]] == told
+        assert [*accuracy.split(", "), *cells[:4]] == told
 
 
 def sides(inputs, method, reference, number):

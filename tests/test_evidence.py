@@ -8,7 +8,7 @@ import re
 import shutil
 import sys
 from dataclasses import replace
-from itertools import combinations, pairwise
+from itertools import combinations
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -18,7 +18,7 @@ from scipy import stats
 
 from dynsnap.comparison import PairedDifference
 from tests.documents import numbers, tables
-from tests.published import RESULTS, cell_of, columns, gap, with_seeds
+from tests.published import RESULTS, cell_of, columns, each, gap, generations, values, with_seeds
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs/evidence.md").read_text(encoding="utf-8")
@@ -33,37 +33,8 @@ def script():
     return module
 
 
-@functools.cache
-def generations(study):
-    """How many there are, by the columns of its published labels; three if there are none."""
-    if not (RESULTS / study / "labels.parquet").is_file():
-        return 3
-    names = columns(RESULTS / study, "test")
-    return max(int(found[1]) for name in names if (found := re.search(r"/g(\d+)/", name)))
-
-
-@functools.cache
-def values(study, method, metric):
-    """A metric of every input, by seed and replicate, of a study and of its further seeds."""
-    found = {}
-    for folder in with_seeds(study):
-        of = columns(folder, "late" if metric == "new class" else "test")
-        for r in range(10):
-            keys = [f"{method}/average/g{g}/r{r}" for g in range(1, generations(study) + 1)]
-            if not set(keys) <= set(of):
-                continue
-            said = [of[key] for key in keys]
-            right = [one == of["truth"] for one in said]
-            if metric == "CON":
-                own = np.mean([a == b for a, b in combinations(said, 2)], axis=0)
-            elif metric == "ACC-CON":
-                own = np.mean([a & b for a, b in combinations(right, 2)], axis=0)
-            elif metric == "lost per retrain":
-                own = np.mean([a & ~b for a, b in pairwise(right)], axis=0)
-            else:
-                own = right[-1 if metric == "new class" else metric - 1]
-            found[folder.name.removeprefix(study), r] = own
-    return found
+# The page's words for metrics that tests name otherwise.
+METRICS = {"lost per retrain": "lost", "new class": "new"}
 
 
 @pytest.mark.slow
@@ -117,11 +88,12 @@ def pairs(says, command, cell):
     study, method, where, reference, metric = sides_of(says, command)
     for part in cell.split("; "):
         generation = int(part[1:].split()[0]) if part.startswith("g") else None
-        mine = values(study, method, generation or metric)
+        about = generation or METRICS.get(metric, metric)
+        mine = values(study, method, about)
         if reference == "its own first generation":
             other = values(study, method, 1)
         else:
-            other = values(where, reference, generation or metric)
+            other = values(where, reference, about)
         both = [key for key in mine if key in other]
         yield part, generation, [[one[key] for key in both] for one in (mine, other)]
 
@@ -327,16 +299,9 @@ def test_verdicts_are_statements_about_intervals(script, low, high, wanted, said
 def test_further_seeds_of_a_study_are_further_replicates(script):
     found = script.Evidence(RESULTS).study("cifar10-paper")
     assert len(found.labels.replicates("dynsnap-cyc")) == 3
-    each = [
-        100 * (one["dynsnap-cyc/average/g3/r0"] == one["truth"]).mean()
-        for one in (
-            columns(RESULTS / f"cifar10-paper{seed}", "test") for seed in ("", "-2021", "-2022")
-        )
-    ]
-    assert found.each("dynsnap-cyc", "accuracy_3") == pytest.approx(each)
-    assert found.each("dynsnap-cyc", "consistency") == pytest.approx(
-        [100 * one.mean() for one in values("cifar10-paper", "dynsnap-cyc", "CON").values()]
-    )
+    for name, metric in (("accuracy_3", 3), ("consistency", "CON")):
+        by_hand = each("cifar10-paper", "dynsnap-cyc", metric)
+        assert found.each("dynsnap-cyc", name) == pytest.approx([*by_hand.values()])
 
 
 def test_commands_name_studies_that_come_with_dynsnap():
@@ -356,7 +321,7 @@ def test_claims_that_stay_shown_are_those_of_benjamini_and_hochberg(script):
 def test_claims_that_one_replicate_speaks_against_are_counted_as_such(script, tmp_path):
     shutil.copytree(RESULTS / "cifar10-distill", tmp_path / "cifar10-distill")
     rows = [row for table in tables(script.page(tmp_path)) for row in table if len(row) == 8]
-    against = [row for row in rows if row[-1] in ("**not shown**, one replicate",)]
+    against = [row for row in rows if row[-1] == "**not shown**, one replicate"]
     assert against and {row[2] for row in against} == {"1"}
     evidence = script.Evidence(tmp_path)
     list(evidence.glance())
@@ -500,9 +465,9 @@ def test_a_vote_of_three_networks_is_weaker_than_their_average():
                     said = [of[f"extbagging/{how}/g{g}/r{r}"] for g in (1, 2, 3)]
                     same = np.mean([a == b for a, b in combinations(said, 2)])
                     means.append([same, np.mean([one == of["truth"] for one in said])])
-                for each, (vote, mean) in zip(gaps.values(), zip(*means, strict=True), strict=True):
-                    each.append(100 * (vote - mean))
-        assert all(len(each) == 10 for each in gaps.values())
-        con, acc = (f"{np.mean(each):+.1f}" for each in gaps.values())
+                for one, (vote, mean) in zip(gaps.values(), zip(*means, strict=True), strict=True):
+                    one.append(100 * (vote - mean))
+        assert all(len(one) == 10 for one in gaps.values())
+        con, acc = (f"{np.mean(one):+.1f}" for one in gaps.values())
         parts.append(f"{con} points of CON and {acc} of accuracy on {title}")
     assert told == "; ".join(parts)

@@ -322,7 +322,7 @@ def test_pruning_is_judged_run_by_run():
         assert f"20 pruned against all 30: {', '.join(told)};" in section(page, CLAIMS)
 
 
-def test_replicates_that_share_a_mean_are_not_paired_and_their_interval_is_wider():
+def test_replicates_that_share_a_mean_are_not_paired():
     """Of 20 Newsgroups each seed stores a mean and a deviation over its replicates."""
     line = next(
         one

@@ -51,8 +51,8 @@ def row_of(study, method, metric):
 
 def retrain(study, method):
     """κ of a retrain, as the tables of results have it: the mean over the replicates of all seeds."""
-    often = Counter(name for name, _ in each(study, method, 1))
-    costs = [float(row_of(name, method, "retrain_cost")["value"]) for name in often]
+    often = Counter(seed for seed, _ in each(study, method, 1))
+    costs = [float(row_of(f"{study}{seed}", method, "retrain_cost")["value"]) for seed in often]
     return np.average(costs, weights=list(often.values()))
 
 
