@@ -15,7 +15,16 @@ import _seeds
 from dynsnap.study import frontier, read_table
 from tests.cli.helpers import dynsnap
 from tests.documents import blocks, tables
-from tests.published import RESULTS, apart, by_replicate, classes, columns, signed, with_seeds
+from tests.published import (
+    RESULTS,
+    apart,
+    by_replicate,
+    classes,
+    columns,
+    each,
+    signed,
+    with_seeds,
+)
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -122,9 +131,9 @@ def test_a_row_of_the_table_has_the_measured_numbers(row):
     study = f"{name}-{STUDIES.get((data, label), 'paper')}"
     values = by_replicate(study, method)
     measured = [f"**{cost_of(study, method):g}**"]
-    for each in values.T:
-        spread = f" ± {each.std(ddof=1):.1f}" if len(each) > 1 else ""
-        measured.append(f"**{each.mean():.1f}**{spread}")
+    for one in values.T:
+        spread = f" ± {one.std(ddof=1):.1f}" if len(one) > 1 else ""
+        measured.append(f"**{one.mean():.1f}**{spread}")
     if method.startswith("never"):  # what is so by definition has no spread
         assert (values[:, [1, 3, 4]] == [100, 0, 0]).all()
         measured[2], measured[4], measured[5] = "**100**", "**0.0**", "**0.0**"
@@ -219,6 +228,19 @@ def test_what_rolling_learns_is_told_on_the_front_page():
         for key in (one for one in of if one.startswith("rolling/average/g1/")):
             assert (of[key] == of[key.replace("rolling", "dynsnap-cyc")]).all()
     assert "shares the first with DynSnap-cyc: that shrinks their difference by a third" in README
+
+
+def test_what_rolling_loses_is_told_on_the_front_page():
+    studies = [f"{data}-rolling" for data in ("cifar100", "cifar10", "20news", "digits")]
+    shares = []
+    for study in (*studies, "cifar10-distill"):
+        mine, other = (
+            np.mean([*each(study, name, "lost").values()]) for name in ("rolling", "dynsnap-cyc")
+        )
+        shares.append(100 * mine / other)
+    said = f"{min(shares):.0f} to {max(shares):.0f} % of what a fresh ensemble loses, in five"
+    assert said in bullet("docs/beyond.md")
+    assert max(shares) < 50
 
 
 def test_what_one_network_learns_is_told_on_the_front_page():
