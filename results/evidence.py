@@ -68,6 +68,27 @@ class Reference(NamedTuple):
     networks: str
 
 
+class Ends(NamedTuple):
+    """Verdicts by what they are about, without "by design" and "no claim".
+
+    Attributes:
+        better: That fewer right answers are lost, or that answers are more consistent.
+        learnt: That later generations are more accurate than the first.
+        harmed: What that costs in accuracy, or on the new class.
+    """
+
+    better: list[str]
+    learnt: list[str]
+    harmed: list[str]
+
+    def cells(self) -> Iterator[str]:
+        """The cells of a section."""
+        yield _shown_of(self.better)
+        yield _shown_of(self.learnt)
+        for one in (FINE, BELOW, OPEN):
+            yield str(self.harmed.count(one))
+
+
 class Evidence:
     """All rows of the page, from a folder of results.
 
@@ -129,40 +150,35 @@ class Evidence:
                 yield line([claim.says, *map("; ".join, sides.values())])
 
     def short(self, weekly: Sequence[str]) -> Iterator[str]:
-        """How the claims of each section end: those of a difference, and those of no harm."""
+        """How the claims of each section end."""
         for title, claims in SECTIONS.items():
-            said = self._counted(claims)
-            if said:
-                yield _ends(title.partition(":")[0].partition(" (")[0], said)
+            if next(self.rows(claims), None):
+                yield line(
+                    [title.partition(":")[0].partition(" (")[0], *self._ends(claims).cells()]
+                )
         if weekly:
-            yield _ends("Real weeks", [one for row in weekly for one in _last(row).split("; ")])
+            yield line(["Real weeks", *_weekly_ends(weekly).cells()])
 
     def in_short(self, weekly: Sequence[str]) -> str:
-        """How many claims hold over all sections: of fewer losses, of learning, and of no harm."""
-        better: list[str] = []
-        learnt: list[str] = []
-        harmed: list[str] = []
-        for claim in (one for claims in SECTIONS.values() for one in claims):
-            kind = learnt if claim.reference == "first" else better
-            kind = harmed if claim.wanted == "no harm" else kind
-            kind += self._counted([claim])
-        for row in weekly:
-            lost, accuracy = _last(row).split("; ")
-            better.append(lost)
-            harmed.append(accuracy)
-        better, learnt, harmed = (
-            [one for one in kind if one not in (DESIGNED, NO_CLAIM)]
-            for kind in (better, learnt, harmed)
-        )
+        """How the claims of all sections end."""
+        ends = self._ends([claim for claims in SECTIONS.values() for claim in claims])
+        weeks = _weekly_ends(weekly)
+        better, harmed = ends.better + weeks.better, ends.harmed + weeks.harmed
         return SHORT.format(
-            better=f"{better.count(SHOWN)} of {len(better)}",
-            learnt=f"{learnt.count(SHOWN)} of {len(learnt)}",
+            better=_shown_of(better),
+            learnt=_shown_of(ends.learnt),
             harmed=f"{harmed.count(BELOW) + harmed.count(OPEN)} of {len(harmed)}",
         )
 
-    def _counted(self, claims: Sequence[Claim]) -> list[str]:
+    def _ends(self, claims: Sequence[Claim]) -> "Ends":
         """The verdicts on claims, each distinct difference once."""
-        return [_last(row) for row in self.rows(claims) if AGAIN not in row]
+        ends = Ends([], [], [])
+        for claim in claims:
+            said = [_last(row) for row in self.rows([claim]) if AGAIN not in row]
+            kind = ends.learnt if claim.reference == "first" else ends.better
+            kind = ends.harmed if claim.wanted == "no harm" else kind
+            kind += [one for one in said if one != NO_CLAIM]
+        return ends
 
     def alone(self) -> str:
         """The studies that have rows of one replicate."""
@@ -310,11 +326,14 @@ def _last(row: str) -> str:
     return said.replace(", one replicate", "")
 
 
-def _ends(title: str, said: Sequence[str]) -> str:
-    many = {one: said.count(one) for one in (SHOWN, FINE, BELOW, OPEN)}
-    differences = sum(one not in (FINE, BELOW, OPEN, DESIGNED, NO_CLAIM) for one in said)
-    cells = [f"{many[SHOWN]} of {differences}", *(str(many[one]) for one in (FINE, BELOW, OPEN))]
-    return line([title, *cells])
+def _weekly_ends(weekly: Sequence[str]) -> "Ends":
+    """The outcomes of real weeks. What is so by design is no claim, but has its price."""
+    said = [_last(row).split("; ") for row in weekly]
+    return Ends([lost for lost, _ in said if lost != DESIGNED], [], [one for _, one in said])
+
+
+def _shown_of(said: Sequence[str]) -> str:
+    return f"{said.count(SHOWN)} of {len(said)}" if said else ""
 
 
 def _command(study: str, method: str) -> str:
@@ -479,19 +498,21 @@ $ dynsnap report results/digits-rolling --html page.html
 $ python results/evidence.py --check
 ```
 
-{in_short} Each distinct difference counts once: where rows of a study compare the same answers, input by input, the
-first counts and the others say "counted above" ({again} rows). "By design" is not counted, nor is what one replicate alone speaks for, which is "no claim" ({once} rows); what one speaks against counts:
+{in_short}
 
-| section | a difference: shown | not clearly below | clearly below | open |
-|---|---|---|---|---|
+| section | loses fewer, or is more consistent: shown | learns: shown | accuracy, new class: not clearly below | clearly below | open |
+|---|---|---|---|---|---|
 {short}
 
+* **What is counted.** Each distinct difference once: where rows of a study compare the same answers, input by input, the first counts and the others say "counted above" ({again} rows). What one replicate
+  alone speaks for is "no claim" ({once} rows) and is not counted; what it speaks against is. That models which are retrained in few weeks lose fewer answers is "by design" and not counted; what it costs
+  in accuracy is. Comparisons are not independent: studies of one data set share test inputs, and methods of one study share rounds.
 * **Difference**: the method minus the reference on the same inputs, replicate by replicate. The 95 % interval is over inputs and replicates
   (seeds), for these training data; [how often it holds the truth](#do-the-intervals-hold) was simulated. With n = 1 it covers inputs alone, as its row says: another
-  seed may change what it shows. What it speaks for is no claim, and what it speaks against counts, to be on the safe side.
+  seed may change what it shows.
 * **Detectable**: the smallest difference that these data would have shown four times out of five. "Not clearly below" is no proof that a method does no harm: a loss smaller than this
   may have gone unseen. Where the interval includes a loss of more than five points, the verdict is "open". That limit is wide,
-  since nine of ten differences in accuracy here are below three points: read what was detectable, not the verdict alone.
+  since more than nine of ten differences in accuracy between methods are below three points: read what was detectable, not the verdict alone.
 * **κ of all generations**: trainings from scratch, the first generation included, of method / reference. **Networks**: what one prediction costs.
 * **Command**: it trains the first seed. Where there is a folder `results/NAME-2021` or `-2022`, its `study.toml` is a further one: `dynsnap run results/cifar100-rolling-2022/study.toml`.
 * ACC is of every later generation (g2, g3), on classes that all generations know. The new class has its own lines.
@@ -502,15 +523,15 @@ network](one-network.md).
 """
 
 SHORT = """\
-In short: a method loses fewer right answers than its reference, or is more consistent, in {better} comparisons. In {learnt}, each of its later generations
-is more accurate than the first, never retrained. The price is accuracy, or the new class: there {harmed} comparisons are clearly below or open."""
+In short: in {better} comparisons a method loses clearly fewer right answers than its reference, or is clearly more consistent. In {learnt} comparisons with its own first generation, never
+retrained, it learns: each later generation is clearly more accurate. The price is accuracy, or the new class: {harmed} comparisons there are clearly below or open."""
 
 GLANCE = """\
 ## At a glance
 
-With n in brackets. "For" is shown, or no clear harm; "against" is not shown, contradicted, or clearly below; "open" is no clear harm where the interval
-includes a loss of more than five points; "no claim" is what one replicate alone speaks for. No clear harm is no proof: the second number is the smallest difference, in points, that these data would have shown four times
-out of five. What is "counted above" stands here again. A row that begins with … is about the method of the row above. The sections below have every difference:
+"For" is shown, or no clear harm; "against" is not shown, contradicted, or clearly below; "open" is no clear harm where the interval includes a loss of more than five points; "no claim" is what
+one replicate alone speaks for. In brackets: n, then the smallest harm, in points, that these data would have shown four times out of five, since no clear harm is no proof. What is "counted above"
+stands here again. A row that begins with … is about the method of the row above. The sections below have every difference, that on real weeks a table of its own:
 
 | claim | for | against | open | no claim |
 |---|---|---|---|---|"""
@@ -538,7 +559,7 @@ again:
 MANY = """\
 * **Many claims.** Of {claims} claims of a difference, {shown} are shown; chance alone would show {chance} if none were true. At a false discovery rate of {rate} %
   (Benjamini and Hochberg) {kept} stay shown. Dropped: {dropped}. This assumes that intervals cover 95 %;
-  {alone} on one replicate. What is true by design is no claim here. "Clearly below" is not corrected, so that no harm is overlooked.
+  {alone} on one replicate. So many are shown that this correction is hardly stricter than none. What is true by design is no claim here. "Clearly below" is not corrected, so that no harm is overlooked.
 """
 
 HOLD = """\

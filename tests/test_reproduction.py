@@ -532,9 +532,9 @@ def test_ablations_with_shorter_windows_are_compared_with_the_same_windows(resul
 @pytest.mark.parametrize(
     ("over", "values", "said"),
     [
-        ("members", {"1": 0.5, "5": 0.6, "20": 0.62}, ("yes", "+12.00", "at 20")),
-        ("snapshots", {"1": 0.5, "5": 0.502, "20": 0.499}, ("not clearly", "-0.10", "at 5")),
-        ("window", {"5": 0.5, "10": 0.6, "20": 0.59}, ("no (from 10 to 20)", "+9.00", "at 10")),
+        ("members", {"1": 0.5, "5": 0.6, "20": 0.62}, ("open", "+2.00 from 5 to 20", "at 20")),
+        ("snapshots", {"1": 0.5, "5": 0.502, "20": 0.499}, ("not clearly", "-0.30", "at 5")),
+        ("window", {"5": 0.5, "10": 0.6, "20": 0.58}, ("no (clearly worse from 10 to 20)",)),
         ("beta", {"0.4": 0.5, "mean": 0.496}, ("none", "at 0.4")),
         ("beta", {"0.4": 0.51, "1": 0.4, "mean": 0.5}, (": 0.4", "at 0.4")),
         ("carry", {"0.5": 0.5, "1": 0.6}, ("at 1 (3.0κ)",)),
@@ -552,6 +552,38 @@ def test_every_sweep_has_a_verdict_and_its_highest_point(results, over, values, 
     part = section(script.page(results), FIGURE)
     (line,) = (line for line in part.splitlines() if line.startswith("* varied"))
     assert [word for word in said if word not in line] == []
+
+
+STEP = re.compile(r"([-+][\d.]+)(?: \(([-+][\d.]+) to ([-+][\d.]+)\))? from (\d+) to (\d+)")
+
+
+def test_how_far_more_is_better_follows_from_the_steps_of_a_sweep():
+    part = section(of_results(), FIGURE)
+    folder, said = "", {}
+    for line in part.splitlines():
+        folder = line.strip("`:") if line.startswith("`") else folder
+        if "more is better: " not in line:
+            continue
+        name = re.match(r"\* (\w+)", line)[1]
+        rows = {
+            one.point: 100 * one.row.value
+            for one in _seeds.sweeps_of(RESULTS / folder)
+            if (one.sweep, one.row.metric) == (name, "correct_consistency")
+        }
+        steps = STEP.findall(line)
+        assert [*(one[3] for one in steps), steps[-1][4]] == list(rows)
+        for value, low, high, before, after in steps:
+            assert f"{rows[after] - rows[before]:+.2f}" == value
+            assert not low or float(low) < float(value) < float(high)
+        verdict = line.partition("more is better: ")[2].partition(";")[0]
+        if "(n = 1)" in line:
+            assert verdict.startswith("open")
+        else:
+            up = [after for _, low, _, _, after in steps if float(low) > 0]
+            far = "" if up[-1] == steps[-1][4] else f" up to {up[-1]}, and not clearly beyond"
+            assert verdict == f"yes{far}" and all(float(high) > 0 for _, _, high, *_ in steps)
+        said[folder, name] = verdict
+    assert len(set(said.values())) > 2 and len(said) >= 10
 
 
 def test_longer_windows_are_compared_with_more_of_them_at_equal_cost():

@@ -31,7 +31,7 @@ FIGURES = (
 
 ABOUT_FIGURE_2 = """\
 The paper draws these for CIFAR-100 with ResNet-56, windows of 20 epochs and β* unless it varies. κ is shown at every point, because β changes
-the number of rounds. The lists state whether more is better, and whether any β is clearly better than β*.
+the number of rounds. The lists state up to which point more is clearly better in ACC-CON, step by step, and whether any β is clearly better than β*.
 
 * On 20 Newsgroups a window has 4 epochs and a training 40.
 * On CIFAR-100, N up to 20 uses the paper's windows (`cifar100-paper`). N up to 40 and both ablations use windows of 5 epochs, and the sweep over
@@ -127,22 +127,44 @@ def _judged(seeds: Sequence[Seed], name: str, points: Points) -> str:
         assert minus is not None  # points of one sweep are of the same seeds
         return minus
 
-    best, row = max(found.items(), key=lambda item: item[1].value)
-    highest = f"highest ACC-CON at {best} ({kappa(row.cost)}κ)"
+    highest = _highest(points)
     if _over(points) == "beta" and "mean" in found:
         better = [point for point in found if gap(point, "mean").word == "higher"]
         return f"β clearly better than β* (mean): {', '.join(better) or 'none'}; {highest}"
     if _over(points) not in _MORE or len(found) < 2:
         return highest
-    first, *_, last = found
-    down = [
-        f"from {before} to {after}"
-        for before, after in itertools.pairwise(found)
-        if gap(after, before).word == "lower"
+    steps = [(*pair, gap(*reversed(pair))) for pair in itertools.pairwise(found)]
+    told = ", ".join(
+        f"{minus.value:+.2f}{f' ({minus.bounds})' if minus.over else ''} from {before} to {after}"
+        for before, after, minus in steps
+    )
+    n = min(minus.n for *_, minus in steps)
+    return f"more is better: {_how_far(steps)}; ACC-CON {told} (n = {n}); {highest}"
+
+
+def _how_far(steps: Sequence[tuple[str, str, Gap]]) -> str:
+    """Up to which point more is clearly better, step by step."""
+    up, down = (
+        [(before, after) for before, after, minus in steps if minus.word == word]
+        for word in ("higher", "lower")
+    )
+    if down:
+        return f"no (clearly worse from {' to '.join(down[0])})"
+    if not up:
+        return "not clearly"
+    if any(minus.n == 1 for *_, minus in steps):
+        return "open, one replicate"
+    return "yes" if up[-1] == steps[-1][:2] else f"yes up to {up[-1][1]}, and not clearly beyond"
+
+
+def _highest(points: Points) -> str:
+    """Where ACC-CON is highest, and CON if that is elsewhere."""
+    best = {
+        metric: max(points, key=lambda point, metric=metric: points[point][metric].value)
+        for metric in (_METRIC, "consistency")
+    }
+    said = [
+        f"highest {MAIN[metric]} at {best[metric][1]} ({kappa(points[best[metric]][metric].cost)}κ)"
+        for metric in best
     ]
-    gain = gap(last, first)
-    verdict = "not clearly"
-    if down or gain.word == "higher":
-        verdict = f"no ({down[0]})" if down else "yes"
-    told = f"ACC-CON {gain.value:+.2f} from {first} to {last} (n = {gain.n})"
-    return f"more is better: {verdict}; {told}; {highest}"
+    return ", ".join(said if len(set(best.values())) > 1 else said[:1])

@@ -32,11 +32,15 @@ class Gap:
     def word(self) -> str:
         return worded(self.value, self.doubt)
 
-    def __str__(self) -> str:
-        if not self.over:
-            return f"{self.value:+.2f} (n = {self.n}, {self.word})"
+    @property
+    def bounds(self) -> str:
+        """Its interval; one replicate has none."""
         low, high = self.value - self.doubt, self.value + self.doubt
-        return f"{self.value:+.2f} ({low:+.2f} to {high:+.2f} over {self.over}, {self.word})"
+        return f"{low:+.2f} to {high:+.2f}" if self.over else ""
+
+    def __str__(self) -> str:
+        about = f"{self.bounds} over {self.over}" if self.over else f"n = {self.n}"
+        return f"{self.value:+.2f} ({about}, {self.word})"
 
 
 def gap(sides: Sequence[tuple[Part, Part]]) -> Gap:
