@@ -2,9 +2,10 @@
 
     python benchmarks/epochs.py benchmarks/epochs/*.csv.gz
 
-Between the ends of two epochs a round is taken to go on evenly. Two figures: while all rounds were
-active, and from the first end of an epoch to the last. Validation and snapshots are in both; the
-second has the building of narrower networks and scoring, too, and lacks each round's first epoch.
+Between the ends of two epochs a round is taken to go on evenly. Three figures: while all rounds
+were active, from the first end of an epoch to the last, and from the start of the log. Validation
+and snapshots are in all of them; the second has the building of narrower networks and scoring, too,
+and lacks each round's first epoch; the third lacks nothing up to the last epoch.
 """
 
 import argparse
@@ -27,6 +28,8 @@ class Logged:
         active_speed: Images a second in these.
         seconds: From the first end of an epoch to the last.
         speed: Images a second in these.
+        whole: From the start of the log to the last end of an epoch.
+        whole_speed: Images a second in these.
         pauses: The two longest times in which no epoch ended, in their order: what stands still
             while rounds that have ended are scored, and while a network is built.
     """
@@ -36,6 +39,8 @@ class Logged:
     active_speed: float
     seconds: float
     speed: float
+    whole: float
+    whole_speed: float
     pauses: tuple[float, ...]
 
 
@@ -73,6 +78,8 @@ def read(path: Path) -> Logged:
         active_speed=(done(stop) - done(start)) / (stop - start),
         seconds=last - first,
         speed=done(last) / (last - first),
+        whole=last,
+        whole_speed=sum(images[name] * len(times) for name, times in ends.items()) / last,
         pauses=tuple(float(gaps[at]) for at in sorted(np.argsort(gaps)[-2:])),
     )
 
@@ -84,7 +91,8 @@ def main() -> None:
         found = read(path)
         print(
             f"{path.name}: {found.rounds} rounds, {found.active_speed:,.0f} images a second over "
-            f"{found.active:.0f} s with all active, {found.speed:,.0f} over {found.seconds:.0f} s; "
+            f"{found.active:.0f} s with all active, {found.speed:,.0f} over {found.seconds:.0f} s, "
+            f"{found.whole_speed:,.0f} over {found.whole:.0f} s with building; "
             f"no epoch ended for {' and '.join(f'{one:.0f}' for one in found.pauses)} s"
         )
 

@@ -513,7 +513,7 @@ $ python results/evidence.py --check
 * **Detectable**: the smallest difference that these data would have shown four times out of five. "Not clearly below" is no proof that a method does no harm: a loss smaller than this
   may have gone unseen. Where the interval includes a loss of more than five points, the verdict is "open". That limit is wide,
   since more than nine of ten differences in accuracy between methods are below three points: read what was detectable, not the verdict alone.
-* **κ of all generations**: trainings from scratch, the first generation included, of method / reference. **Networks**: what one prediction costs.
+* **κ of all generations**: trainings from scratch, the first generation included, of method / reference, each the mean over all its replicates. **Networks**: what one prediction costs.
 * **Command**: it trains the first seed. Where there is a folder `results/NAME-2021` or `-2022`, its `study.toml` is a further one: `dynsnap run results/cifar100-rolling-2022/study.toml`.
 * ACC is of every later generation (g2, g3), on classes that all generations know. The new class has its own lines.
 * Lost is the mean over consecutive retrains. CON and ACC-CON are means over all pairs of generations.

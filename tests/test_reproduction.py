@@ -554,6 +554,17 @@ def test_every_sweep_has_a_verdict_and_its_highest_point(results, over, values, 
     assert [word for word in said if word not in line] == []
 
 
+def test_the_studies_of_20_newsgroups_share_three_replicates():
+    of, varied = (columns(RESULTS / name, "test") for name in ("20news", "20news-sensitivity"))
+    more = columns(RESULTS / "20news-2021", "test")
+    keys = [f"dynsnap-cyc/average/g3/r{r}" for r in range(10)]
+    known = [one[key] for one in (of, more) for key in keys if key in one]
+    assert len(known) == 10
+    shared = sum(any((varied[key] == one).all() for one in known) for key in keys)
+    said = "`20news-sensitivity` has three of its ten replicates in common with `20news`"
+    assert shared == 3 and said in " ".join(section(of_results(), FIGURE).split())
+
+
 STEP = re.compile(r"([-+][\d.]+)(?: \(([-+][\d.]+) to ([-+][\d.]+)\))? from (\d+) to (\d+)")
 
 

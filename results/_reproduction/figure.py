@@ -33,7 +33,7 @@ ABOUT_FIGURE_2 = """\
 The paper draws these for CIFAR-100 with ResNet-56, windows of 20 epochs and β* unless it varies. κ is shown at every point, because β changes
 the number of rounds. The lists state up to which point more is clearly better in ACC-CON, step by step, and whether any β is clearly better than β*.
 
-* On 20 Newsgroups a window has 4 epochs and a training 40.
+* On 20 Newsgroups a window has 4 epochs and a training 40. `20news-sensitivity` has three of its ten replicates in common with `20news`, so values of one method differ between the two.
 * On CIFAR-100, N up to 20 uses the paper's windows (`cifar100-paper`). N up to 40 and both ablations use windows of 5 epochs, and the sweep over
   the window has five windows in a round (`cifar100-sensitivity`).
 * The training with N = 40 of generation 3 ran its last 3 of 200 epochs on a CPU, so its last snapshot comes from there.
