@@ -188,9 +188,7 @@ def values_table(of: Measured, methods: Iterable[str]) -> Iterator[str]:
         costs = [kappa(cost) for cost in of.costs(name)]
         if name == "noise-floor":  # measured with a twin, whose labels are not of a generation
             rows = (None, one.gained, one.lost, one.consistency, one.correct_consistency)
-            shown = [""] * len(numbers) + [
-                "" if r is None else f"{100 * r.value:.1f}" for r in rows
-            ]
+            shown = [""] * len(numbers) + [percent(row) for row in rows]
             yield line([name, "1", *needs, "", "", "", *shown, ""])
             continue
         cells = [of.cell(name, f"accuracy_{number}") for number in numbers]

@@ -88,16 +88,44 @@ def test_students_are_reported_as_numpy_computes_from_their_labels(name):
     truth, late, found = labels(RESULTS / name)
     told = 0
     for path in (RESULTS / name).glob("distill*.json"):
-        for one in json.loads(path.read_bytes())["learners"]:
+        learners = json.loads(path.read_bytes())
+        for one in learners["learners"]:
             replicates = found.get((one["name"], "average"))
             if replicates is None:  # the labels of the control are not published
                 continue
             each = [metrics(said, truth, late) for said in whole(replicates)]
-            for metric in ("accuracy", "consistency", "correct_consistency", "late_accuracy"):
+            if "fidelity" in one["metrics"]:
+                teachers = whole(found[learners["teacher"], "average"])
+                for values, mine, other in zip(each, whole(replicates), teachers, strict=True):
+                    same = [(a == b)[~late].mean() for a, b in zip(mine, other, strict=True)]
+                    values["fidelity"] = np.mean(same)
+            assert set(one["metrics"]) - set(each[0]) <= {"seconds", "fidelity"}
+            for metric in each[0]:
                 mean = np.mean([values[metric] for values in each])
-                assert one["metrics"][metric]["value"] == pytest.approx(mean, abs=1e-9)
+                assert one["metrics"][metric]["value"] == pytest.approx(mean, abs=1e-9), metric
                 told += 1
-    assert told >= 12
+    assert told >= 27
+
+
+@pytest.mark.parametrize(
+    "name", sorted({path.parent.name for path in RESULTS.glob("*/distill*.json")})
+)
+def test_a_student_costs_its_teacher_and_its_own_training(name):
+    table = {
+        row.method: row.cost
+        for row in read_table(RESULTS / name / "table.csv")
+        if (row.combination, row.metric) == ("average", "accuracy")
+    }
+    plan = read_study(RESULTS / name / "study.toml", stored=True)
+    for path in (RESULTS / name).glob("distill*.json"):
+        learners = json.loads(path.read_bytes())
+        own = learners["epochs"] / plan.epochs
+        for one in learners["learners"]:
+            expected = {
+                learners["student"]: table[learners["teacher"]] + own,
+                "untaught": own,
+            }.get(one["name"], table.get(one["name"]))
+            assert one["cost"] == pytest.approx(expected), one["name"]
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ written by hand, so each is put together here from the published labels and look
 import csv
 import functools
 import json
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -62,6 +63,31 @@ def part(page, start, end="\n\n"):
     _, found, rest = whole.partition(start)
     assert found, start
     return rest.partition(end)[0]
+
+
+@pytest.mark.parametrize(
+    ("page", "start"),
+    [
+        *(
+            ("beyond", f"## {title}\n\n")
+            for title in (
+                "Conclusion",
+                "The target on CIFAR-10",
+                "What the tables show",
+                "CIFAR-100: which defaults hold",
+                "Stabilized predictions",
+                "Does it go stale?",
+                "Full tables",
+                "Ensemble size and distillation",
+            )
+        ),
+        ("distill", "**Conclusion.** "),
+        ("distill", "## Results\n\n"),
+    ],
+)
+def test_results_begin_with_the_rows_that_choices_were_made_on(page, start):
+    first = re.split(r"[.;] ", part(page, start).replace("\n", " "))[0]
+    assert "chosen" in first
 
 
 def test_what_rolling_loses_is_told_of_both_images():

@@ -33,6 +33,11 @@ def percent(value):
     return f"{100 * float(value):.2f}"
 
 
+def with_spread(row):
+    """A row of a sweep in percent, and its standard deviation over replicates."""
+    return f"{percent(row['value'])} ± {percent(row['spread'])}"
+
+
 def rows_with(first):
     """The rows of a table that begin like this, as cells."""
     lines = [line for line in PAGE.splitlines() if line.startswith(f"| {first} |")]
@@ -71,8 +76,7 @@ def test_what_was_foreseen_and_what_was_trained_is_as_documented(members):
     known = []
     for name in ("digits-size", "20news-size"):
         row = swept(name)["members", str(members), "consistency"]
-        spread = f" ± {percent(row['spread'])}" if row["spread"] else ""
-        known += [at(f"{name}/size"), percent(row["value"]) + spread, at(f"{name}/size-members")]
+        known += [at(f"{name}/size"), with_spread(row), at(f"{name}/size-members")]
     ((_, *cells),) = rows_with(members)
     assert cells == known
 
@@ -169,13 +173,13 @@ def test_what_comes_of_auto_is_as_documented(first, point):
     rows = [swept("digits-size")[*point, metric] for metric in METRICS.values()]
     ((_, cost, *cells),) = rows_with(first)
     assert cost == f"{float(rows[0]['cost']):.1f}"
-    assert cells == [percent(row["value"]) for row in rows]
+    assert cells == [with_spread(row) for row in rows]
 
 
 def test_what_comes_of_auto_on_texts_is_as_documented():
     rows = [swept("20news-size")["members", "auto", metric] for metric in METRICS.values()]
     values = ", ".join(
-        f"{name} {percent(row['value'])}" for name, row in zip(METRICS, rows, strict=True)
+        f"{name} {with_spread(row)}" for name, row in zip(METRICS, rows, strict=True)
     )
     assert f"takes {float(rows[0]['cost']):.1f} rounds: {values}." in PAGE
 
