@@ -46,19 +46,7 @@ class Logged:
 
 def read(path: Path) -> Logged:
     """The speeds of a log: `seconds,round,generation,epoch,images`, a row for each epoch."""
-    ends: dict[str, list[float]] = defaultdict(list)
-    images: dict[str, int] = {}
-    with gzip.open(path, "rt", newline="") as file:
-        for row in csv.DictReader(file):
-            ends[row["round"]].append(float(row["seconds"]))
-            if int(row["epoch"]) != len(ends[row["round"]]):
-                raise SystemExit(
-                    f"{path}: the epochs of round {row['round']} are not 1, 2, 3 and so on."
-                )
-            images[row["round"]] = int(row["images"])
-
-    if not ends:
-        raise SystemExit(f"{path}: there are no epochs in this log.")
+    ends, images = _epochs(path)
 
     def done(second: float) -> float:
         """Images that all rounds have trained on by then, since the end of their first epochs."""
@@ -82,6 +70,31 @@ def read(path: Path) -> Logged:
         whole_speed=sum(images[name] * len(times) for name, times in ends.items()) / last,
         pauses=tuple(float(gaps[at]) for at in sorted(np.argsort(gaps)[-2:])),
     )
+
+
+def _epochs(path: Path) -> tuple[dict[str, list[float]], dict[str, int]]:
+    """When the epochs of each round ended, and the images of one."""
+    ends: dict[str, list[float]] = defaultdict(list)
+    images: dict[str, int] = {}
+    try:
+        with gzip.open(path, "rt", newline="") as file:
+            for row in csv.DictReader(file):
+                name, number = row["round"], int(row["images"])
+                ends[name].append(float(row["seconds"]))
+                if int(row["epoch"]) != len(ends[name]):
+                    raise ValueError(f"the epochs of round {name} are not 1, 2, 3 and so on")
+                if number <= 0 or images.setdefault(name, number) != number:
+                    raise ValueError(f"the epochs of round {name} are not all of as many images")
+        for name, times in ends.items():
+            if not (np.isfinite(times).all() and (np.diff([0, *times]) > 0).all()):
+                raise ValueError(f"the seconds of round {name} do not rise")
+        if not ends:
+            raise ValueError("there are no epochs")
+    except KeyError as missing:
+        raise SystemExit(f"{path}: this is no log of epochs, it has no column {missing}.") from None
+    except (OSError, EOFError, TypeError, ValueError) as error:
+        raise SystemExit(f"{path}: this is no log of epochs: {error}.") from None
+    return ends, images
 
 
 def main() -> None:

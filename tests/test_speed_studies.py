@@ -2,6 +2,7 @@
 
 # ruff: noqa: E501  sentences of a page are longer than lines of code
 
+import gzip
 import json
 import re
 import runpy
@@ -27,8 +28,12 @@ def speeds():
 
 
 @pytest.fixture(scope="module")
-def logged():
-    read = runpy.run_path(str(ROOT / "benchmarks/epochs.py"))["read"]
+def read():
+    return runpy.run_path(str(ROOT / "benchmarks/epochs.py"))["read"]
+
+
+@pytest.fixture(scope="module")
+def logged(read):
     return {
         name: read(ROOT / f"benchmarks/epochs/{name}.csv.gz") for name in ("resnet20", "resnet56")
     }
@@ -141,3 +146,70 @@ def test_the_aims_are_held_against_the_numbers_of_the_table(speeds):
     twice = round(2 * about["training_inputs"] / 95e3 / 60)
     assert f"{2e-6 * about['training_inputs']:.0f} million images" in AIMS
     assert "37 minutes at that speed" in AIMS and twice == 37
+
+
+def test_clocks_that_are_stored_are_those_of_the_table(speeds):
+    for name, folder in (
+        ("`cifar10-distill`", "cifar10-distill"),
+        ("`cifar100-paper`", "cifar100-paper"),
+    ):
+        about = json.loads((ROOT / f"results/{folder}/about.json").read_bytes())
+        assert (
+            f" in {about['training_seconds']:,.0f} s, by the rounds' own clocks" in speeds[name][4]
+        )
+    both = [
+        json.loads((ROOT / f"results/cifar100-rolling-{seed}/about.json").read_bytes())
+        for seed in (2021, 2022)
+    ]
+    first, second = (f"{one['inputs_per_second'] / 1000:.0f}" for one in both)
+    one, two = (f"{one['training_seconds']:,.0f}" for one in both)
+    millions = {f"{one['training_inputs'] / 1e6:.0f}" for one in both}
+    row = speeds["`cifar100-rolling-2021`, `-2022`"][4]
+    assert f"{first} and {second} by the rounds' own clocks" in row
+    assert f"{millions.pop()} million images in {one} and {two} s" in row and not millions
+    assert f"{first} and {second} follow from `about.json`" in TEXT
+
+
+def log_of(path, rows, head="seconds,round,generation,epoch,images"):
+    with gzip.open(path, "wt") as file:
+        file.write("\n".join([head, *rows]) + "\n")
+    return path
+
+
+def test_the_speeds_of_a_small_log_by_hand(read, tmp_path):
+    # Round 0 ends epochs of 100 images at 10, 20 and 30; round 1 of 50 images at 15, 25 and 45.
+    rows = ["10,0,1,1,100", "15,1,1,1,50", "20,0,1,2,100", "25,1,1,2,50", "30,0,1,3,100"]
+    found = read(log_of(tmp_path / "log.csv.gz", [*rows, "45,1,1,3,50"]))
+    assert (found.rounds, found.active, found.seconds, found.whole) == (2, 15, 35, 45)
+    # From 15 to 30: one and a half epochs of round 0, and one and a quarter of round 1.
+    assert found.active_speed == pytest.approx((150 + 62.5) / 15)
+    assert found.speed == pytest.approx((200 + 100) / 35)
+    assert found.whole_speed == pytest.approx(450 / 45)
+    assert found.pauses == (5, 15)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [],
+        ["10,0,1,1,100", "20,0,1,3,100"],
+        ["10,0,1,1,100", "5,0,1,2,100"],
+        ["nan,0,1,1,100", "5,0,1,2,100"],
+        ["10,0,1,1,100", "20,0,1,2,900"],
+        ["10,0,1,1,-1", "20,0,1,2,-1"],
+        ["10,0,1,1,many", "20,0,1,2,many"],
+        ["10,0,1,1"],
+        ["10,0,1,1,100", "20,0,1,2,100", "30,1,1,1,100"],
+    ],
+)
+def test_what_is_no_log_of_epochs_is_refused_by_its_name(read, tmp_path, rows):
+    with pytest.raises(SystemExit, match=r"log\.csv\.gz: "):
+        read(log_of(tmp_path / "log.csv.gz", rows))
+
+
+def test_other_files_are_no_logs_of_epochs(read, tmp_path):
+    (tmp_path / "plain.csv.gz").write_text("seconds,round,generation,epoch,images\n")
+    log_of(tmp_path / "other.csv.gz", ["1,2"], head="round,seconds")
+    for name in ("plain", "missing", "other"):
+        with pytest.raises(SystemExit, match=rf"{name}\.csv\.gz: "):
+            read(tmp_path / f"{name}.csv.gz")
