@@ -8,6 +8,7 @@ from typing import Any
 
 from _seeds import Part, folders, plan_of, pooled
 from dynsnap.errors import InputError
+from dynsnap.report.build.distill import SCHEMA
 from dynsnap.study import Row
 
 # What two seeds must have in common. The name of the study is none of it: that may have changed.
@@ -54,8 +55,8 @@ def learners_of(folder: Path) -> dict[str, Learner]:
     for one, files in found.items():
         if _alike(files) != wanted:
             raise InputError(
-                f"{one.name} has not distilled the students of {folder.name}, or in another way. "
-                "Run the commands of that study for it, or give its folder another name."
+                f"{folder.name} and {one.name} have not distilled the same students in one way. "
+                f"Run the commands of {folder.name} for both, or give one folder another name."
             )
         plan = plan_of(one)
         for name, told in files.items():
@@ -75,10 +76,23 @@ def learners_of(folder: Path) -> dict[str, Learner]:
 
 
 def _files(folder: Path) -> dict[str, Any]:
-    return {
-        path.name: json.loads(path.read_text(encoding="utf-8"))
-        for path in sorted(folder.glob("distill*.json"))
-    }
+    return {path.name: _read(path) for path in sorted(folder.glob("distill*.json"))}
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        told = json.loads(path.read_bytes())
+    except ValueError as error:
+        raise InputError(
+            f"{path} is no JSON: {error}. Run `dynsnap distill --json` again."
+        ) from None
+    schema = told.get("schema") if isinstance(told, dict) else None
+    if schema != SCHEMA:
+        raise InputError(
+            f"{path} is not what `dynsnap distill --json` writes: its schema is {schema!r} and not "
+            f"{SCHEMA!r}. Run that command again."
+        )
+    return dict(told)
 
 
 def _alike(files: Mapping[str, Any]) -> dict[str, Any]:

@@ -30,10 +30,21 @@ from _claims import (  # noqa: E402  it lies beside this file
     WEEKLY,
     WEEKLY_CLAIMS,
     Claim,
-    Wanted,
 )
-from _measured import BELOW, FINE, OPEN, Measured, harm, has_labels, line, points  # noqa: E402
+from _measured import BELOW, OPEN, Measured, has_labels, line, points  # noqa: E402
 from _seeds import folders  # noqa: E402
+from _verdicts import (  # noqa: E402
+    DESIGNED,
+    NO_CLAIM,
+    ClaimRow,
+    Ends,
+    Shown,
+    Verdict,
+    discoveries,
+    is_shown,
+    shown_of,
+    verdict,
+)
 from _weeks import FRESH, weekly_study  # noqa: E402
 from dynsnap.comparison import PairedDifference  # noqa: E402
 from dynsnap.report import kappa  # noqa: E402
@@ -42,12 +53,6 @@ from dynsnap.study import MethodLabels  # noqa: E402
 PAGE = RESULTS.parent / "docs" / "evidence.md"
 COVERAGE = RESULTS / "paired_coverage.json"
 FALSE_DISCOVERIES = 0.05
-SHOWN, DESIGNED = "shown", "by design"
-AGAIN = "counted above"
-NO_CLAIM = "no claim"
-"""The verdict on what one replicate alone speaks for; what it speaks against is told."""
-Shown = Callable[[float], bool]
-"""Whether a claim of a difference is shown by intervals of this confidence."""
 
 
 class Reference(NamedTuple):
@@ -68,27 +73,6 @@ class Reference(NamedTuple):
     networks: str
 
 
-class Ends(NamedTuple):
-    """Verdicts by what they are about, without "by design" and "no claim".
-
-    Attributes:
-        better: That fewer right answers are lost, or that answers are more consistent.
-        learnt: That later generations are more accurate than the first.
-        harmed: What that costs in accuracy, or on the new class.
-    """
-
-    better: list[str]
-    learnt: list[str]
-    harmed: list[str]
-
-    def cells(self) -> Iterator[str]:
-        """The cells of a section."""
-        yield _shown_of(self.better)
-        yield _shown_of(self.learnt)
-        for one in (FINE, BELOW, OPEN):
-            yield str(self.harmed.count(one))
-
-
 class Evidence:
     """All rows of the page, from a folder of results.
 
@@ -99,7 +83,7 @@ class Evidence:
     def __init__(self, results: Path) -> None:
         self._results = results
         self._known: dict[str, Measured] = {}
-        self._rows_of: dict[tuple[Claim, str], list[str]] = {}
+        self._rows_of: dict[tuple[Claim, str], list[ClaimRow]] = {}
         self._claimed: dict[str, Shown] = {}
         self._alone: set[str] = set()  # of the claimed, those that one replicate speaks against
         self._compared: set[str] = set()
@@ -119,11 +103,11 @@ class Evidence:
             for one in folders(self._results / name)
         )
 
-    def rows(self, claims: Sequence[Claim]) -> Iterator[str]:
+    def rows(self, claims: Sequence[Claim]) -> Iterator[ClaimRow]:
         """The rows of a section; a study that was not run has none."""
         return (row for claim in claims for name in claim.studies for row in self._of(claim, name))
 
-    def _of(self, claim: Claim, name: str) -> list[str]:
+    def _of(self, claim: Claim, name: str) -> list[ClaimRow]:
         """The row of a claim about one study, if there is one: computed once, shown in places."""
         if (claim, name) not in self._rows_of:
             of = self.study(name)
@@ -137,88 +121,73 @@ class Evidence:
             sides: dict[str, list[str]] = {"for": [], "against": [], OPEN: [], NO_CLAIM: []}
             for name in claim.studies:
                 for row in self._of(claim, name):
-                    _, _, n, _, unseen, *_, said = (
-                        cell.strip() for cell in row.strip("| ").split(" | ")
-                    )
-                    side = "against" if "**" in said else "for"
-                    side = next((one for one in (OPEN, NO_CLAIM) if said.startswith(one)), side)
-                    about = (
-                        f"{n}; {unseen}" if side != "against" and claim.wanted == "no harm" else n
-                    )
+                    (found,) = row.verdicts
+                    side = found.said if found.said in (OPEN, NO_CLAIM) else "for"
+                    side = "against" if found.against else side
+                    about = f"{row.replicates}"
+                    if claim.wanted == "no harm" and not found.against:
+                        about += f"; {row.detectable}"
                     sides[side].append(f"{name} ({about})")
             if any(sides.values()):
                 yield line([claim.says, *map("; ".join, sides.values())])
 
-    def short(self, weekly: Sequence[str]) -> Iterator[str]:
+    def short(self, weekly: Sequence[ClaimRow]) -> Iterator[str]:
         """How the claims of each section end."""
         for title, claims in SECTIONS.items():
             if next(self.rows(claims), None):
-                yield line(
-                    [title.partition(":")[0].partition(" (")[0], *self._ends(claims).cells()]
-                )
+                about = title.partition(":")[0].partition(" (")[0]
+                yield line([about, *self._ends(claims).cells()])
         if weekly:
-            yield line(["Real weeks", *_weekly_ends(weekly).cells()])
+            yield line(["Real weeks", *Ends.of_weeks(weekly).cells()])
 
-    def in_short(self, weekly: Sequence[str]) -> str:
+    def in_short(self, weekly: Sequence[ClaimRow]) -> str:
         """How the claims of all sections end."""
         ends = self._ends([claim for claims in SECTIONS.values() for claim in claims])
-        weeks = _weekly_ends(weekly)
-        better, harmed = ends.better + weeks.better, ends.harmed + weeks.harmed
+        weeks = Ends.of_weeks(weekly)
+        harmed = ends.harmed + weeks.harmed
         return SHORT.format(
-            better=_shown_of(better),
-            learnt=_shown_of(ends.learnt),
+            better=shown_of(ends.better + weeks.better),
+            learnt=shown_of(ends.learnt),
             harmed=f"{harmed.count(BELOW) + harmed.count(OPEN)} of {len(harmed)}",
         )
 
-    def _ends(self, claims: Sequence[Claim]) -> "Ends":
-        """The verdicts on claims, each distinct difference once."""
-        ends = Ends([], [], [])
-        for claim in claims:
-            said = [_last(row) for row in self.rows([claim]) if AGAIN not in row]
-            kind = ends.learnt if claim.reference == "first" else ends.better
-            kind = ends.harmed if claim.wanted == "no harm" else kind
-            kind += [one for one in said if one != NO_CLAIM]
-        return ends
+    def _ends(self, claims: Sequence[Claim]) -> Ends:
+        return Ends.of((claim, self.rows([claim])) for claim in claims)
 
     def alone(self) -> str:
         """The studies that have rows of one replicate."""
         rows = [row for claims in SECTIONS.values() for row in self.rows(claims)]
-        cells = [[cell.strip() for cell in row.split(" | ")] for row in rows]
-        names = dict.fromkeys(cell[1].strip("`").split()[-1] for cell in cells if cell[2] == "1")
+        names = dict.fromkeys(row.study for row in rows if row.replicates == 1)
         return ", ".join(f"`{one}`" for one in names) or "No studies"
 
-    def _row(self, claim: Claim, of: Measured) -> Iterator[str]:
+    def _row(self, claim: Claim, of: Measured) -> Iterator[ClaimRow]:
         reference = self._reference(claim, of)
         at = partial(differences, of, claim, reference)
         found = list(at()) if reference.labels.replicates(reference.name) else []
         if not found:
             return
-        said = verdict([one for _, one in found], claim.wanted)
-        if not said.startswith(NO_CLAIM):
-            same = compared(of, claim, reference)
-            if same in self._compared:
-                said += f", {AGAIN}"
-            elif claim.wanted != "no harm":
+        gaps = [one for _, one in found]
+        same = compared(of, claim, reference)
+        said = verdict(gaps, claim.wanted, again=same in self._compared)
+        if said.said != NO_CLAIM:
+            self._compared.add(same)
+            if claim.wanted != "no harm" and not said.again:
                 self._claim(
                     f"{claim.says}: {claim.method} ({of.name})",
                     lambda confidence: is_shown([one for _, one in at(confidence)], claim.wanted),
-                    found[0][1].replicates,
+                    gaps[0].replicates,
                 )
-            self._compared.add(same)
-        costs = f"{kappa(of.costs(claim.method)[2])} / {kappa(reference.cost)}"
-        networks = f"{of.networks(claim.method)} / {reference.networks}"
-        yield line(
-            [
-                f"{claim.says}: {NAMES[claim.metric]}, `{claim.method}` minus {reference.minus}",
-                _command(of.name, claim.method),
-                str(found[0][1].replicates),
-                "; ".join(f"{about}{points(one)}" for about, one in found),
-                f"{100 * max(one.detectable for _, one in found):.1f}",
-                costs,
-                networks,
-                said,
-            ]
+        detectable = f"{100 * max(one.detectable for one in gaps):.1f}"
+        cells = (
+            f"{claim.says}: {NAMES[claim.metric]}, `{claim.method}` minus {reference.minus}",
+            _command(of.name, claim.method),
+            str(gaps[0].replicates),
+            "; ".join(f"{about}{points(one)}" for about, one in found),
+            detectable,
+            f"{kappa(of.costs(claim.method)[2])} / {kappa(reference.cost)}",
+            f"{of.networks(claim.method)} / {reference.networks}",
         )
+        yield ClaimRow(cells, (said,), of.name, gaps[0].replicates, detectable)
 
     def _claim(self, says: str, shown: Shown, replicates: int) -> None:
         """Count a claim of a difference."""
@@ -246,7 +215,7 @@ class Evidence:
         minus = f"`{name}`" if other is of else f"`{other.name}::{name}`"
         return Reference(other.labels, name, minus, cost, networks)
 
-    def weekly(self) -> Iterator[str]:
+    def weekly(self) -> Iterator[ClaimRow]:
         """Streams by time: every method minus a fresh model each week, on the weeks that follow."""
         for name in WEEKLY:
             if not has_labels(name, self._results):
@@ -256,32 +225,30 @@ class Evidence:
                 if method not in of.methods:
                     continue
                 lost, accuracy = (of.minus(method, FRESH, metric) for metric in ("lost", "new"))
-                fewer = DESIGNED
+                fewer = Verdict(DESIGNED)
                 if method not in BY_DESIGN:
                     fewer = verdict([lost], "lower")
                     again = partial(of.minus, method, FRESH, "lost")
-                    if not fewer.startswith(NO_CLAIM):
+                    if fewer.said != NO_CLAIM:
                         self._claim(f"{says} ({name})", partial(_fewer, again), lost.replicates)
-                said = (fewer, verdict([accuracy], "no harm"))
-                costs = f"{kappa(of.cost(method))} / {kappa(of.cost(FRESH))}"
-                gaps = [points(lost, 2), points(accuracy, 2)]
-                yield line(
-                    [
-                        f"{says}: `{method}`",
-                        f"`dynsnap run {name}`",
-                        str(lost.replicates),
-                        *gaps,
-                        f"{100 * accuracy.detectable:.1f}",
-                        costs,
-                        "; ".join(said),
-                    ]
+                detectable = f"{100 * accuracy.detectable:.1f}"
+                cells = (
+                    f"{says}: `{method}`",
+                    f"`dynsnap run {name}`",
+                    str(lost.replicates),
+                    points(lost, 2),
+                    points(accuracy, 2),
+                    detectable,
+                    f"{kappa(of.cost(method))} / {kappa(of.cost(FRESH))}",
                 )
+                said = (fewer, verdict([accuracy], "no harm"))
+                yield ClaimRow(cells, said, name, lost.replicates, detectable)
 
     def multiplicity(self) -> str:
         """How many claims of a difference chance alone would show, and which a correction drops."""
         claimed = dict(self._claimed)
         shown = {says for says, one in claimed.items() if one(1 - FALSE_DISCOVERIES)}
-        kept = discoveries(claimed)
+        kept = discoveries(claimed, FALSE_DISCOVERIES)
         dropped = ", ".join(sorted(shown - kept)) or "none"
         return MANY.format(
             claims=len(claimed),
@@ -319,21 +286,6 @@ class Evidence:
                     device,
                 ]
             )
-
-
-def _last(row: str) -> str:
-    said = row.strip("| ").rpartition(" | ")[2].replace("**", "")
-    return said.replace(", one replicate", "")
-
-
-def _weekly_ends(weekly: Sequence[str]) -> "Ends":
-    """The outcomes of real weeks. What is so by design is no claim, but has its price."""
-    said = [_last(row).split("; ") for row in weekly]
-    return Ends([lost for lost, _ in said if lost != DESIGNED], [], [one for _, one in said])
-
-
-def _shown_of(said: Sequence[str]) -> str:
-    return f"{said.count(SHOWN)} of {len(said)}" if said else ""
 
 
 def _command(study: str, method: str) -> str:
@@ -378,45 +330,8 @@ def metrics_of(of: Measured, claim: Claim) -> dict[str, str]:
     return {claim.metric: ""}
 
 
-def verdict(found: Sequence[PairedDifference], wanted: Wanted) -> str:
-    """What the intervals say about a claim."""
-    alone = found[0].replicates == 1
-    single = ", one replicate" if alone else ""
-    if wanted == "no harm":
-        said = harm(found)
-        if said == BELOW:
-            return f"**{said}**{single}"
-        return f"{NO_CLAIM if alone and said == FINE else said}{single}"
-    bad = [one.clearly_below if wanted == "higher" else one.clearly_above for one in found]
-    if any(bad):
-        return f"**contradicted**{single}"
-    if is_shown(found, wanted):
-        return f"{NO_CLAIM if alone else SHOWN}{single}"
-    return f"**not shown**{single}"
-
-
-def is_shown(found: Sequence[PairedDifference], wanted: Wanted) -> bool:
-    """Whether all differences clearly are on the side that is wanted."""
-    return all(one.clearly_above if wanted == "higher" else one.clearly_below for one in found)
-
-
 def _fewer(difference: Callable[..., PairedDifference], confidence: float) -> bool:
     return is_shown([difference(confidence=confidence)], "lower")
-
-
-def discoveries(claimed: dict[str, Shown], rate: float = FALSE_DISCOVERIES) -> set[str]:
-    """The claims that stay shown if at most this share of those shown may be false.
-
-    Benjamini and Hochberg (1995): the most claims, k of m, that are all shown by intervals of the
-    confidence 1 - rate k / m. From all claims down, the first k that is its own count is it.
-    """
-    kept = set(claimed)
-    while True:
-        confidence = 1 - rate * len(kept) / len(claimed) if kept else 1.0
-        again = {says for says in kept if claimed[says](confidence)}
-        if again == kept:
-            return kept
-        kept = again
 
 
 def coverage(path: Path) -> Iterator[str]:
@@ -448,11 +363,11 @@ def coverage(path: Path) -> Iterator[str]:
     )
 
 
-def _folded(head: str, rows: Sequence[str]) -> list[str]:
+def _folded(head: str, rows: Sequence[ClaimRow]) -> list[str]:
     """A table that no reader scans whole."""
     about = f"All {len(rows)} rows: difference, interval, cost, verdict"
     start = f'<details markdown="1"><summary>{about}</summary>\n'
-    return [start, head, *rows, "", "</details>\n"]
+    return [start, head, *map(str, rows), "", "</details>\n"]
 
 
 def _range(shares: Sequence[float], places: int = 0) -> str:
@@ -464,20 +379,23 @@ def page(results: Path) -> str:
     """The whole page, from a folder of results."""
     evidence = Evidence(results)
     parts = [GLANCE, *evidence.glance(), ""]
+    rows: list[ClaimRow] = []
     for title, claims in SECTIONS.items():
-        rows = list(evidence.rows(claims))
-        parts += [f"## {title}\n", CHOICES[title], *_folded(HEAD, rows)]
+        found = list(evidence.rows(claims))
+        parts += [f"## {title}\n", CHOICES[title], *_folded(HEAD, found)]
+        rows += found
     weekly = list(evidence.weekly())
     if weekly:
         parts += [WEEKS, *_folded(WEEKS_HEAD, weekly)]
     parts += [STUDIES, *evidence.studies(), ""]
     parts += [*coverage(COVERAGE), LIMITS.format(alone=evidence.alone())]
+    verdicts = [one for row in rows for one in row.verdicts]
     introduction = INTRODUCTION.format(
         multiplicity=evidence.multiplicity(),
         in_short=evidence.in_short(weekly),
         short="\n".join(evidence.short(weekly)),
-        again=sum(part.endswith(f"{AGAIN} |") for part in parts),
-        once=sum(f"| {NO_CLAIM}, one replicate" in part for part in parts),
+        again=sum(one.again for one in verdicts),
+        once=sum(one.said == NO_CLAIM for one in verdicts),
     )
     return "\n".join([introduction, *parts]).rstrip("\n") + "\n"
 
@@ -500,7 +418,7 @@ $ python results/evidence.py --check
 
 {in_short}
 
-| section | loses fewer, or is more consistent: shown | learns: shown | accuracy, new class: not clearly below | clearly below | open |
+| section | loses fewer, is more consistent, or more often right twice: shown | learns: shown | accuracy, new class: not clearly below | clearly below | open |
 |---|---|---|---|---|---|
 {short}
 
@@ -523,7 +441,7 @@ network](one-network.md).
 """
 
 SHORT = """\
-In short: in {better} comparisons a method loses clearly fewer right answers than its reference, or is clearly more consistent. In {learnt} comparisons with its own first generation, never
+In short: in {better} comparisons a method loses clearly fewer right answers than its reference, is clearly more consistent, or more often right twice. In {learnt} comparisons with its own first generation, never
 retrained, it learns: each later generation is clearly more accurate. The price is accuracy, or the new class: {harmed} comparisons there are clearly below or open."""
 
 GLANCE = """\
@@ -605,8 +523,8 @@ def main() -> None:
         known = PAGE.read_text(encoding="utf-8") if PAGE.is_file() else ""
         if fresh != known:
             raise SystemExit(f"{PAGE.name} is not up to date: run python results/evidence.py.")
-        rows = sum(line.count("`dynsnap ") for line in fresh.splitlines() if line.startswith("| "))
-        print(f"{PAGE.name} says what the results do: {rows} claims recomputed.")
+        rows = sum(one.startswith("| ") and "`dynsnap " in one for one in fresh.splitlines())
+        print(f"{PAGE.name} says what the results do: {rows} rows of claims recomputed.")
         return
     PAGE.write_text(fresh, encoding="utf-8")
 

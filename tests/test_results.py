@@ -305,6 +305,16 @@ def test_other_students_are_no_further_replicates(distilled, change):
         _students.learners_of(distilled)
 
 
+@pytest.mark.parametrize(
+    "content", [b"", b"[]", b"{}", b'{"schema": "dynsnap.distill/9"}', b'{"schema": "dyn', b"\xff"]
+)
+def test_what_distill_has_not_written_is_refused_by_its_name(distilled, content):
+    path = distilled.parent / "distill-digits-2031/distill-1-control.json"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=r"distill-1-control\.json"):
+        _students.learners_of(distilled)
+
+
 @pytest.mark.parametrize("kind", ["test", "late"])
 def test_a_seed_on_other_inputs_is_no_further_replicate(seeds, kind):
     def other(table):

@@ -1,0 +1,139 @@
+"""How claims end: a verdict, the row of a table that tells it, and what is counted of them."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from _claims import Claim, Wanted
+from _measured import BELOW, FINE, OPEN, harm, line
+from dynsnap.comparison import PairedDifference
+
+SHOWN, UNSHOWN, CONTRADICTED, DESIGNED = "shown", "not shown", "contradicted", "by design"
+NO_CLAIM = "no claim"
+"""The verdict on what one replicate alone speaks for; what it speaks against is told."""
+Shown = Callable[[float], bool]
+"""Whether a claim of a difference is shown by intervals of this confidence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What the intervals say about a claim.
+
+    Attributes:
+        said: In words.
+        alone: Whether it is of one replicate.
+        again: Whether a row above compares the same answers, so that it is counted there.
+    """
+
+    said: str
+    alone: bool = False
+    again: bool = False
+
+    @property
+    def against(self) -> bool:
+        """Whether it speaks against the claim."""
+        return self.said in (UNSHOWN, CONTRADICTED, BELOW)
+
+    def __str__(self) -> str:
+        said = f"**{self.said}**" if self.against else self.said
+        return f"{said}{', one replicate' * self.alone}{', counted above' * self.again}"
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimRow:
+    """A row of a table.
+
+    Attributes:
+        cells: All cells but the last.
+        verdicts: What the last one has: one, or two of a week's losses and accuracy.
+        study: The study that it is of.
+        replicates: How many it compares.
+        detectable: The smallest difference that the data would have shown, in points.
+    """
+
+    cells: tuple[str, ...]
+    verdicts: tuple[Verdict, ...]
+    study: str
+    replicates: int
+    detectable: str
+
+    def __str__(self) -> str:
+        return line([*self.cells, "; ".join(map(str, self.verdicts))])
+
+
+class Ends(NamedTuple):
+    """Verdicts by what they are about, without "by design" and "no claim", each difference once.
+
+    Attributes:
+        better: That fewer right answers are lost, or that answers are more consistent.
+        learnt: That later generations are more accurate than the first.
+        harmed: What that costs in accuracy, or on the new class.
+    """
+
+    better: list[str]
+    learnt: list[str]
+    harmed: list[str]
+
+    @classmethod
+    def of(cls, claims: Iterable[tuple[Claim, Iterable[ClaimRow]]]) -> "Ends":
+        """The verdicts on claims."""
+        ends = cls([], [], [])
+        for claim, rows in claims:
+            kind = ends.learnt if claim.reference == "first" else ends.better
+            kind = ends.harmed if claim.wanted == "no harm" else kind
+            verdicts = [one for row in rows for one in row.verdicts]
+            kind += [one.said for one in verdicts if not one.again and one.said != NO_CLAIM]
+        return ends
+
+    @classmethod
+    def of_weeks(cls, rows: Sequence[ClaimRow]) -> "Ends":
+        """The outcomes of weeks. What is so by design is no claim, but has its price."""
+        lost, accuracy = ([row.verdicts[place].said for row in rows] for place in (0, 1))
+        return cls([one for one in lost if one not in (DESIGNED, NO_CLAIM)], [], accuracy)
+
+    def cells(self) -> Iterator[str]:
+        """The cells of a section."""
+        yield shown_of(self.better)
+        yield shown_of(self.learnt)
+        for one in (FINE, BELOW, OPEN):
+            yield str(self.harmed.count(one))
+
+
+def shown_of(said: Sequence[str]) -> str:
+    """How many of these claims are shown."""
+    return f"{said.count(SHOWN)} of {len(said)}" if said else ""
+
+
+def verdict(found: Sequence[PairedDifference], wanted: Wanted, *, again: bool = False) -> Verdict:
+    """What the intervals say about a claim."""
+    alone = found[0].replicates == 1
+    if wanted == "no harm":
+        said = harm(found)
+        said = NO_CLAIM if alone and said == FINE else said
+    elif any(one.clearly_below if wanted == "higher" else one.clearly_above for one in found):
+        said = CONTRADICTED
+    elif is_shown(found, wanted):
+        said = NO_CLAIM if alone else SHOWN
+    else:
+        said = UNSHOWN
+    return Verdict(said, alone, again and said != NO_CLAIM)
+
+
+def is_shown(found: Sequence[PairedDifference], wanted: Wanted) -> bool:
+    """Whether all differences clearly are on the side that is wanted."""
+    return all(one.clearly_above if wanted == "higher" else one.clearly_below for one in found)
+
+
+def discoveries(claimed: dict[str, Shown], rate: float) -> set[str]:
+    """The claims that stay shown if at most this share of those shown may be false.
+
+    Benjamini and Hochberg (1995): the most claims, k of m, that are all shown by intervals of the
+    confidence 1 - rate k / m. From all claims down, the first k that is its own count is it.
+    """
+    kept = set(claimed)
+    while True:
+        confidence = 1 - rate * len(kept) / len(claimed) if kept else 1.0
+        again = {says for says in kept if claimed[says](confidence)}
+        if again == kept:
+            return kept
+        kept = again
