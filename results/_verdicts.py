@@ -105,18 +105,21 @@ def shown_of(said: Sequence[str]) -> str:
 
 
 def verdict(found: Sequence[PairedDifference], wanted: Wanted, *, again: bool = False) -> Verdict:
-    """What the intervals say about a claim."""
+    """What becomes of a claim: what one replicate alone speaks for is none."""
     alone = found[0].replicates == 1
+    said = of_intervals(found, wanted)
+    if alone and said in (SHOWN, FINE):
+        return Verdict(NO_CLAIM, alone)
+    return Verdict(said, alone, again)
+
+
+def of_intervals(found: Sequence[PairedDifference], wanted: Wanted) -> str:
+    """What the intervals say about a claim, however many replicates they are of."""
     if wanted == "no harm":
-        said = harm(found)
-        said = NO_CLAIM if alone and said == FINE else said
-    elif any(one.clearly_below if wanted == "higher" else one.clearly_above for one in found):
-        said = CONTRADICTED
-    elif is_shown(found, wanted):
-        said = NO_CLAIM if alone else SHOWN
-    else:
-        said = UNSHOWN
-    return Verdict(said, alone, again and said != NO_CLAIM)
+        return harm(found)
+    if any(one.clearly_below if wanted == "higher" else one.clearly_above for one in found):
+        return CONTRADICTED
+    return SHOWN if is_shown(found, wanted) else UNSHOWN
 
 
 def is_shown(found: Sequence[PairedDifference], wanted: Wanted) -> bool:

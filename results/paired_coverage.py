@@ -28,10 +28,10 @@ RESULTS = Path(__file__).parent
 sys.path.insert(0, str(RESULTS))
 
 from _seeds import labels_of  # noqa: E402  it lies beside this file
+from _verdicts import of_intervals  # noqa: E402
 from dynsnap._types import AnyArray, Floats  # noqa: E402
 from dynsnap.predictions import PredictionKey, StudyLabels  # noqa: E402
 from dynsnap.study import MethodLabels  # noqa: E402
-from evidence import verdict  # noqa: E402
 
 FOUND = RESULTS / "paired_coverage.json"
 # A study, a method and a reference: from hardly any effect of the seed to little else.
@@ -198,8 +198,8 @@ def judged(world: World, replicates: int, studies: int, *, seed: int = 0) -> dic
         )
         assert lost is not None
         found = [one for one in later if one is not None]
-        for said in (verdict([lost], "lower"), verdict(found, "no harm")):
-            count[said.replace("*", "").partition(",")[0]] += 1
+        count[of_intervals([lost], "lower")] += 1
+        count[of_intervals(found, "no harm")] += 1
         detectable.append(max(one.detectable for one in found))
     shares = {said: number / studies for said, number in sorted(count.items())}
     return shares | {"detectable": statistics.median(detectable)}

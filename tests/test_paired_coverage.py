@@ -55,6 +55,18 @@ def test_verdicts_are_counted_and_a_worse_method_is_seen_more_often():
     assert equal.get("clearly below", 0) < 0.15 < 0.5 < worse["clearly below"]
 
 
+@pytest.mark.parametrize("replicates", [1, 3])
+def test_verdicts_that_were_simulated_come_again(replicates):
+    one = next(
+        one
+        for one in json.loads(script.FOUND.read_text())
+        if one["like"][0] == "digits-single" and one["replicates"] == replicates
+    )
+    world = script.world_like(*one["like"])
+    again = script.judged(world.worse_by(0.0), replicates, one["studies"] // 2)
+    assert again == pytest.approx(one["equal"])
+
+
 def test_what_was_simulated_holds_from_two_replicates_on():
     for one in json.loads(script.FOUND.read_text()):
         if one["replicates"] > 1:
