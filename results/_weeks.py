@@ -187,11 +187,11 @@ def weekly_study(folder: Path) -> WeeklyStudy:
     return WeeklyStudy(folder)
 
 
-def spread(values: Floats) -> str:
+def spread(values: Floats, places: int = 2) -> str:
     """The mean over weeks in percent, with its standard deviation over replicates."""
     each = 100 * values.mean(axis=1)
-    around = f" ± {each.std(ddof=1):.2f}" if len(each) > 1 else ""
-    return f"{each.mean():.2f}{around}"
+    around = f" ± {each.std(ddof=1):.{places}f}" if len(each) > 1 else ""
+    return f"{each.mean():.{places}f}{around}"
 
 
 def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -49,6 +49,7 @@ class HeldOut:
         last: Accuracy of the last generation.
         lost: Right answers that a retrain loses.
         new: Accuracy of the last generation on the new class.
+        told: Lost, last and new in percent, with their standard deviations over replicates.
         last_error: Standard error over replicates of `last` minus a fresh network's.
         new_error: The same of `new`, minus the share of it that is to be kept.
     """
@@ -57,6 +58,7 @@ class HeldOut:
     last: float
     lost: float
     new: float
+    told: tuple[str, str, str]
     last_error: float
     new_error: float
 
@@ -89,18 +91,10 @@ def lines() -> Iterator[str]:
         reasons = [why for study, one in studies.items() for why in refused(study, one, name)]
         if not reasons:
             able.append(name)
-        cells = [
-            f"{100 * value:.1f}"
-            for one in studies.values()
-            for value in (one[name].lost, one[name].last, one[name].new)
-        ]
+        cells = [cell for one in studies.values() for cell in one[name].told]
         start = [f"`{name}`", f"{statistics.mean(share):.2f}", *cells, "; ".join(reasons)]
         yield f"| {' | '.join(start)} |"
-    fresh = [
-        f"{100 * value:.1f}"
-        for one in studies.values()
-        for value in (one[FRESH].lost, one[FRESH].last, one[FRESH].new)
-    ]
+    fresh = [cell for one in studies.values() for cell in one[FRESH].told]
     yield f"| {FRESH} | 1.00 | {' | '.join(fresh)} | the fresh network |"
     yield ""
     chosen = f"`{able[0]}` loses least of those that remain" if able else "No candidate remains"
@@ -135,6 +129,10 @@ def read(study: str) -> dict[str, HeldOut]:
     def each(method: str, column: str) -> list[float]:
         return [float(row[column]) for row in of[method]]
 
+    def told(method: str, column: str) -> str:
+        values = each(method, column)
+        return f"{100 * statistics.mean(values):.1f} ± {100 * statistics.stdev(values):.1f}"
+
     def error(method: str, column: str, share: float = 1.0) -> float:
         pairs = zip(each(method, column), each(FRESH, column), strict=True)
         apart = [own - share * other for own, other in pairs]
@@ -146,6 +144,7 @@ def read(study: str) -> dict[str, HeldOut]:
             last=statistics.mean(each(method, last)),
             lost=statistics.mean(each(method, "lost")),
             new=statistics.mean(each(method, "new class")),
+            told=(told(method, "lost"), told(method, last), told(method, "new class")),
             last_error=error(method, last),
             new_error=error(method, "new class", KEPT),
         )

@@ -364,7 +364,7 @@ def months() -> str:
     rows = []
     for month in dict.fromkeys(name[:7] for name in of.names):
         at = [place for place, name in enumerate(of.names) if name.startswith(month)]
-        old, new, *rest = (f"{100 * each[:, at].mean():.1f}" for each in columns)
+        old, new, *rest = (spread(each[:, at], places=1) for each in columns)
         rows.append([month, str(len(at)), f"{old} → {new}", *rest])
     return markdown(head, rows)
 

@@ -73,6 +73,13 @@ def test_the_one_that_loses_least_is_chosen_of_those_that_keep_accuracy_and_new_
     assert "digits-single: ACC 3" in reasons["single-right"]
 
 
+def test_the_table_has_the_spread_over_replicates(choose, tmp_path):
+    held_out(tmp_path / "digits-single", singlebase=(1, 0.9, 0.04, 0.9), single=(1, 0.9, 0.02, 0.8))
+    (row,) = (line for line in choose.lines() if line.startswith("| `single` |"))
+    # Half of -1, 0 and 1 points, and a tenth of that.
+    assert "| 2.0 ± 0.1 | 90.0 ± 0.5 | 80.0 ± 0.5 |" in row
+
+
 def test_the_page_has_the_choice_that_the_results_give():
     found = subprocess.run([sys.executable, SCRIPT, "--check"], capture_output=True, text=True)
     assert found.returncode == 0, found.stderr

@@ -79,9 +79,9 @@ def student(freedom):
     return t.ppf(0.975, freedom)
 
 
-def shown(values):
+def shown(values, places=2):
     each = 100 * values.mean(axis=1)
-    return f"{each.mean():.2f} ± {each.std(ddof=1):.2f}"
+    return f"{each.mean():.{places}f} ± {each.std(ddof=1):.{places}f}"
 
 
 def rows_of(title):
@@ -113,6 +113,22 @@ def test_every_cell_of_the_main_table_is_what_plain_numpy_computes(script):
             fresh = weekly(study, "singlebase")
             assert acc_gap == interval(right - fresh[0])
             assert lost_gap == interval(losses - fresh[2])
+
+
+def test_every_month_is_what_plain_numpy_computes():
+    _, *rows = rows_of("ACC before → after")
+    assert sum(int(row[1]) for row in rows) == weekly("flights", "singlebase").shape[2]
+    start = 0
+    for _, many, accuracy, never, con, floor, lost, gained, margin_lost, margin in rows:
+        at = slice(start, start := start + int(many))
+        fresh, kept, chosen, twin = (
+            weekly("flights", method)[:, :, at]
+            for method in ("singlebase", "never-retrain", "chosen-margin", "noise floor")
+        )
+        assert accuracy.partition(" → ")[2] == shown(fresh[0], 1)
+        assert (con, lost, gained) == tuple(shown(one, 1) for one in fresh[1:])
+        assert (never, floor) == (shown(kept[0], 1), shown(twin[1], 1))
+        assert (margin_lost, margin) == (shown(chosen[2], 1), shown(chosen[0], 1))
 
 
 def test_a_method_qualifies_by_the_intervals_that_are_shown(script):

@@ -116,6 +116,7 @@ def test_the_speed_by_clocks_is_that_of_the_study(speeds, logged):
     seconds = about["wall_seconds_last"]
     told = f"{whole / seconds / 1000:.0f} over the {seconds:.0f} s of the process"
     assert f"{told} ({whole / 1e6:.0f} million images of all 36)" in row[4]
+    assert f"building and measuring, it has {whole / seconds / 1000:.0f}." in AIMS
 
 
 def test_the_aims_are_held_against_the_numbers_of_the_table(speeds):
