@@ -183,8 +183,14 @@ def _fewer_rounds(method: str, paper: Found, ours: Found) -> str:
     own, theirs = ours(method, "accuracy"), paper(method, "accuracy")
     if own is None or theirs is None or own.cost + 0.5 > theirs.cost:
         return ""
+    kept = ours(method, "members_3")
+    full = (
+        ""
+        if kept is None
+        else f": it stops at {kept.value:g} members, which fewer rounds left here"
+    )
     return (
-        f" The paper's ensemble has {theirs.cost:g}κ, ours {own.cost:g}κ. What another round would add was "
+        f" The paper's ensemble has {theirs.cost:g}κ, ours {own.cost:g}κ{full}. What another round would add was "
         "not measured; an extrapolation from three rounds has no interval to trust."
     )
 
