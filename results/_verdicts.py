@@ -88,8 +88,9 @@ class Ends(NamedTuple):
     @classmethod
     def of_weeks(cls, rows: Sequence[ClaimRow]) -> "Ends":
         """The outcomes of weeks. What is so by design is no claim, but has its price."""
-        lost, accuracy = ([row.verdicts[place].said for row in rows] for place in (0, 1))
-        return cls([one for one in lost if one not in (DESIGNED, NO_CLAIM)], [], accuracy)
+        weeks = [row.verdicts for row in rows]
+        lost = [one.said for one, _ in weeks if one.said not in (DESIGNED, NO_CLAIM)]
+        return cls(lost, [], [one.said for _, one in weeks if one.said != NO_CLAIM])
 
     def cells(self) -> Iterator[str]:
         """The cells of a section."""

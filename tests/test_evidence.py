@@ -347,7 +347,10 @@ def test_weeks_that_one_replicate_speaks_against_are_counted_as_such(script, mon
     outcomes = ["; ".join(map(str, row.verdicts)) for row in evidence.weekly()]
     against = sum(one.startswith("**not shown**, one replicate") for one in outcomes)
     assert against
-    list(evidence.weekly())  # told again, they are the same claims
+    again = list(evidence.weekly())  # told again, they are the same claims
+    ends = script.Ends.of_weeks(again)
+    assert set(ends.better) == {"not shown"} and "no claim" not in ends.harmed
+    assert any("no claim" in one for one in outcomes)
     assert f"{against} of these claims rest" in " ".join(evidence.multiplicity().split())
 
 
