@@ -149,7 +149,8 @@ def test_studies_are_picked_up_when_their_results_are_there(beyond, elsewhere, s
     ]
     for name in ("distill.json", "distill-previous.json"):
         path = elsewhere / "cifar10-distill" / name
-        told = {"combination": "average", "replicates": 10, "learners": learners}
+        told = {"schema": "dynsnap.distill/1", "combination": "average", "replicates": 10}
+        told["learners"] = learners
         path.write_text(json.dumps(told))
     page = beyond.filled(PAGE)
     found = generated(page)
