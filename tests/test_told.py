@@ -18,7 +18,16 @@ import pytest
 from scipy import stats
 
 from tests.documents import numbers, tables
-from tests.published import RESULTS, apart, columns, each, signed, with_seeds
+from tests.published import (
+    RESULTS,
+    apart,
+    columns,
+    each,
+    interval,
+    signed,
+    values,
+    with_seeds,
+)
 
 DOCS = Path(__file__).parents[1] / "docs"
 ROLLING = ("digits-rolling", "20news-rolling", "cifar10-rolling", "cifar10-distill")
@@ -515,6 +524,24 @@ def test_students_minus_single_networks_are_told_with_intervals():
         f"{ten} points on CIFAR-10 {a}), {digits} on digits {b}) and {texts} on 20 Newsgroups {c})"
     )
     assert said in text("distill")
+
+
+def test_what_students_keep_and_lose_is_told_of_three_studies():
+    def minus(study, other, metric):
+        mine, theirs = (values(study, one, metric) for one in (STUDENT, other))
+        both = [key for key in mine if key in theirs]
+        return interval([mine[key] for key in both], [theirs[key] for key in both])
+
+    page = text("distill")
+    studies = {"cifar10-distill": "CIFAR-10", "distill-20news": "20 Newsgroups"}
+    for study in (*studies, "distill-digits"):
+        assert minus(study, "singlebase", "CON")[1] > 0 > minus(study, "dynsnap-cyc", "ACC")[2]
+    assert "In all three a student is clearly more consistent than a single network." in page
+    assert "In all three studies a student is clearly less accurate than its ensemble." in page
+    assert all(minus(study, "singlebase", "lost")[2] < 0 for study in studies)
+    assert minus("distill-digits", "singlebase", "lost")[2] > 0
+    places = " and ".join(studies.values())
+    assert f"loses clearly fewer right answers on {places}, and not clearly on digits." in page
 
 
 def test_what_students_do_not_learn_is_told():
