@@ -251,6 +251,8 @@ SECTIONS: dict[str, tuple[Claim, ...]] = {
     ),
 }
 # What was chosen on test rows, and what was not: the first line of each section.
+CLAIMS = tuple(claim for claims in SECTIONS.values() for claim in claims)
+
 CHOICES = {
     "The paper's method, reproduced": """\
 The paper's methods, two of them with fewer trainings: ExtBagging has 7 members on CIFAR-10 and 20 Newsgroups and 3 on CIFAR-100 (the paper 20, which `cifar10-full`

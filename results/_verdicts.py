@@ -39,26 +39,34 @@ class Verdict:
         return f"{said}{', one replicate' * self.alone}{', counted above' * self.again}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimRow:
     """A row of a table.
 
     Attributes:
-        cells: All cells but the last.
-        verdicts: What the last one has: one, or two of a week's losses and accuracy.
         study: The study that it is of.
+        says: The claim.
+        command: What trains the study.
         replicates: How many it compares.
+        gaps: The differences, a cell each.
         detectable: The smallest difference that the data would have shown, in points.
+        costs: What method and reference cost, a cell each.
+        verdicts: One, or two of a week's losses and accuracy.
     """
 
-    cells: tuple[str, ...]
-    verdicts: tuple[Verdict, ...]
     study: str
+    says: str
+    command: str
     replicates: int
+    gaps: tuple[str, ...]
     detectable: str
+    costs: tuple[str, ...]
+    verdicts: tuple[Verdict, ...]
 
     def __str__(self) -> str:
-        return line([*self.cells, "; ".join(map(str, self.verdicts))])
+        verdicts = "; ".join(map(str, self.verdicts))
+        about = (self.says, self.command, str(self.replicates))
+        return line([*about, *self.gaps, self.detectable, *self.costs, verdicts])
 
 
 class Ends(NamedTuple):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from _measured import line
+from _measured import line, with_spread
 from dynsnap._types import AnyArray, Floats
 from dynsnap.comparison import PairedDifference, difference_of_means, paired_difference
 from dynsnap.predictions import read, stored
@@ -190,8 +190,7 @@ def weekly_study(folder: Path) -> WeeklyStudy:
 def spread(values: Floats, places: int = 2) -> str:
     """The mean over weeks in percent, with its standard deviation over replicates."""
     each = 100 * values.mean(axis=1)
-    around = f" ± {each.std(ddof=1):.{places}f}" if len(each) > 1 else ""
-    return f"{each.mean():.{places}f}{around}"
+    return with_spread(each.mean(), each.std(ddof=1) if len(each) > 1 else None, places)
 
 
 def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -16,6 +16,7 @@ import statistics
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 RESULTS = Path(__file__).parent
 PAGE = RESULTS.parent / "docs" / "one-network.md"
@@ -40,27 +41,39 @@ KEPT = 0.97  # of a fresh network's accuracy on the new class, the least
 _PLACE = re.compile(r"(<!-- choice -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
+class Values(NamedTuple):
+    """The mean over replicates, and their standard deviation."""
+
+    mean: float
+    spread: float
+
+    def __str__(self) -> str:
+        return f"{100 * self.mean:.1f} ± {100 * self.spread:.1f}"
+
+
 @dataclass(frozen=True, slots=True)
 class HeldOut:
-    """A method on the held-out rows of one study: means over replicates.
+    """A method on the held-out rows of one study.
 
     Attributes:
         cost: κ of a retrain.
         last: Accuracy of the last generation.
         lost: Right answers that a retrain loses.
         new: Accuracy of the last generation on the new class.
-        told: Lost, last and new in percent, with their standard deviations over replicates.
         last_error: Standard error over replicates of `last` minus a fresh network's.
         new_error: The same of `new`, minus the share of it that is to be kept.
     """
 
     cost: float
-    last: float
-    lost: float
-    new: float
-    told: tuple[str, str, str]
+    last: Values
+    lost: Values
+    new: Values
     last_error: float
     new_error: float
+
+    def cells(self) -> tuple[str, str, str]:
+        """What the table has of it, in percent."""
+        return str(self.lost), str(self.last), str(self.new)
 
 
 def main() -> None:
@@ -79,7 +92,7 @@ def lines() -> Iterator[str]:
     """The candidates, what each loses of what a fresh network loses, and the choice."""
     studies = {name: read(name) for name in STUDIES if (RESULTS / name / "heldout.csv").is_file()}
     shares = {
-        name: [one[name].lost / one[FRESH].lost for one in studies.values()]
+        name: [one[name].lost.mean / one[FRESH].lost.mean for one in studies.values()]
         for name in CANDIDATES
         if all(name in one for one in studies.values())
     }
@@ -91,10 +104,10 @@ def lines() -> Iterator[str]:
         reasons = [why for study, one in studies.items() for why in refused(study, one, name)]
         if not reasons:
             able.append(name)
-        cells = [cell for one in studies.values() for cell in one[name].told]
+        cells = [cell for one in studies.values() for cell in one[name].cells()]
         start = [f"`{name}`", f"{statistics.mean(share):.2f}", *cells, "; ".join(reasons)]
         yield f"| {' | '.join(start)} |"
-    fresh = [cell for one in studies.values() for cell in one[FRESH].told]
+    fresh = [cell for one in studies.values() for cell in one[FRESH].cells()]
     yield f"| {FRESH} | 1.00 | {' | '.join(fresh)} | the fresh network |"
     yield ""
     chosen = f"`{able[0]}` loses least of those that remain" if able else "No candidate remains"
@@ -111,9 +124,9 @@ def refused(study: str, found: dict[str, HeldOut], name: str) -> Iterator[str]:
     one, fresh = found[name], found[FRESH]
     if one.cost > COST:
         yield f"{study}: {one.cost:g}κ"
-    if one.last < fresh.last - 2 * one.last_error:
+    if one.last.mean < fresh.last.mean - 2 * one.last_error:
         yield f"{study}: ACC 3"
-    if one.new < KEPT * fresh.new - 2 * one.new_error:
+    if one.new.mean < KEPT * fresh.new.mean - 2 * one.new_error:
         yield f"{study}: new class"
 
 
@@ -129,9 +142,9 @@ def read(study: str) -> dict[str, HeldOut]:
     def each(method: str, column: str) -> list[float]:
         return [float(row[column]) for row in of[method]]
 
-    def told(method: str, column: str) -> str:
-        values = each(method, column)
-        return f"{100 * statistics.mean(values):.1f} ± {100 * statistics.stdev(values):.1f}"
+    def values(method: str, column: str) -> Values:
+        found = each(method, column)
+        return Values(statistics.mean(found), statistics.stdev(found))
 
     def error(method: str, column: str, share: float = 1.0) -> float:
         pairs = zip(each(method, column), each(FRESH, column), strict=True)
@@ -141,10 +154,9 @@ def read(study: str) -> dict[str, HeldOut]:
     return {
         method: HeldOut(
             cost=float(of[method][0]["retrain_cost"]),
-            last=statistics.mean(each(method, last)),
-            lost=statistics.mean(each(method, "lost")),
-            new=statistics.mean(each(method, "new class")),
-            told=(told(method, "lost"), told(method, last), told(method, "new class")),
+            last=values(method, last),
+            lost=values(method, "lost"),
+            new=values(method, "new class"),
             last_error=error(method, last),
             new_error=error(method, "new class", KEPT),
         )

@@ -23,6 +23,7 @@ sys.path.insert(0, str(RESULTS))
 from _claims import (  # noqa: E402  it lies beside this file
     BY_DESIGN,
     CHOICES,
+    CLAIMS,
     ELSEWHERE,
     EQUAL_COST,
     NAMES,
@@ -117,7 +118,7 @@ class Evidence:
 
     def glance(self) -> Iterator[str]:
         """Every claim with the studies that speak for it and against it."""
-        for claim in (one for claims in SECTIONS.values() for one in claims):
+        for claim in CLAIMS:
             sides: dict[str, list[str]] = {"for": [], "against": [], OPEN: [], NO_CLAIM: []}
             for name in claim.studies:
                 for row in self._of(claim, name):
@@ -142,7 +143,7 @@ class Evidence:
 
     def in_short(self, weekly: Sequence[ClaimRow]) -> str:
         """How the claims of all sections end."""
-        ends = self._ends([claim for claims in SECTIONS.values() for claim in claims])
+        ends = self._ends(CLAIMS)
         weeks = Ends.of_weeks(weekly)
         harmed = ends.harmed + weeks.harmed
         return SHORT.format(
@@ -156,8 +157,7 @@ class Evidence:
 
     def alone(self) -> str:
         """The studies that have rows of one replicate."""
-        rows = [row for claims in SECTIONS.values() for row in self.rows(claims)]
-        names = dict.fromkeys(row.study for row in rows if row.replicates == 1)
+        names = dict.fromkeys(row.study for row in self.rows(CLAIMS) if row.replicates == 1)
         return ", ".join(f"`{one}`" for one in names) or "No studies"
 
     def _row(self, claim: Claim, of: Measured) -> Iterator[ClaimRow]:
@@ -177,17 +177,19 @@ class Evidence:
                     lambda confidence: is_shown([one for _, one in at(confidence)], claim.wanted),
                     gaps[0].replicates,
                 )
-        detectable = f"{100 * max(one.detectable for one in gaps):.1f}"
-        cells = (
-            f"{claim.says}: {NAMES[claim.metric]}, `{claim.method}` minus {reference.minus}",
-            _command(of.name, claim.method),
-            str(gaps[0].replicates),
-            "; ".join(f"{about}{points(one)}" for about, one in found),
-            detectable,
-            f"{kappa(of.costs(claim.method)[2])} / {kappa(reference.cost)}",
-            f"{of.networks(claim.method)} / {reference.networks}",
+        yield ClaimRow(
+            study=of.name,
+            says=f"{claim.says}: {NAMES[claim.metric]}, `{claim.method}` minus {reference.minus}",
+            command=_command(of.name, claim.method),
+            replicates=gaps[0].replicates,
+            gaps=("; ".join(f"{about}{points(one)}" for about, one in found),),
+            detectable=f"{100 * max(one.detectable for one in gaps):.1f}",
+            costs=(
+                f"{kappa(of.costs(claim.method)[2])} / {kappa(reference.cost)}",
+                f"{of.networks(claim.method)} / {reference.networks}",
+            ),
+            verdicts=(said,),
         )
-        yield ClaimRow(cells, (said,), of.name, gaps[0].replicates, detectable)
 
     def _claim(self, says: str, shown: Shown, replicates: int) -> None:
         """Count a claim of a difference."""
@@ -231,18 +233,16 @@ class Evidence:
                     again = partial(of.minus, method, FRESH, "lost")
                     if fewer.said != NO_CLAIM:
                         self._claim(f"{says} ({name})", partial(_fewer, again), lost.replicates)
-                detectable = f"{100 * accuracy.detectable:.1f}"
-                cells = (
-                    f"{says}: `{method}`",
-                    f"`dynsnap run {name}`",
-                    str(lost.replicates),
-                    points(lost, 2),
-                    points(accuracy, 2),
-                    detectable,
-                    f"{kappa(of.cost(method))} / {kappa(of.cost(FRESH))}",
+                yield ClaimRow(
+                    study=name,
+                    says=f"{says}: `{method}`",
+                    command=f"`dynsnap run {name}`",
+                    replicates=lost.replicates,
+                    gaps=(points(lost, 2), points(accuracy, 2)),
+                    detectable=f"{100 * accuracy.detectable:.1f}",
+                    costs=(f"{kappa(of.cost(method))} / {kappa(of.cost(FRESH))}",),
+                    verdicts=(fewer, verdict([accuracy], "no harm")),
                 )
-                said = (fewer, verdict([accuracy], "no harm"))
-                yield ClaimRow(cells, said, name, lost.replicates, detectable)
 
     def multiplicity(self) -> str:
         """How many claims of a difference chance alone would show, and which a correction drops."""
@@ -262,9 +262,7 @@ class Evidence:
 
     def studies(self) -> Iterator[str]:
         """What every study was run with."""
-        names = dict.fromkeys(
-            name for claims in SECTIONS.values() for claim in claims for name in claim.studies
-        )
+        names = dict.fromkeys(name for claim in CLAIMS for name in claim.studies)
         names |= dict.fromkeys(EQUAL_COST.values())
         for name in names:
             of = self.study(name)
@@ -379,17 +377,14 @@ def page(results: Path) -> str:
     """The whole page, from a folder of results."""
     evidence = Evidence(results)
     parts = [GLANCE, *evidence.glance(), ""]
-    rows: list[ClaimRow] = []
     for title, claims in SECTIONS.items():
-        found = list(evidence.rows(claims))
-        parts += [f"## {title}\n", CHOICES[title], *_folded(HEAD, found)]
-        rows += found
+        parts += [f"## {title}\n", CHOICES[title], *_folded(HEAD, list(evidence.rows(claims)))]
     weekly = list(evidence.weekly())
     if weekly:
         parts += [WEEKS, *_folded(WEEKS_HEAD, weekly)]
     parts += [STUDIES, *evidence.studies(), ""]
     parts += [*coverage(COVERAGE), LIMITS.format(alone=evidence.alone())]
-    verdicts = [one for row in rows for one in row.verdicts]
+    verdicts = [one for row in evidence.rows(CLAIMS) for one in row.verdicts]
     introduction = INTRODUCTION.format(
         multiplicity=evidence.multiplicity(),
         in_short=evidence.in_short(weekly),

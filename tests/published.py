@@ -148,24 +148,19 @@ def gap(mine, other):
     return tuple(100 * one for one in (value, low, high, min(half(0.975) + half(0.8), 1)))
 
 
-def apart(study, method, other, numbers=(2, 3), inputs="test"):
-    """Right answers of a method minus those of another, in the mean of these generations.
+def apart(study, method, other, metrics=(2, 3)):
+    """A metric of a method minus that of another, in points; of several metrics the mean.
 
-    Over the replicates of all seeds that have both, in points. The other "itself" is the method's
-    own first generation, never retrained.
+    Over the replicates of all seeds that have both. The other "itself" is the method's own first
+    generation, never retrained.
     """
-    mine, theirs = [], []
-    for folder in with_seeds(study):
-        of = columns(folder, inputs)
-        for key in (one for one in of if one.startswith(f"{method}/average/g1/")):
-            reference = key if other == "itself" else key.replace(method, other, 1)
-            if reference in of:
-                own = [key.replace("/g1/", f"/g{one}/") for one in numbers]
-                kept = [reference.replace("/g1/", f"/g{one}/") for one in numbers]
-                kept = [reference] if other == "itself" else kept
-                for side, keys in ((mine, own), (theirs, kept)):
-                    side.append(np.mean([of[one] == of["truth"] for one in keys], axis=0))
-    return interval(mine, theirs)
+    mine = [values(study, method, metric) for metric in metrics]
+    theirs = [values(study, other, metric) for metric in metrics if other != "itself"]
+    theirs = theirs or [values(study, method, 1)]
+    both = [key for key in mine[0] if key in theirs[0]]
+    return interval(
+        *([np.mean([one[key] for one in side], axis=0) for key in both] for side in (mine, theirs))
+    )
 
 
 def signed(values, places=1):

@@ -211,7 +211,7 @@ def test_what_rolling_learns_is_told_on_the_front_page():
     (one, again), (two, other) = (
         (f"{-value:.1f}", f"({low:+.1f} to {high:+.1f})")
         for value, low, high in (
-            apart(f"cifar10-{study}", "rolling", "dynsnap-cyc", (3,), "late")
+            apart(f"cifar10-{study}", "rolling", "dynsnap-cyc", ("new",))
             for study in ("distill", "rolling")
         )
     )
@@ -250,7 +250,7 @@ def test_what_rolling_loses_is_told_on_the_front_page():
 def test_what_one_network_learns_is_told_on_the_front_page():
     told, study = bullet("docs/one-network.md"), "cifar100-single"
     second, third = (apart(study, "single", "singlebase", (one,)) for one in (2, 3))
-    new = apart(study, "single", "singlebase", (3,), "late")
+    new = apart(study, "single", "singlebase", ("new",))
     value, _, rest = signed(second).partition(", ")
     assert f"(second generation {value} points, {rest}; third {signed(third)})" in told
     count = len(columns(RESULTS / study, "late")["truth"])
@@ -261,7 +261,7 @@ def test_what_one_network_learns_is_told_on_the_front_page():
 def test_what_stabilizing_costs_is_told_on_the_front_page():
     told = bullet("docs/stabilize.md")
     new = [
-        apart(f"{name}-rolling", "standing", "dynsnap-cyc", (3,), "late")
+        apart(f"{name}-rolling", "standing", "dynsnap-cyc", ("new",))
         for name in ("cifar10", "cifar100", "20news")
     ]
     assert all(high < 0 for _, _, high in new)

@@ -18,16 +18,7 @@ import pytest
 from scipy import stats
 
 from tests.documents import numbers, tables
-from tests.published import (
-    RESULTS,
-    apart,
-    columns,
-    each,
-    interval,
-    signed,
-    values,
-    with_seeds,
-)
+from tests.published import RESULTS, apart, columns, each, signed, with_seeds
 
 DOCS = Path(__file__).parents[1] / "docs"
 ROLLING = ("digits-rolling", "20news-rolling", "cifar10-rolling", "cifar10-distill")
@@ -332,7 +323,7 @@ def test_what_rolling_learns_is_told_against_fresh_and_never_retrained():
     first, second = (f"{-v:.2f} ({low:+.2f} to {high:+.2f})" for v, low, high in (ten, other))
     more = "where more rows are held out, and not clearly, by"
     told = f"{below} {second} in `cifar10-distill`, {more} {first}, in `cifar10-rolling`"
-    late = apart("cifar10-distill", "rolling", "dynsnap-cyc", (3,), "late")
+    late = apart("cifar10-distill", "rolling", "dynsnap-cyc", ("new",))
     new = f"by {-late[0]:.1f} ({late[1]:+.1f} to {late[2]:+.1f}) in `cifar10-distill`"
     assert f"-3.1 to -0.4), and {new}" in page
     assert f"is below the fresh ensemble's {told}" in page
@@ -383,7 +374,7 @@ def test_the_new_class_of_streams_has_its_spread(study):
 def test_where_rolling_is_below_on_the_new_class_is_told():
     below = {}
     for study in (*ROLLING, "cifar100-rolling"):
-        value, _, high = apart(study, "rolling", "dynsnap-cyc", (3,), "late")
+        value, _, high = apart(study, "rolling", "dynsnap-cyc", ("new",))
         if high < 0:
             below[study] = -value
     assert set(below) == {"20news-rolling", "cifar10-rolling", "cifar10-distill"}
@@ -493,7 +484,7 @@ def test_what_students_keep_is_told_as_it_was():
         plain = apart(study, f"{STUDENT}-previous=0.3", STUDENT)
         assert f"{place} {signed(plain, 2)}" in page and plain[1] < 0 < plain[2]
     study, mine = "distill-20news", f"{STUDENT}-previous=0.3"
-    value, low, high = apart(study, mine, STUDENT, (3,), "late")
+    value, low, high = apart(study, mine, STUDENT, ("new",))
     assert f"{-value:.1f} points fewer of the new class right than that student" in page
     assert f"({low:+.1f} to {high:+.1f}), and is clearly less accurate than a SingleBase" in page
     alone = apart(study, mine, "singlebase", (1, 2, 3))
@@ -503,7 +494,7 @@ def test_what_students_keep_is_told_as_it_was():
     value, low, high = apart(study, mine, STUDENT)
     assert f"are {-value:.2f} points less accurate than those of a student without it" in page
     assert f"({low:+.2f} to {high:+.2f}), and of the new class" in page and high < 0
-    value, low, high = apart(study, mine, STUDENT, (3,), "late")
+    value, low, high = apart(study, mine, STUDENT, ("new",))
     assert f"class {-value:.1f} points fewer are right ({low:+.1f} to {high:+.1f})" in page
     for study, place in (("distill-digits", "digits"), ("distill-20news", "20 Newsgroups")):
         mine, plain = (
@@ -528,9 +519,7 @@ def test_students_minus_single_networks_are_told_with_intervals():
 
 def test_what_students_keep_and_lose_is_told_of_three_studies():
     def minus(study, other, metric):
-        mine, theirs = (values(study, one, metric) for one in (STUDENT, other))
-        both = [key for key in mine if key in theirs]
-        return interval([mine[key] for key in both], [theirs[key] for key in both])
+        return apart(study, STUDENT, other, (metric,))
 
     page = text("distill")
     studies = {"cifar10-distill": "CIFAR-10", "distill-20news": "20 Newsgroups"}
@@ -558,7 +547,7 @@ def test_what_students_do_not_learn_is_told():
             assert all(high > 0 for *_, high in later)
     assert "for every student on 20 Newsgroups and for none on digits and CIFAR-10" in page
     ten, texts = (
-        apart(study, STUDENT, "dynsnap-cyc", (3,), "late")
+        apart(study, STUDENT, "dynsnap-cyc", ("new",))
         for study in ("cifar10-distill", "distill-20news")
     )
     assert (
@@ -567,7 +556,7 @@ def test_what_students_do_not_learn_is_told():
         f"({texts[1]:+.2f} to {texts[2]:+.2f})" in page
     )
     assert ten[2] < 0 < texts[1]
-    digits = apart("distill-digits", STUDENT, "dynsnap-cyc", (3,), "late")
+    digits = apart("distill-digits", STUDENT, "dynsnap-cyc", ("new",))
     assert f"on digits there is no clear difference ({signed(digits, 2)})" in page
     assert digits[1] < 0 < digits[2]
     told = {
