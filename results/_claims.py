@@ -257,8 +257,8 @@ CHOICES = {
     "The paper's method, reproduced": """\
 The paper's methods, two of them with fewer trainings: ExtBagging has 7 members on CIFAR-10 and 20 Newsgroups and 3 on CIFAR-100 (the paper 20, which `cifar10-full`
 has once, beside the DynSnap-cyc of the third replicate of `cifar10-paper`: no further evidence on the latter), and DynSnap-cyc has 3κ on CIFAR-100 (the paper 4κ).
-Against bagging at about equal cost (on digits DynSnap-cyc takes 9.9κ and bagging 9.0) DynSnap-cyc is more consistent on digits and less on 20 Newsgroups; it loses
-clearly fewer right answers on neither. On CIFAR-100 one replicate speaks for both, which is no claim. Bagging is three networks that average there: ExtBagging itself on CIFAR-100,
+Against bagging at about equal cost (on digits DynSnap-cyc takes 9.9κ and bagging 9.0) DynSnap-cyc is more consistent on digits and less on 20 Newsgroups. On CIFAR-100
+two replicates do not show it. It loses clearly fewer right answers in none of them. Bagging is three networks that average there: ExtBagging itself on CIFAR-100,
 and the studies `20news-bagging-3` and `digits-bagging-3`, whose networks are the first three of ExtBagging's in `20news` and `digits`. CIFAR-10 has no such reference: the scores of
 its single networks are not published, and a vote of three is a weaker one (-1.3 points of CON and -0.5 of accuracy on 20 Newsgroups; -1.6 points of CON and -0.9 of accuracy on digits).
 """,

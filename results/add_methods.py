@@ -3,8 +3,9 @@
     python results/add_methods.py runs/rolling-bagging results/cifar10-rolling-2022
 
 For a study of which some methods are trained later. What both have, such as the noise floor, stays
-as it is published. Both have to be measured on the same inputs, by the same device, as often. The
-file `study.toml` is not changed: say in it what was added.
+as it is published; a noise floor is never added, since it was measured with the run's own single
+learners. Both have to be measured on the same inputs, by the same device, as often. The file
+`study.toml` is not changed: say in it what was added.
 """
 
 import argparse
@@ -18,7 +19,7 @@ from typing import Any
 
 from dynsnap import _files, predictions
 from dynsnap.errors import DynSnapError
-from dynsnap.study import read_study
+from dynsnap.study import NEVER_RETRAIN, NOISE_FLOOR, read_study
 
 NEEDED = ("study.toml", "about.json", "table.csv")
 STALE = ("scores.parquet", "replicates.csv")  # of the published methods alone
@@ -69,6 +70,10 @@ class Part:
         return tuple(dict.fromkeys(row.partition(",")[0] for row in self.rows[1:]))
 
     @property
+    def combinations(self) -> list[str]:
+        return sorted({key.combination for key in self.keys})
+
+    @property
     def alike(self) -> Mapping[str, Any]:
         """What has to be the same in both."""
         about = self.about
@@ -77,6 +82,7 @@ class Part:
             "seed": self.seed,
             "generations": about["generations"],
             "replicates": about["replicates"],
+            "combinations": self.combinations,
             "device": about["environment"].get("device"),
             "columns": self.rows[0],
         }
@@ -92,15 +98,15 @@ def new_methods(run: Part, target: Part) -> list[str]:
             raise SystemExit(
                 f"{target.folder / name} would lack the new methods. Publish one run of all."
             )
-    added = [method for method in run.methods if method not in target.methods]
+    added = [one for one in run.methods if one not in (*target.methods, NOISE_FLOOR)]
     if not added:
         raise SystemExit(f"{run.folder} has no method that {target.folder} lacks.")
-    whole = len(run.about["generations"]) * run.about["replicates"]
+    whole = len(run.about["generations"]) * run.about["replicates"] * len(run.combinations)
     for part, methods in ((run, added), (target, target.methods)):
         test = [key.method for key in part.keys if key.kind == "test"]
         for method in methods:
             found = test.count(method)
-            if found != whole and not method.startswith(("never-retrain", "noise-floor")):
+            if found != whole and not method.startswith((NEVER_RETRAIN, NOISE_FLOOR)):
                 raise SystemExit(
                     f"{part.folder} has {found} of the {whole} predictions of {method} on test "
                     "inputs. Nothing was written."

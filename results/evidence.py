@@ -368,6 +368,10 @@ def _folded(head: str, rows: Sequence[ClaimRow]) -> list[str]:
     return [start, head, *map(str, rows), "", "</details>\n"]
 
 
+def _rows(count: int) -> str:
+    return "1 row" if count == 1 else f"{count} rows"
+
+
 def _range(shares: Sequence[float], places: int = 0) -> str:
     low, high = (f"{100 * one:.{places}f}" for one in (min(shares), max(shares)))
     return low if low == high else f"{low} to {high}"
@@ -389,8 +393,8 @@ def page(results: Path) -> str:
         multiplicity=evidence.multiplicity(),
         in_short=evidence.in_short(weekly),
         short="\n".join(evidence.short(weekly)),
-        again=sum(one.again for one in verdicts),
-        once=sum(one.said == NO_CLAIM for one in verdicts),
+        again=_rows(sum(one.again for one in verdicts)),
+        once=_rows(sum(one.said == NO_CLAIM for one in verdicts)),
     )
     return "\n".join([introduction, *parts]).rstrip("\n") + "\n"
 
@@ -417,8 +421,8 @@ $ python results/evidence.py --check
 |---|---|---|---|---|---|
 {short}
 
-* **What is counted.** Each distinct difference once: where rows of a study compare the same answers, input by input, the first counts and the others say "counted above" ({again} rows). What one replicate
-  alone speaks for is "no claim" ({once} rows) and is not counted; what it speaks against is. That models which are retrained in few weeks lose fewer answers is "by design" and not counted; what it costs
+* **What is counted.** Each distinct difference once: where rows of a study compare the same answers, input by input, the first counts and the others say "counted above" ({again}). What one replicate
+  alone speaks for is "no claim" ({once}) and is not counted; what it speaks against is. That models which are retrained in few weeks lose fewer answers is "by design" and not counted; what it costs
   in accuracy is. Comparisons are not independent: studies of one data set share test inputs, and methods of one study share rounds.
 * **Difference**: the method minus the reference on the same inputs, replicate by replicate. The 95 % interval is over inputs and replicates
   (seeds), for these training data; [how often it holds the truth](#do-the-intervals-hold) was simulated. With n = 1 it covers inputs alone, as its row says: another
@@ -494,7 +498,7 @@ LIMITS = """\
 ## What this does not show
 
 * **Choices on test rows.** Each section begins with them. The strongest fresh method is chosen on the reported inputs, which favours the reference.
-* **Strongest** is meant of the methods of a study. Bagging at the cost of DynSnap-cyc, three networks that average, was measured on CIFAR-100 (n = 1), 20 Newsgroups and
+* **Strongest** is meant of the methods of a study. Bagging at the cost of DynSnap-cyc, three networks that average, was measured on CIFAR-100 (n = 2), 20 Newsgroups and
   digits, and not on CIFAR-10.
 * **Replicates one after another.** The seeds of the CIFAR sets were run one after another, and read in between. That there would be three was set
   before the second, and no run that ended was left out. Those of `cifar10-distill` ran beside each other, after the first was published.

@@ -1,6 +1,7 @@
 """Methods that are added to published results are as if they had been in the run."""
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -28,7 +29,7 @@ epochs = 4
 
 [methods]
 names = [{names}]
-combinations = ["average"]
+combinations = ["average", "majority"]
 members = 4
 snapshots = 2
 """
@@ -89,6 +90,23 @@ def test_added_methods_are_as_if_they_had_been_in_the_run(tmp_path):
 
 
 @pytest.mark.slow
+def test_a_noise_floor_that_was_measured_with_another_learner_is_not_added(tmp_path):
+    without, kept = published(tmp_path / "one", "singlebase")
+    run, _ = published(tmp_path / "two", "singlebase", "extbagging")
+    shutil.rmtree(without / "predictions/twin")
+    rows = (without / "table.csv").read_text().splitlines()
+    others = [row for row in rows if not row.startswith("noise-floor,")]
+    assert len(others) < len(rows)
+    (without / "table.csv").write_text("\n".join([*others, ""]))
+    assert dynsnap("publish", without, kept, "--no-scores").exit_code == 0
+    ended = add(run, kept)
+    assert ended.returncode == 0 and ended.stdout.endswith(": extbagging.\n"), ended.stderr
+    assert {row[0] for row in rows_of(kept)} >= {"singlebase", "extbagging"}
+    assert "noise-floor" not in {row[0] for row in rows_of(kept)}
+    assert not any("twin/" in name for name in pq.read_table(kept / "labels.parquet").column_names)
+
+
+@pytest.mark.slow
 def test_what_does_not_belong_together_is_refused_and_nothing_is_written(tmp_path):
     _, kept = published(tmp_path / "one", "singlebase")
     run, _ = published(tmp_path / "two", "singlebase", "extbagging")
@@ -99,7 +117,7 @@ def test_what_does_not_belong_together_is_refused_and_nothing_is_written(tmp_pat
         "no study.toml": lambda: add(tmp_path, kept),
     }
     (run / "predictions/extbagging-average-g2.parquet").rename(tmp_path / "aside.parquet")
-    refused["2 of the 3 predictions of extbagging"] = lambda: add(run, kept)
+    refused["5 of the 6 predictions of extbagging"] = lambda: add(run, kept)
     for said, done in refused.items():
         ended = done()
         assert ended.returncode == 1 and said in ended.stderr and "Traceback" not in ended.stderr

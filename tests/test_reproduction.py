@@ -8,6 +8,7 @@ import shutil
 import statistics
 from itertools import combinations
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ import _seeds
 import make_reproduction as script
 from _reproduction import studies
 from dynsnap import predictions
-from dynsnap.comparison import paired_difference
+from dynsnap.comparison import PairedDifference, paired_difference
 from dynsnap.study import Row, read_sweeps, read_table
 from tests.documents import numbers, tables
 from tests.published import RESULTS, by_replicate, columns, with_seeds
@@ -373,7 +374,7 @@ def test_every_verdict_tells_the_fewest_replicates_of_what_it_compares():
             study, _, n = said.removesuffix(")").rpartition(" (")
             assert int(n) == min(len(by_seed(title[study], one)) for one in methods), said
             seen.append((study, n))
-    assert len(seen) > 8 and ("CIFAR-100, ResNet-56", "1") in seen
+    assert len(seen) > 8 and ("CIFAR-100, ResNet-56", "2") in seen
     assert all(said.endswith(")") for cells in table.values() for said in set().union(*cells))
 
 
@@ -438,6 +439,22 @@ def test_the_page_says_what_the_words_mean_where_they_stand():
 )
 def test_what_costs_more_and_is_better_tests_nothing(word, own, other, verdict):
     assert script.claims._at_that_cost(word, own, other) is verdict
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "verdict"),
+    [(-0.01, 0.01, True), (-0.049, 0.049, True), (-0.06, 0.06, None), (0.01, 0.06, False)],
+)
+def test_dropout_fails_only_where_no_large_gain_may_have_gone_unseen(low, high, verdict):
+    minus = PairedDifference(
+        value=(low + high) / 2, low=low, high=high, detectable=0.1, inputs=100, replicates=2
+    )
+    found = SimpleNamespace(
+        has=lambda *names: True,
+        rows=lambda name: {"accuracy": SimpleNamespace(cost=1.0)},
+        difference=lambda one, other, metric: minus,
+    )
+    assert script.claims._dropout_fails(None, found, RESULTS)[1:] == (verdict, 2)
 
 
 def test_ablations_that_cannot_test_the_claim_are_not_counted():

@@ -35,7 +35,8 @@ def read():
 @pytest.fixture(scope="module")
 def logged(read):
     return {
-        name: read(ROOT / f"benchmarks/epochs/{name}.csv.gz") for name in ("resnet20", "resnet56")
+        name: read(ROOT / f"benchmarks/epochs/{name}.csv.gz")
+        for name in ("resnet20", "resnet56-200-epochs", "resnet56")
     }
 
 
@@ -75,11 +76,12 @@ def test_the_ablation_trains_as_many_rounds_as_its_row_says(speeds, logged):
 def test_speeds_of_logs_are_those_of_the_page(speeds, logged):
     for row, log in (
         (speeds["`cifar10-distill-2021`"], logged["resnet20"]),
+        (speeds["`cifar100-paper-2021`, methods added later"], logged["resnet56-200-epochs"]),
         (speeds["`ablation_resnet56.toml`"], logged["resnet56"]),
     ):
-        assert f"{log.active:.0f} s with all" in row[4]
-        assert f"{log.speed / 1000:.0f} over {log.seconds:.0f} s, from the first end" in row[4]
-        assert f"{log.whole_speed / 1000:.0f} over {log.whole:.0f} s, building included" in row[4]
+        assert f"{log.active:,.0f} s with all" in row[4]
+        assert f"{log.speed / 1000:.0f} over {log.seconds:,.0f} s, from the first end" in row[4]
+        assert f"{log.whole_speed / 1000:.0f} over {log.whole:,.0f} s, building included" in row[4]
     own, other = logged["resnet20"], logged["resnet56"]
     assert (
         f"{own.active_speed / 1000:.0f} in {own.active:.0f} s with all {own.rounds} active"
@@ -91,11 +93,30 @@ def test_speeds_of_logs_are_those_of_the_page(speeds, logged):
         first, second = (f"{one:.0f}" for one in log.pauses)
         assert f"no epoch ended for {first}{joined or ' and'}" in AIMS
         assert f"and for {second} s" in AIMS
-    first, second = (
+    first, longest, second = (
         ", ".join(f"{one / 1000:.0f}" for one in (log.active_speed, log.speed, log.whole_speed))
-        for log in (own, other)
+        for log in logged.values()
     )
-    assert f"benchmarks/epochs/*.csv.gz` ({first}, and {second})" in TEXT
+    assert f"benchmarks/epochs/*.csv.gz` ({first}; {longest}; and {second})" in TEXT
+
+
+def test_thirteen_rounds_of_200_epochs_have_the_speed_of_their_log_and_of_their_clocks(
+    speeds, logged
+):
+    log, row = logged["resnet56-200-epochs"], speeds["`cifar100-paper-2021`, methods added later"]
+    assert (row[2], row[3]) == (f"{log.rounds} in one process", f"{log.active_speed / 1000:.0f}")
+    whole, before = (
+        json.loads((ROOT / f"results/cifar100-{name}-2021/about.json").read_bytes())
+        for name in ("paper", "rolling")
+    )
+    images, seconds, rounds = (
+        whole[name] - before[name] for name in ("training_inputs", "training_seconds", "rounds")
+    )
+    told = f"{images / 1e6:.0f} million images in {seconds:,.0f} s"
+    assert f"{images / seconds / 1000:.0f} by the rounds' own clocks, {told};" in row[4]
+    assert rounds == log.rounds and images == pytest.approx(log.whole * log.whole_speed)
+    assert f"no epoch ended for {log.pauses[0]:.0f} s, when the five rounds" in AIMS
+    assert f"and {row[3]} with thirteen" in AIMS
 
 
 def test_the_speed_by_clocks_is_that_of_the_study(speeds, logged):

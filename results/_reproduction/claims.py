@@ -28,7 +28,7 @@ from _reproduction.studies import (
 )
 from _seeds import Part, folders, plan_of, replicates
 from dynsnap.report import kappa
-from dynsnap.study import Row, StudyPlan, read_sweeps
+from dynsnap.study import LARGE_LOSS, Row, StudyPlan, read_sweeps
 
 ABOUT_CLAIMS = """\
 All methods combine members by average. Differences are in points. Methods are compared by the paired intervals of the page
@@ -142,7 +142,15 @@ def _dropout_fails(study: Study, found: Found, results: Path) -> Judged:
     if not found.has("mcdropout", "singlebase"):
         return None
     line, words, n = _against(found, "mcdropout", "singlebase")
-    return line, "higher" not in (words["consistency"], words["correct_consistency"]), n
+    if "higher" in (words["consistency"], words["correct_consistency"]):
+        return line, False, n
+    gains = (
+        found.difference("mcdropout", "singlebase", metric)
+        for metric in ("consistency", "correct_consistency")
+    )
+    if any(minus is None or minus.high > LARGE_LOSS for minus in gains):
+        return f"{line} It may be five points higher, so this is open.", None, n
+    return line, True, n
 
 
 def _needed(study: Study, found: Found, results: Path) -> Judged:
@@ -369,7 +377,7 @@ _CLAIMS = (
     ),
     (
         "MCDropout fails",
-        "Holds if neither CON nor ACC-CON is clearly higher than a single learner's.",
+        "Holds if neither CON nor ACC-CON is clearly higher than a single learner's; open if an interval includes a gain of more than five points.",
         _dropout_fails,
     ),
     (

@@ -46,7 +46,8 @@ Differences from the paper:
   The paper validates on all 50. The training sets have the paper's sizes.
 * In the first run DynSnap-cyc's first round is the first half of Snapshot's training. 10 of Snapshot's 20 snapshots are also among the 30 that DynSnap-cyc
   prunes. SingleBase's three replicates there are the rounds of ExtBagging and DynSnap-step. The further runs (`cifar100-paper-2021`, `-2022`) have rounds of their
-  own for DynSnap-cyc and for a fourth and a fifth single network, and no others: not the second network that the noise floor takes, either.
+  own for DynSnap-cyc and for a fourth and a fifth single network. `cifar100-paper-2021` has others for ExtBagging, DynSnap-step and MCDropout. No further run has Snapshot
+  or a noise floor.
 * The second single network trained its last 1 and 3 of 200 epochs on a CPU in generations 2 and 3, where the GPU's time ran out. All of its
   snapshots are from earlier epochs. Its seconds are those on the GPU.
 """
