@@ -2,24 +2,27 @@
 
     python results/add_methods.py runs/rolling-bagging results/cifar10-rolling-2022
 
-For a study of which some methods are trained later. What both have, such as the noise floor, stays
-as it is published; a noise floor is never added, since it was measured with the run's own single
-learners. Both have to be measured on the same inputs, by the same device, as often. The file
-`study.toml` is not changed: say in it what was added.
+For a study of which some methods are trained later. What both have stays as it is published. What
+is measured with a method, such as the noise floor or a kept first generation, comes with it or not
+at all. Both have to be of the same recipe, measured on the same inputs, by the same device. The
+file `study.toml` is not changed: say in it what was added.
 """
 
 import argparse
 import json
 import re
 import tempfile
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from dynsnap import _files, predictions
 from dynsnap.errors import DynSnapError
-from dynsnap.study import NEVER_RETRAIN, NOISE_FLOOR, read_study
+from dynsnap.study import NOISE_FLOOR, Row, StudyPlan, kept_by, read_study, read_table
 
 NEEDED = ("study.toml", "about.json", "table.csv")
 STALE = ("scores.parquet", "replicates.csv")  # of the published methods alone
@@ -34,13 +37,16 @@ def main() -> None:
     try:
         run, target = Part.read(settings.run), Part.read(settings.target)
         added = new_methods(run, target)
+        usual = most_predictions(run, target)
+        check_whole(run, added, usual)
+        check_whole(target, target.methods, usual)
         with tempfile.TemporaryDirectory() as name:
             gather_predictions(run, target, added, Path(name))
             with _files.together():
                 predictions.write_published(Path(name), target.folder, scored=lambda _: False)
                 _files.write_text(target.folder / "table.csv", with_rows(run, target, added))
                 _files.write_text(target.folder / "about.json", with_times(run, target))
-    except (DynSnapError, OSError) as error:
+    except (DynSnapError, OSError, ValueError) as error:
         raise SystemExit(f"{error}\nNothing was written.") from error
     print(f"Added to {target.folder}: {', '.join(added)}.")
 
@@ -50,41 +56,59 @@ class Part:
     """One of the two."""
 
     folder: Path
-    name: str
-    seed: int
+    plan: StudyPlan
     about: Mapping[str, Any]
-    rows: tuple[str, ...]
+    lines: tuple[str, ...]
+    rows: tuple[Row, ...]
     keys: Mapping[predictions.PredictionKey, str]
 
     @classmethod
     def read(cls, folder: Path) -> "Part":
         if missing := [name for name in NEEDED if not (folder / name).is_file()]:
             raise SystemExit(f"{folder} has no {missing[0]}. Nothing was written.")
-        plan = read_study(folder / "study.toml", stored=True)
         about = json.loads((folder / "about.json").read_text())
-        rows = tuple((folder / "table.csv").read_text().splitlines())
-        return cls(folder, plan.name, plan.seed, about, rows, predictions.stored(folder))
+        for name in ("generations", "environment", *ADDED_UP):
+            if name not in about:
+                raise SystemExit(f"{folder / 'about.json'} has no {name}. Nothing was written.")
+        return cls(
+            folder,
+            read_study(folder / "study.toml", stored=True),
+            about,
+            tuple((folder / "table.csv").read_text().splitlines()),
+            tuple(read_table(folder / "table.csv")),
+            predictions.stored(folder),
+        )
 
     @property
     def methods(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(row.partition(",")[0] for row in self.rows[1:]))
+        return tuple(dict.fromkeys(row.method for row in self.rows))
+
+    def measured_with(self, method: str) -> str:
+        """The method that has to be there for this one: itself, or the one that it is about."""
+        baseline = self.plan.baseline.name
+        return baseline if method == NOISE_FLOOR else kept_by(method, baseline) or method
 
     @property
-    def combinations(self) -> list[str]:
-        return sorted({key.combination for key in self.keys})
+    def found(self) -> Counter[tuple[str, str]]:
+        """How many predictions there are, by method and kind of inputs."""
+        return Counter((key.method, key.kind) for key in self.keys)
 
     @property
     def alike(self) -> Mapping[str, Any]:
         """What has to be the same in both."""
-        about = self.about
+        plan = self.plan
         return {
-            "study": self.name,
-            "seed": self.seed,
-            "generations": about["generations"],
-            "replicates": about["replicates"],
-            "combinations": self.combinations,
-            "device": about["environment"].get("device"),
-            "columns": self.rows[0],
+            "study": plan.name,
+            "seed": plan.seed,
+            "data": replace(plan.data, path=None),
+            "model": dict(plan.model),
+            "training": (plan.epochs, dict(plan.training)),
+            "combinations": sorted({key.combination for key in self.keys}),
+            "kinds of inputs": sorted({key.kind for key in self.keys} - {"twin"}),
+            "generations": self.about["generations"],
+            "replicates": plan.replicates,
+            "device": self.about["environment"].get("device"),
+            "columns": self.lines[0],
         }
 
 
@@ -93,30 +117,76 @@ def new_methods(run: Part, target: Part) -> list[str]:
     for what, mine in run.alike.items():
         if mine != (theirs := target.alike[what]):
             raise SystemExit(f"Another {what}: {mine} and {theirs}. Nothing was written.")
+    plans = [{one.name: one for one in part.plan.methods} for part in (run, target)]
+    for name in plans[0].keys() & plans[1].keys() & {*target.methods}:
+        if plans[0][name] != plans[1][name]:
+            raise SystemExit(f"Another {name} in both study files. Nothing was written.")
     for name in STALE:
         if (target.folder / name).is_file():
             raise SystemExit(
                 f"{target.folder / name} would lack the new methods. Publish one run of all."
             )
-    added = [one for one in run.methods if one not in (*target.methods, NOISE_FLOOR)]
+    added = [one for one in run.methods if run.measured_with(one) not in target.methods]
     if not added:
         raise SystemExit(f"{run.folder} has no method that {target.folder} lacks.")
-    whole = len(run.about["generations"]) * run.about["replicates"] * len(run.combinations)
-    for part, methods in ((run, added), (target, target.methods)):
-        test = [key.method for key in part.keys if key.kind == "test"]
-        for method in methods:
-            found = test.count(method)
-            if found != whole and not method.startswith((NEVER_RETRAIN, NOISE_FLOOR)):
-                raise SystemExit(
-                    f"{part.folder} has {found} of the {whole} predictions of {method} on test "
-                    "inputs. Nothing was written."
-                )
     return added
+
+
+def most_predictions(*parts: Part) -> dict[str, float]:
+    """The most predictions of a method and replicate, for each kind of inputs."""
+    return {
+        kind: max(
+            often / _often(part, method)
+            for part in parts
+            for (method, other), often in part.found.items()
+            if other == kind
+        )
+        for kind in parts[0].alike["kinds of inputs"]
+    }
+
+
+def check_whole(part: Part, methods: Sequence[str], usual: Mapping[str, float]) -> None:
+    """Refuse a method that lacks predictions, or whose table is not of these predictions."""
+    own = [one for one in methods if part.measured_with(one) == one]
+    found = part.found
+    for kind, most in usual.items():
+        for method in own:
+            whole = round(most * _often(part, method))
+            if found[method, kind] != whole:
+                raise SystemExit(
+                    f"{part.folder} has {found[method, kind]} of the {whole} predictions of "
+                    f"{method} on {kind} inputs. Nothing was written."
+                )
+    told = {
+        (row.method, row.combination): row.value for row in part.rows if row.metric == "accuracy"
+    }
+    for method in own:
+        for how in part.alike["combinations"]:
+            each = [
+                np.mean(one.labels == one.truth)
+                for key, address in part.keys.items()
+                if (key.method, key.combination, key.kind) == (method, how, "test")
+                for one in [predictions.read(address)]
+            ]
+            value = told.get((method, how))
+            if value is None or abs(np.mean(each) - value) > 1e-9:
+                raise SystemExit(
+                    f"{part.folder}/table.csv has the accuracy {value} of {method} by {how}, and "
+                    f"its predictions have {np.mean(each)}. Nothing was written."
+                )
+
+
+def _often(part: Part, method: str) -> int:
+    return part.plan.repeated.get(method, part.plan.replicates)
 
 
 def gather_predictions(run: Part, target: Part, added: list[str], whole: Path) -> None:
     """The predictions of both as those of one run: to publish it checks that inputs are equal."""
-    kept = {key: at for key, at in run.keys.items() if key.method in added}
+    kept = {
+        key: at
+        for key, at in run.keys.items()
+        if key.method in added and (key.kind != "twin" or NOISE_FLOOR in added)
+    }
     for key, address in {**target.keys, **kept}.items():
         place = whole / "predictions" / ("" if key.kind == "test" else key.kind)
         place.mkdir(parents=True, exist_ok=True)
@@ -125,13 +195,13 @@ def gather_predictions(run: Part, target: Part, added: list[str], whole: Path) -
 
 
 def with_rows(run: Part, target: Part, added: list[str]) -> str:
-    more = [row for row in run.rows[1:] if row.partition(",")[0] in added]
-    return "\n".join([*target.rows, *more, ""])
+    more = [line for line in run.lines[1:] if line.partition(",")[0] in added]
+    return "\n".join([*target.lines, *more, ""])
 
 
 def with_times(run: Part, target: Part) -> str:
     """What training took, in the text of about.json, which keeps its lines."""
-    sums = {name: target.about[name] + run.about[name] for name in ADDED_UP if name in target.about}
+    sums = {name: target.about[name] + run.about[name] for name in ADDED_UP}
     if "inputs_per_second" in target.about:
         sums["inputs_per_second"] = sums["training_inputs"] / sums["training_seconds"]
     text = (target.folder / "about.json").read_text()

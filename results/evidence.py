@@ -50,6 +50,7 @@ from _weeks import FRESH, weekly_study  # noqa: E402
 from dynsnap.comparison import PairedDifference  # noqa: E402
 from dynsnap.report import kappa  # noqa: E402
 from dynsnap.study import MethodLabels  # noqa: E402
+from dynsnap.study.distilling import UNTAUGHT, control_of  # noqa: E402
 
 PAGE = RESULTS.parent / "docs" / "evidence.md"
 COVERAGE = RESULTS / "paired_coverage.json"
@@ -212,6 +213,10 @@ class Evidence:
             kept = f"never-retrain-{claim.method}"
             cost, networks = of.costs(claim.method)[0], of.networks(kept)
             return Reference(of.labels, kept, "its own first generation", cost, networks)
+        elif name == "control":
+            twin = control_of(claim.method)
+            cost = of.costs(UNTAUGHT)[2] if UNTAUGHT in of.students else 0.0
+            return Reference(of.labels, twin, f"`{twin}`", cost, of.networks(UNTAUGHT))
         known = name in other.methods
         cost, networks = (other.costs(name)[2], other.networks(name)) if known else (0.0, "")
         minus = f"`{name}`" if other is of else f"`{other.name}::{name}`"
@@ -500,8 +505,8 @@ LIMITS = """\
 * **Choices on test rows.** Each section begins with them. The strongest fresh method is chosen on the reported inputs, which favours the reference.
 * **Strongest** is meant of the methods of a study. Bagging at the cost of DynSnap-cyc, three networks that average, was measured on CIFAR-100 (n = 2), 20 Newsgroups and
   digits, and not on CIFAR-10.
-* **Replicates one after another.** The seeds of the CIFAR sets were run one after another, and read in between. That there would be three was set
-  before the second, and no run that ended was left out. Those of `cifar10-distill` ran beside each other, after the first was published.
+* **Replicates one after another.** The seeds of the CIFAR sets were run one after another, and read in between. That there would be three, and two of bagging, MCDropout and
+  DynSnap-step on CIFAR-100, was set before the second, and no run that ended was left out. Those of `cifar10-distill` ran beside each other, after the first was published.
 * **One replicate.** {alone} have rows with n = 1: differences between these networks. What a replicate takes on a GPU like ours:
   `dynsnap run cifar100-paper --data cifar-100-python --plan --inputs-per-second 93000`.
 * **Shared rounds.** With `prefixes` DynSnap-cyc's first round is the beginning of Snapshot's training, on CIFAR-10 and in the first run on CIFAR-100. This correlates

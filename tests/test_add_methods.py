@@ -35,6 +35,9 @@ snapshots = 2
 """
 
 
+BAGGING = "extbagging,average,accuracy"  # how a row of the table begins
+
+
 def published(folder, *names, seed=1):
     study = folder / "study.toml"
     folder.mkdir()
@@ -106,22 +109,80 @@ def test_a_noise_floor_that_was_measured_with_another_learner_is_not_added(tmp_p
     assert not any("twin/" in name for name in pq.read_table(kept / "labels.parquet").column_names)
 
 
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory):
+    """A run of two methods, and results of one."""
+    folder = tmp_path_factory.mktemp("pair")
+    _, kept = published(folder / "one", "singlebase")
+    run, _ = published(folder / "two", "singlebase", "extbagging")
+    return run, kept
+
+
+def edited(path, old, new):
+    text = path.read_text()
+    assert old in text, path
+    path.write_text(text.replace(old, new))
+
+
+def without(name):
+    return lambda run: [path.unlink() for path in run.rglob(name)]
+
+
 @pytest.mark.slow
-def test_what_does_not_belong_together_is_refused_and_nothing_is_written(tmp_path):
-    _, kept = published(tmp_path / "one", "singlebase")
-    run, _ = published(tmp_path / "two", "singlebase", "extbagging")
-    other, _ = published(tmp_path / "three", "singlebase", "extbagging", seed=2)
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda run: edited(run / "study.toml", "seed = 1", "seed = 2"), "Another seed"),
+        (lambda run: edited(run / "study.toml", '"small"', '"other"'), "Another study"),
+        (lambda run: edited(run / "study.toml", "hidden = [4]", "hidden = [8]"), "Another model"),
+        (lambda run: edited(run / "study.toml", "epochs = 4", "epochs = 2"), "Another training"),
+        (
+            lambda run: edited(run / "study.toml", "[data]", "[data]\nsubsample = 0.5"),
+            "Another data",
+        ),
+        (
+            lambda run: edited(run / "study.toml", "snapshots = 2", "snapshots = 4"),
+            "Another singlebase in both study files",
+        ),
+        (lambda run: edited(run / "about.json", '"device": "', '"device": "other '), "device"),
+        (lambda run: edited(run / "about.json", '"rounds"', '"wheels"'), "has no rounds"),
+        (
+            lambda run: edited(run / "table.csv", f"{BAGGING},0.", f"{BAGGING},1."),
+            "the accuracy 1.",
+        ),
+        (without("*-majority-*.parquet"), "Another combinations"),
+        (without("extbagging-average-g2.parquet"), "of the 6 predictions of extbagging"),
+        (without("late/extbagging-average-g3.parquet"), "predictions of extbagging on late"),
+        (lambda run: shutil.rmtree(run / "predictions/late"), "Another kinds of inputs"),
+        (lambda run: (run / "study.toml").unlink(), "no study.toml"),
+    ],
+)
+def test_what_does_not_belong_together_is_refused_and_nothing_is_written(
+    pair, tmp_path, change, said
+):
+    run, kept = (shutil.copytree(one, tmp_path / one.name) for one in pair)
+    change(run)
     before = contents(kept)
-    refused = {
-        "Another seed": lambda: add(other, kept),
-        "no study.toml": lambda: add(tmp_path, kept),
-    }
-    (run / "predictions/extbagging-average-g2.parquet").rename(tmp_path / "aside.parquet")
-    refused["5 of the 6 predictions of extbagging"] = lambda: add(run, kept)
-    for said, done in refused.items():
-        ended = done()
-        assert ended.returncode == 1 and said in ended.stderr and "Traceback" not in ended.stderr
-        assert contents(kept) == before
-    (tmp_path / "aside.parquet").rename(run / "predictions/extbagging-average-g2.parquet")
+    ended = add(run, kept)
+    assert ended.returncode == 1 and said in ended.stderr, ended.stderr
+    assert "Traceback" not in ended.stderr and contents(kept) == before
+
+
+@pytest.mark.slow
+def test_files_that_would_lack_the_new_methods_are_not_left_behind(pair, tmp_path):
+    run, kept = (shutil.copytree(one, tmp_path / one.name) for one in pair)
     (kept / "replicates.csv").write_text("method\n")
     assert "would lack the new methods" in add(run, kept).stderr
+
+
+@pytest.mark.slow
+def test_a_noise_floor_comes_with_the_learner_that_it_was_measured_with(tmp_path):
+    _, kept = published(tmp_path / "one", "extbagging")
+    run, _ = published(tmp_path / "two", "singlebase", "extbagging")
+    own = {row[0] for row in rows_of(kept)}
+    ended = add(run, kept)
+    assert ended.returncode == 0, ended.stderr
+    added = {row[0] for row in rows_of(kept)} - own
+    names = pq.read_table(kept / "labels.parquet").column_names
+    assert ("noise-floor" in added) == ("noise-floor" not in own)
+    assert "singlebase" in added and any(name.startswith("twin/singlebase/") for name in names)

@@ -138,6 +138,8 @@ def trainings(study, method):
         for path in folder.glob("distill*.json"):
             of = json.loads(path.read_bytes())
             by = {one["name"]: one["cost"] for one in of["learners"]}
+            if method == f"{of['student']}-teacher=none" and "untaught" in by:
+                return 3 * by["untaught"], by["untaught"]
             if method in by:
                 own = by[method] - by[of["teacher"]]
                 told.append((of["replicates"], by[method], own))

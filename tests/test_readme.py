@@ -165,7 +165,7 @@ def test_the_test_inputs_and_replicates_of_the_table_are_those_of_the_studies():
             about = json.loads((folder / "about.json").read_text())
             assert f"{about['test_inputs']:,}" in line
             # Where GPU time was short, the noise floor's second network was left out.
-            short = re.fullmatch(r"cifar100-(paper|rolling)-202[12]", folder.name)
+            short = re.fullmatch(r"cifar100-(paper-2022|rolling-202[12])", folder.name)
             assert about["rounds_missing"] == bool(short)
     often = [_seeds.replicates(ROOT / f"results/{name}-paper") for name in ("cifar10", "cifar100")]
     many, few = ([one[name] for name in ("dynsnap-cyc", "singlebase")] for one in often)

@@ -443,16 +443,28 @@ def test_what_costs_more_and_is_better_tests_nothing(word, own, other, verdict):
 
 @pytest.mark.parametrize(
     ("low", "high", "verdict"),
-    [(-0.01, 0.01, True), (-0.049, 0.049, True), (-0.06, 0.06, None), (0.01, 0.06, False)],
+    [
+        (-0.02, 0.0099, True),
+        (-0.02, 0.0101, None),  # more than a point may have gone unseen
+        (0.001, 0.0099, False),
+        (0.001, 0.06, False),
+        (-0.06, -0.01, True),
+    ],
 )
-def test_dropout_fails_only_where_no_large_gain_may_have_gone_unseen(low, high, verdict):
-    minus = PairedDifference(
-        value=(low + high) / 2, low=low, high=high, detectable=0.1, inputs=100, replicates=2
-    )
+@pytest.mark.parametrize("metric", ["consistency", "correct_consistency"])
+def test_dropout_fails_only_where_no_gain_of_a_point_may_have_gone_unseen(
+    low, high, verdict, metric
+):
+    def difference(one, other, about):
+        assert (one, other) == ("mcdropout", "singlebase")
+        ends = (low, high) if about == metric else (-0.01, 0.005)
+        known = {"detectable": 0.1, "inputs": 100, "replicates": 2}
+        return PairedDifference(value=sum(ends) / 2, low=ends[0], high=ends[1], **known)
+
     found = SimpleNamespace(
         has=lambda *names: True,
         rows=lambda name: {"accuracy": SimpleNamespace(cost=1.0)},
-        difference=lambda one, other, metric: minus,
+        difference=difference,
     )
     assert script.claims._dropout_fails(None, found, RESULTS)[1:] == (verdict, 2)
 

@@ -1,11 +1,12 @@
 """What students are taught, and what is left of their teachers."""
 
 import dataclasses
+import re
 
 import numpy as np
 import pytest
 
-from dynsnap import study
+from dynsnap import predictions, study
 from dynsnap.data import Pool, from_generations
 from dynsnap.ensemble import combine, method
 from dynsnap.errors import FileError, PlanError
@@ -164,7 +165,19 @@ def test_a_control_is_the_student_without_its_teacher(school):
     cost = {row.method: row.cost for row in found.rows}
     assert cost["untaught"] == 1
     assert {one.over for one in found.retained} == {"untaught"}
-    assert not any("untaught" in path.name for path in found.predictions)
+    written = [path for path in found.predictions if "-teacher=none-" in path.name]
+    told = {row.metric: row.value for row in found.rows if row.method == "untaught"}
+    metrics = {}
+    for path in written:
+        name = f"{path.parent.name} {re.search(r'-g(.)', path.name)[1]}"
+        read = predictions.read(path)
+        metrics[name] = np.mean(read.labels == read.truth)
+    assert metrics.keys() == {"predictions 1", "predictions 2", "late 1", "late 2"}
+    assert metrics["predictions 1"] == pytest.approx(told["accuracy_1"])
+    assert metrics["predictions 2"] == pytest.approx(told["accuracy_2"])
+    assert metrics["late 2"] == pytest.approx(told["late_accuracy"])
+    distilled(school)  # other students, without controls
+    assert not any(path.exists() for path in written)
 
 
 def test_ensembles_that_the_store_lacks_are_not_trained(school, tmp_path):

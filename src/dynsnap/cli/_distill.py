@@ -109,7 +109,8 @@ def distill(
 
     A student has the same architecture and learns the scores of the ensemble on the rows of its
     generation. It is saved as DIR/ensembles/distilled-METHOD-gN.ensemble, which `dynsnap
-    predict` reads, and its predictions on the test set as DIR/predictions/distilled-METHOD-....
+    predict` reads, and its predictions on the test set as DIR/predictions/distilled-METHOD-...;
+    those of its twin, with --control, as DIR/predictions/distilled-METHOD-teacher=none-....
 
     \b
         dynsnap run digits

@@ -6,6 +6,7 @@ from dynsnap.study.distilling._students import (
     UNTAUGHT,
     DistillPlan,
     SecondTeacher,
+    control_of,
 )
 
 __all__ = [
@@ -15,5 +16,6 @@ __all__ = [
     "Distilled",
     "RetainedGain",
     "SecondTeacher",
+    "control_of",
     "distill",
 ]

@@ -82,7 +82,7 @@ class Distilled:
             single learner, as in a study's table. A student's cost includes its teacher.
         networks: How many networks score one input, by the learner's name.
         retained: How much is left of the ensemble's gains over the single learner and the control.
-        predictions: The students' prediction files.
+        predictions: The prediction files of the students and their controls.
     """
 
     how: DistillPlan
@@ -173,11 +173,17 @@ def distill(
         many = _said(how.method.name, teachers, stream)
         here = [many, _said(how.name, line, stream, teacher=many)]
         if how.control:
-            here.append(_said(UNTAUGHT, runner.untaught(replicate, asked), stream))
+            controls = runner.untaught(replicate, asked)
+            for control in controls:
+                files += _write(control, stream, paths)
+            here.append(_said(UNTAUGHT, controls, stream))
         # Where the single learner teaches, it is measured already.
         alone = how.method.name == plan.baseline.name
         single = None if alone else _single(plan, how, paths, asked, replicate)
         measured.append(here if single is None else [*here, single])
+    if not how.control:
+        # Those of an earlier command: the students that they belong to were replaced.
+        paths.remove(how.control_name, how.combination)
     rows = table_of(measured, how.combination, generations=asked, resamples=plan.resamples)
     return Distilled(
         how=how,
@@ -246,7 +252,7 @@ def _single(
 
 
 def _write(student: ScoringEnsemble, stream: Stream, paths: PredictionPaths) -> Iterator[Path]:
-    """Write the predictions of a student, as the run writes those of ensembles."""
+    """Write the predictions of a student or control, as the run writes those of ensembles."""
     for name in ("test", "late"):
         pool = stream.evaluation.get(name)
         if pool is None or not len(pool):

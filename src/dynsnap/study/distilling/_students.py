@@ -94,6 +94,11 @@ class DistillPlan:
         second = "" if self.second is None else f"-{self.second}={self.share:g}"
         return f"{_PREFIX}{self.method.name}{second}"
 
+    @property
+    def control_name(self) -> str:
+        """The name of the students' controls in files; tables call them `untaught`."""
+        return control_of(self.name)
+
     def student(self, baseline: Method, *, name: str | None = None) -> Method:
         """The method of one network that trains as the study's single learner does."""
         return Method(
@@ -102,6 +107,16 @@ class DistillPlan:
             plan=EnsemblePlan(size=1, snapshots=1, beta=1.0),
             combinations=(self.combination,),
         )
+
+
+def control_of(student: str) -> str:
+    """The name that the control of a student has in files.
+
+    Example:
+        >>> control_of("distilled-dynsnap-cyc")
+        'distilled-dynsnap-cyc-teacher=none'
+    """
+    return f"{student}-teacher=none"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -223,7 +238,7 @@ class DistillationRunner:
 
     def untaught(self, replicate: int, generations: Sequence[int]) -> list[ScoringEnsemble]:
         """The twins of students that learn from labels alone, trained side by side."""
-        method = self._how.student(self._plan.baseline, name=UNTAUGHT)
+        method = self._how.student(self._plan.baseline, name=self._how.control_name)
         return self._trained(self._trainer, method, replicate, generations)
 
     def _needed(self, generations: Sequence[int]) -> list[int]:
