@@ -568,8 +568,42 @@ def test_what_students_do_not_learn_is_told():
     }
     mine, twin = (100 * told[one]["metrics"]["accuracy"]["value"] for one in (STUDENT, "untaught"))
     assert twin - mine == pytest.approx(0.5, abs=0.05)
-    assert f"half a point below it on 20 Newsgroups ({mine:.1f} and {twin:.1f};" in page
+    assert f"half a point below it on 20 Newsgroups ({mine:.1f} and {twin:.1f})." in page
     assert apart("distill-20news", STUDENT, "singlebase", (1, 2, 3))[2] < 0
+
+
+def test_students_are_held_against_their_twins():
+    page, twin = text("distill"), f"{STUDENT}-teacher=none"
+
+    def minus(metrics):
+        return [
+            apart(study, STUDENT, twin, metrics) for study in ("distill-digits", "distill-20news")
+        ]
+
+    digits, texts = (
+        f"{value:+.2f}{about} ({low:+.2f} to {high:+.2f})"
+        for (value, low, high), about in zip(
+            minus((1, 2, 3)), (" points on digits", " on 20 Newsgroups"), strict=True
+        )
+    )
+    assert f"The difference is {digits} and {texts}, over all generations" in page
+    for metric, said in (
+        ("CON", "gains {} points of CON on digits ({}) and {} on 20 Newsgroups ({})"),
+        ("ACC-CON", "and {} ({}) and {} ({}) of ACC-CON"),
+    ):
+        cells = [
+            cell
+            for value, low, high in minus((metric,))
+            for cell in (f"{value:.2f}", f"{low:+.2f} to {high:+.2f}")
+        ]
+        assert said.format(*cells) in page and all(low > 0 for _, low, _ in minus((metric,)))
+    (a, one, two), (b, three, four) = minus(("lost",))
+    assert (
+        f"on digits ({-a:.2f} points, {-two:.2f} to {-one:.2f}) and 20 Newsgroups ({-b:.2f}, "
+        f"{-four:.2f} to {-three:.2f})" in page
+    )
+    assert max(two, four) < 0
+    assert apart("distill-digits", STUDENT, "singlebase", ("ACC-CON",))[1] < 0
 
 
 def test_students_of_further_seeds_count_as_replicates():
