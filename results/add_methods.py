@@ -15,12 +15,14 @@ import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from dynsnap import _files, predictions
+from dynsnap._types import AnyArray
 from dynsnap.errors import DynSnapError
 from dynsnap.study import NOISE_FLOOR, Row, StudyPlan, kept_by, read_study, read_table
 
@@ -66,18 +68,13 @@ class Part:
     def read(cls, folder: Path) -> "Part":
         if missing := [name for name in NEEDED if not (folder / name).is_file()]:
             raise SystemExit(f"{folder} has no {missing[0]}. Nothing was written.")
-        about = json.loads((folder / "about.json").read_text())
-        for name in ("generations", "environment", *ADDED_UP):
-            if name not in about:
-                raise SystemExit(f"{folder / 'about.json'} has no {name}. Nothing was written.")
-        return cls(
-            folder,
-            read_study(folder / "study.toml", stored=True),
-            about,
-            tuple((folder / "table.csv").read_text().splitlines()),
-            tuple(read_table(folder / "table.csv")),
-            predictions.stored(folder),
-        )
+        lines = tuple((folder / "table.csv").read_text().splitlines())
+        rows = tuple(read_table(folder / "table.csv"))
+        if len({(row.method, row.combination, row.metric) for row in rows}) < len(rows):
+            raise SystemExit(f"{folder / 'table.csv'} has a row twice. Nothing was written.")
+        plan = read_study(folder / "study.toml", stored=True)
+        about = _about(folder / "about.json")
+        return cls(folder, plan, about, lines, rows, predictions.stored(folder))
 
     @property
     def methods(self) -> tuple[str, ...]:
@@ -110,6 +107,16 @@ class Part:
             "device": self.about["environment"].get("device"),
             "columns": self.lines[0],
         }
+
+
+def _about(path: Path) -> Mapping[str, Any]:
+    """What is told of a run, with numbers where they are added up."""
+    about = json.loads(path.read_text())
+    wanted: dict[str, type | tuple[type, ...]] = dict.fromkeys(ADDED_UP, (int, float))
+    for name, kind in (wanted | {"generations": list, "environment": dict}).items():
+        if not isinstance(about, dict) or not isinstance(about.get(name), kind):
+            raise SystemExit(f"{path} has no {name} as runs tell it. Nothing was written.")
+    return dict(about)
 
 
 def new_methods(run: Part, target: Part) -> list[str]:
@@ -157,23 +164,31 @@ def check_whole(part: Part, methods: Sequence[str], usual: Mapping[str, float]) 
                     f"{part.folder} has {found[method, kind]} of the {whole} predictions of "
                     f"{method} on {kind} inputs. Nothing was written."
                 )
-    told = {
-        (row.method, row.combination): row.value for row in part.rows if row.metric == "accuracy"
-    }
+    told = {(row.method, row.combination, row.metric): row.value for row in part.rows}
     for method in own:
         for how in part.alike["combinations"]:
-            each = [
-                np.mean(one.labels == one.truth)
-                for key, address in part.keys.items()
-                if (key.method, key.combination, key.kind) == (method, how, "test")
-                for one in [predictions.read(address)]
-            ]
-            value = told.get((method, how))
-            if value is None or abs(np.mean(each) - value) > 1e-9:
-                raise SystemExit(
-                    f"{part.folder}/table.csv has the accuracy {value} of {method} by {how}, and "
-                    f"its predictions have {np.mean(each)}. Nothing was written."
-                )
+            for metric, found_there in _measured(part, method, how).items():
+                value = told.get((method, how, metric))
+                if value is None or abs(found_there - value) > 1e-9:
+                    raise SystemExit(
+                        f"{part.folder}/table.csv has the {metric} {value} of {method} by {how}, "
+                        f"and its predictions have {found_there}. Nothing was written."
+                    )
+
+
+def _measured(part: Part, method: str, how: str) -> dict[str, float]:
+    """The main metrics of a method, from its predictions."""
+    by: dict[int, list[tuple[AnyArray, AnyArray]]] = {}
+    for key, address in sorted(part.keys.items(), key=lambda one: one[0].generation):
+        if (key.method, key.combination, key.kind) == (method, how, "test"):
+            one = predictions.read(address)
+            by.setdefault(key.replicate, []).append((one.labels, one.labels == one.truth))
+    pairs = [pair for line in by.values() for pair in combinations(line, 2)]
+    return {
+        "accuracy": float(np.mean([right.mean() for line in by.values() for _, right in line])),
+        "consistency": float(np.mean([(a == b).mean() for (a, _), (b, _) in pairs])),
+        "correct_consistency": float(np.mean([(a & b).mean() for (_, a), (_, b) in pairs])),
+    }
 
 
 def _often(part: Part, method: str) -> int:
@@ -207,7 +222,8 @@ def with_times(run: Part, target: Part) -> str:
     text = (target.folder / "about.json").read_text()
     for name, value in sums.items():
         text, often = re.subn(rf'("{name}"\s*:\s*)[^,\s}}]+', rf"\g<1>{value}", text)
-        assert often == 1, name
+        if often != 1:
+            raise SystemExit(f"{target.folder / 'about.json'} has {often} of {name}.")
     return text
 
 

@@ -87,7 +87,7 @@ READING = """\
 
 * ACC is the mean over three generations. CON (consistency), ACC-CON (correct consistency) and all other metrics of pairs are the mean over the
   three pairs. See the [glossary](glossary.md).
-* never-retrain has as many replicates as the other methods.
+* never-retrain has as many replicates as the study. Where SingleBase has more, it is the first of each run.
 * κ is the cost of one generation, in trainings from scratch. The paper's κ for ExtBagging is 20.
 * MV, WMV: majority and weighted majority vote. AVG, WAVG: average and weighted average.
 * The new class arrives in the last generation.

@@ -35,9 +35,6 @@ snapshots = 2
 """
 
 
-BAGGING = "extbagging,average,accuracy"  # how a row of the table begins
-
-
 def published(folder, *names, seed=1):
     study = folder / "study.toml"
     folder.mkdir()
@@ -128,44 +125,74 @@ def without(name):
     return lambda run: [path.unlink() for path in run.rglob(name)]
 
 
+def in_study(old, new):
+    return lambda run: edited(run / "study.toml", old, new)
+
+
+def in_about(old, new):
+    return lambda run: edited(run / "about.json", old, new)
+
+
+def raised(method, metric):
+    """A row of the table with another value than its predictions have."""
+
+    def change(run):
+        rows = [line.split(",") for line in (run / "table.csv").read_text().splitlines()]
+        (row,) = (one for one in rows if one[:3] == [method, "average", metric])
+        row[3] = str((float(row[3]) + 0.125) % 1)
+        (run / "table.csv").write_text("\n".join([*map(",".join, rows), ""]))
+
+    return change
+
+
+def twice(run):
+    text = (run / "table.csv").read_text()
+    (run / "table.csv").write_text(text + text.splitlines()[-1] + "\n")
+
+
+HOLDOUT = "[data.growth]\nselection_holdout = 0.1\n\n[model]"
+REFUSED = {
+    "Another seed": in_study("seed = 1", "seed = 2"),
+    "Another study": in_study('"small"', '"other"'),
+    "Another model": in_study("hidden = [4]", "hidden = [8]"),
+    "Another training": in_study("epochs = 4", "epochs = 2"),
+    "Another data: ": in_study("[data]", "[data]\nsubsample = 0.5"),
+    "selection_holdout": in_study("[model]", HOLDOUT),
+    "Another replicates": in_study("seed = 1", "seed = 1\nreplicates = 2"),
+    "Another singlebase in both study files": in_study("snapshots = 2", "snapshots = 4"),
+    "Another device": in_about('"device": "', '"device": "other '),
+    "Another generations": in_about('"generations": [', '"generations": [1, '),
+    "has no rounds": in_about('"rounds"', '"wheels"'),
+    "has no training_inputs": in_about('"training_inputs": ', '"training_inputs": "1", "x": '),
+    "has the accuracy": raised("extbagging", "accuracy"),
+    "has the consistency": raised("extbagging", "consistency"),
+    "has the correct_consistency": raised("extbagging", "correct_consistency"),
+    "has a row twice": twice,
+    "Another combinations": without("*-majority-*.parquet"),
+    "of the 6 predictions of extbagging on test": without("predictions/extbagging-average-g2.*"),
+    "predictions of extbagging on late": without("late/extbagging-average-g3.parquet"),
+    "Another kinds of inputs": lambda run: shutil.rmtree(run / "predictions/late"),
+    "no study.toml": lambda run: (run / "study.toml").unlink(),
+}
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        (lambda run: edited(run / "study.toml", "seed = 1", "seed = 2"), "Another seed"),
-        (lambda run: edited(run / "study.toml", '"small"', '"other"'), "Another study"),
-        (lambda run: edited(run / "study.toml", "hidden = [4]", "hidden = [8]"), "Another model"),
-        (lambda run: edited(run / "study.toml", "epochs = 4", "epochs = 2"), "Another training"),
-        (
-            lambda run: edited(run / "study.toml", "[data]", "[data]\nsubsample = 0.5"),
-            "Another data",
-        ),
-        (
-            lambda run: edited(run / "study.toml", "snapshots = 2", "snapshots = 4"),
-            "Another singlebase in both study files",
-        ),
-        (lambda run: edited(run / "about.json", '"device": "', '"device": "other '), "device"),
-        (lambda run: edited(run / "about.json", '"rounds"', '"wheels"'), "has no rounds"),
-        (
-            lambda run: edited(run / "table.csv", f"{BAGGING},0.", f"{BAGGING},1."),
-            "the accuracy 1.",
-        ),
-        (without("*-majority-*.parquet"), "Another combinations"),
-        (without("extbagging-average-g2.parquet"), "of the 6 predictions of extbagging"),
-        (without("late/extbagging-average-g3.parquet"), "predictions of extbagging on late"),
-        (lambda run: shutil.rmtree(run / "predictions/late"), "Another kinds of inputs"),
-        (lambda run: (run / "study.toml").unlink(), "no study.toml"),
-    ],
-)
-def test_what_does_not_belong_together_is_refused_and_nothing_is_written(
-    pair, tmp_path, change, said
-):
+@pytest.mark.parametrize("said", REFUSED)
+def test_what_does_not_belong_together_is_refused_and_nothing_is_written(pair, tmp_path, said):
     run, kept = (shutil.copytree(one, tmp_path / one.name) for one in pair)
-    change(run)
+    REFUSED[said](run)
     before = contents(kept)
     ended = add(run, kept)
     assert ended.returncode == 1 and said in ended.stderr, ended.stderr
     assert "Traceback" not in ended.stderr and contents(kept) == before
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("metric", ["accuracy", "consistency"])
+def test_published_results_whose_table_is_not_of_their_labels_take_no_more(pair, tmp_path, metric):
+    run, kept = (shutil.copytree(one, tmp_path / one.name) for one in pair)
+    raised("singlebase", metric)(kept)
+    assert f"has the {metric}" in add(run, kept).stderr
 
 
 @pytest.mark.slow

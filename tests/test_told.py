@@ -604,6 +604,9 @@ def test_students_are_held_against_their_twins():
     )
     assert max(two, four) < 0
     assert apart("distill-digits", STUDENT, "singlebase", ("ACC-CON",))[1] < 0
+    _, (value, low, high) = minus((1, 2, 3))
+    told = f"a student is {-value:.2f} points less accurate than that twin over all generations"
+    assert f"{told} ({low:+.2f} to {high:+.2f})" in text("evidence") and high < 0
 
 
 def test_students_of_further_seeds_count_as_replicates():

@@ -45,7 +45,7 @@ Differences from the paper:
 * 5 of the 50 validation images of each class are held out to select members, so that [rolling ensembles](beyond.md) can use the same rounds.
   The paper validates on all 50. The training sets have the paper's sizes.
 * In the first run DynSnap-cyc's first round is the first half of Snapshot's training. 10 of Snapshot's 20 snapshots are also among the 30 that DynSnap-cyc
-  prunes. SingleBase's three replicates there, and in `cifar100-paper-2021`, are the rounds of ExtBagging and DynSnap-step. `cifar100-paper-2022` has DynSnap-cyc and a single
+  prunes. SingleBase's three replicates there, and in `cifar100-paper-2021`, are the rounds of ExtBagging and DynSnap-step (`cifar100-rolling-2021` has one more of that seed). `cifar100-paper-2022` has DynSnap-cyc and a single
   network alone, without the second network that the noise floor takes. In neither further run is Snapshot trained: DynSnap-cyc has rounds of its own.
 * The second single network trained its last 1 and 3 of 200 epochs on a CPU in generations 2 and 3, where the GPU's time ran out. All of its
   snapshots are from earlier epochs. Its seconds are those on the GPU.

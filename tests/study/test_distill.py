@@ -9,11 +9,12 @@ import pytest
 from dynsnap import predictions, study
 from dynsnap.data import Pool, from_generations
 from dynsnap.ensemble import combine, method
-from dynsnap.errors import FileError, PlanError
+from dynsnap.errors import FileError, Interrupted, PlanError
 from dynsnap.predictions import Predictions
 from dynsnap.store import RunFolder
 from dynsnap.study import DistillPlan, RetainedGain
 from dynsnap.study.distilling._distill import LearnerPredictions, retained_gains, table_of
+from dynsnap.study.distilling._students import DistillationRunner
 from dynsnap.testing import CentroidTrainer
 from dynsnap.train import TorchTrainer
 from dynsnap.train.models import mlp
@@ -176,8 +177,26 @@ def test_a_control_is_the_student_without_its_teacher(school):
     assert metrics["predictions 1"] == pytest.approx(told["accuracy_1"])
     assert metrics["predictions 2"] == pytest.approx(told["accuracy_2"])
     assert metrics["late 2"] == pytest.approx(told["late_accuracy"])
-    distilled(school)  # other students, without controls
-    assert not any(path.exists() for path in written)
+    # A student that is replaced takes its control along, and no other.
+    distilled(school, generations=[2])
+    assert [path for path in written if "-g1" not in path.name and path.exists()] == []
+    assert all(path.exists() for path in written if "-g1" in path.name)
+    distilled(school, second="previous")  # students of another name
+    assert all(path.exists() for path in written if "-g1" in path.name)
+
+
+def test_no_control_of_earlier_students_is_left_beside_new_ones(school, monkeypatch):
+    """Not even where the command is stopped before it has trained the new controls."""
+    found, _ = distilled(school, control=True)
+    written = [path for path in found.predictions if "-teacher=none-" in path.name]
+
+    def stopped(*_):
+        raise Interrupted("Stopped.")
+
+    monkeypatch.setattr(DistillationRunner, "untaught", stopped)
+    with pytest.raises(Interrupted):
+        distilled(school, control=True)
+    assert written and not any(path.exists() for path in written)
 
 
 def test_ensembles_that_the_store_lacks_are_not_trained(school, tmp_path):

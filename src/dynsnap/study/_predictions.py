@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dynsnap import _files, gate, predictions
+from dynsnap import gate, predictions
 from dynsnap._types import Labels, Positions, Scores
 from dynsnap.data import SELECTION_SET, Pool, Stream
 from dynsnap.ensemble import Combination, combine
@@ -74,14 +74,6 @@ class PredictionPaths:
                 (self.folder / name).mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise FileError(f"Cannot make the folder {self.folder}: {error.strerror}.") from error
-
-    def remove(self, method: str, combination: Combination) -> None:
-        """Remove the files of one method, of all generations and replicates."""
-        theirs = re.compile(rf"{re.escape(method)}-{combination}-g\d+(-r\d+)?\.parquet")
-        for folder in (self.folder, self.folder / "late"):
-            for path in folder.glob("*.parquet"):
-                if theirs.fullmatch(path.name):
-                    _files.remove(path)
 
     def remove_stale(self, written: Iterable[Path]) -> None:
         """Remove the files of an earlier form of the study: they would be read as results."""

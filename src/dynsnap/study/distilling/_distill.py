@@ -1,12 +1,12 @@
 """Distil the ensembles of a run into single networks, and measure how much of the gain is left."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 
-from dynsnap import predictions
+from dynsnap import _files, predictions
 from dynsnap.comparison import Estimate, compare
 from dynsnap.data import Stream
 from dynsnap.ensemble import (
@@ -169,6 +169,7 @@ def distill(
         teachers, line = [first for first, _ in pairs], [student for _, student in pairs]
         students += [student.made for student in line] if replicate == 0 else []
         for student in line:
+            _remove_control(student, how, paths)
             files += _write(student, stream, paths)
         many = _said(how.method.name, teachers, stream)
         here = [many, _said(how.name, line, stream, teacher=many)]
@@ -181,9 +182,6 @@ def distill(
         alone = how.method.name == plan.baseline.name
         single = None if alone else _single(plan, how, paths, asked, replicate)
         measured.append(here if single is None else [*here, single])
-    if not how.control:
-        # Those of an earlier command: the students that they belong to were replaced.
-        paths.remove(how.control_name, how.combination)
     rows = table_of(measured, how.combination, generations=asked, resamples=plan.resamples)
     return Distilled(
         how=how,
@@ -249,6 +247,14 @@ def _single(
         test=[predictions.read(path) for path in files],
         late=predictions.read(late) if late.is_file() else None,
     )
+
+
+def _remove_control(student: ScoringEnsemble, how: DistillPlan, paths: PredictionPaths) -> None:
+    """Remove the predictions of a student's control: they are of the student that it replaces."""
+    of = student.made.ensemble
+    twin = replace(of, method=replace(of.method, name=how.control_name))
+    for late in (False, True):
+        _files.remove(paths.path(twin, student.how, late=late))
 
 
 def _write(student: ScoringEnsemble, stream: Stream, paths: PredictionPaths) -> Iterator[Path]:
