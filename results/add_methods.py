@@ -15,20 +15,27 @@ import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from dynsnap import _files, predictions
-from dynsnap._types import AnyArray
-from dynsnap.errors import DynSnapError
-from dynsnap.study import NOISE_FLOOR, Row, StudyPlan, kept_by, read_study, read_table
+from dynsnap.errors import DynSnapError, InputError
+from dynsnap.study import (
+    NOISE_FLOOR,
+    MethodLabels,
+    Row,
+    StudyPlan,
+    kept_by,
+    read_study,
+    read_table,
+)
 
 NEEDED = ("study.toml", "about.json", "table.csv")
 STALE = ("scores.parquet", "replicates.csv")  # of the published methods alone
 ADDED_UP = ("rounds", "training_seconds", "training_inputs")
+HELD = ("accuracy", "consistency", "correct_consistency")  # against the labels
 
 
 def main() -> None:
@@ -67,11 +74,11 @@ class Part:
     @classmethod
     def read(cls, folder: Path) -> "Part":
         if missing := [name for name in NEEDED if not (folder / name).is_file()]:
-            raise SystemExit(f"{folder} has no {missing[0]}. Nothing was written.")
+            raise InputError(f"{folder} has no {missing[0]}.")
         lines = tuple((folder / "table.csv").read_text().splitlines())
         rows = tuple(read_table(folder / "table.csv"))
         if len({(row.method, row.combination, row.metric) for row in rows}) < len(rows):
-            raise SystemExit(f"{folder / 'table.csv'} has a row twice. Nothing was written.")
+            raise InputError(f"{folder / 'table.csv'} has a row twice.")
         plan = read_study(folder / "study.toml", stored=True)
         about = _about(folder / "about.json")
         return cls(folder, plan, about, lines, rows, predictions.stored(folder))
@@ -84,6 +91,15 @@ class Part:
         """The method that has to be there for this one: itself, or the one that it is about."""
         baseline = self.plan.baseline.name
         return baseline if method == NOISE_FLOOR else kept_by(method, baseline) or method
+
+    @property
+    def combinations(self) -> list[str]:
+        return sorted({key.combination for key in self.keys})
+
+    @property
+    def kinds(self) -> list[str]:
+        """The kinds of inputs that methods are measured on."""
+        return sorted({key.kind for key in self.keys} - {"twin"})
 
     @property
     def found(self) -> Counter[tuple[str, str]]:
@@ -100,8 +116,8 @@ class Part:
             "data": replace(plan.data, path=None),
             "model": dict(plan.model),
             "training": (plan.epochs, dict(plan.training)),
-            "combinations": sorted({key.combination for key in self.keys}),
-            "kinds of inputs": sorted({key.kind for key in self.keys} - {"twin"}),
+            "combinations": self.combinations,
+            "kinds of inputs": self.kinds,
             "generations": self.about["generations"],
             "replicates": plan.replicates,
             "device": self.about["environment"].get("device"),
@@ -115,7 +131,7 @@ def _about(path: Path) -> Mapping[str, Any]:
     wanted: dict[str, type | tuple[type, ...]] = dict.fromkeys(ADDED_UP, (int, float))
     for name, kind in (wanted | {"generations": list, "environment": dict}).items():
         if not isinstance(about, dict) or not isinstance(about.get(name), kind):
-            raise SystemExit(f"{path} has no {name} as runs tell it. Nothing was written.")
+            raise InputError(f"{path} has no {name} as runs tell it.")
     return dict(about)
 
 
@@ -123,19 +139,19 @@ def new_methods(run: Part, target: Part) -> list[str]:
     """The methods that only the run has, if they can be added."""
     for what, mine in run.alike.items():
         if mine != (theirs := target.alike[what]):
-            raise SystemExit(f"Another {what}: {mine} and {theirs}. Nothing was written.")
+            raise InputError(f"Another {what}: {mine} and {theirs}.")
     plans = [{one.name: one for one in part.plan.methods} for part in (run, target)]
     for name in plans[0].keys() & plans[1].keys() & {*target.methods}:
         if plans[0][name] != plans[1][name]:
-            raise SystemExit(f"Another {name} in both study files. Nothing was written.")
+            raise InputError(f"Another {name} in both study files.")
     for name in STALE:
         if (target.folder / name).is_file():
-            raise SystemExit(
+            raise InputError(
                 f"{target.folder / name} would lack the new methods. Publish one run of all."
             )
     added = [one for one in run.methods if run.measured_with(one) not in target.methods]
     if not added:
-        raise SystemExit(f"{run.folder} has no method that {target.folder} lacks.")
+        raise InputError(f"{run.folder} has no method that {target.folder} lacks.")
     return added
 
 
@@ -148,7 +164,7 @@ def most_predictions(*parts: Part) -> dict[str, float]:
             for (method, other), often in part.found.items()
             if other == kind
         )
-        for kind in parts[0].alike["kinds of inputs"]
+        for kind in parts[0].kinds
     }
 
 
@@ -160,35 +176,25 @@ def check_whole(part: Part, methods: Sequence[str], usual: Mapping[str, float]) 
         for method in own:
             whole = round(most * _often(part, method))
             if found[method, kind] != whole:
-                raise SystemExit(
+                raise InputError(
                     f"{part.folder} has {found[method, kind]} of the {whole} predictions of "
-                    f"{method} on {kind} inputs. Nothing was written."
+                    f"{method} on {kind} inputs."
                 )
     told = {(row.method, row.combination, row.metric): row.value for row in part.rows}
-    for method in own:
-        for how in part.alike["combinations"]:
-            for metric, found_there in _measured(part, method, how).items():
+    for how in part.combinations:
+        labels = MethodLabels.read(part.folder, combination=how)
+        if labels is None:
+            raise InputError(f"{part.folder} has no true classes.")
+        for method in own:
+            for metric in HELD:
+                each = [one.mean() for one in labels.values(method, metric).values()]
+                found_there = float(np.mean(each))
                 value = told.get((method, how, metric))
-                if value is None or abs(found_there - value) > 1e-9:
-                    raise SystemExit(
+                if value is None or not abs(found_there - value) <= 1e-9:  # nor NaN
+                    raise InputError(
                         f"{part.folder}/table.csv has the {metric} {value} of {method} by {how}, "
-                        f"and its predictions have {found_there}. Nothing was written."
+                        f"and its predictions have {found_there}."
                     )
-
-
-def _measured(part: Part, method: str, how: str) -> dict[str, float]:
-    """The main metrics of a method, from its predictions."""
-    by: dict[int, list[tuple[AnyArray, AnyArray]]] = {}
-    for key, address in sorted(part.keys.items(), key=lambda one: one[0].generation):
-        if (key.method, key.combination, key.kind) == (method, how, "test"):
-            one = predictions.read(address)
-            by.setdefault(key.replicate, []).append((one.labels, one.labels == one.truth))
-    pairs = [pair for line in by.values() for pair in combinations(line, 2)]
-    return {
-        "accuracy": float(np.mean([right.mean() for line in by.values() for _, right in line])),
-        "consistency": float(np.mean([(a == b).mean() for (a, _), (b, _) in pairs])),
-        "correct_consistency": float(np.mean([(a & b).mean() for (_, a), (_, b) in pairs])),
-    }
 
 
 def _often(part: Part, method: str) -> int:
@@ -223,7 +229,7 @@ def with_times(run: Part, target: Part) -> str:
     for name, value in sums.items():
         text, often = re.subn(rf'("{name}"\s*:\s*)[^,\s}}]+', rf"\g<1>{value}", text)
         if often != 1:
-            raise SystemExit(f"{target.folder / 'about.json'} has {often} of {name}.")
+            raise InputError(f"{target.folder / 'about.json'} has {often} of {name}.")
     return text
 
 

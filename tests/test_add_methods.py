@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[1]
 STUDY = """
 [study]
 name = "small"
-seed = {seed}
+seed = 1
 
 [data]
 source = "digits"
@@ -35,10 +35,10 @@ snapshots = 2
 """
 
 
-def published(folder, *names, seed=1):
+def published(folder, *names):
     study = folder / "study.toml"
     folder.mkdir()
-    study.write_text(STUDY.format(seed=seed, names=", ".join(f'"{name}"' for name in names)))
+    study.write_text(STUDY.format(names=", ".join(f'"{name}"' for name in names)))
     for words in (
         ["run", study, "--out", folder / "run"],
         ["publish", folder / "run", folder / "kept", "--no-scores"],
@@ -91,14 +91,14 @@ def test_added_methods_are_as_if_they_had_been_in_the_run(tmp_path):
 
 @pytest.mark.slow
 def test_a_noise_floor_that_was_measured_with_another_learner_is_not_added(tmp_path):
-    without, kept = published(tmp_path / "one", "singlebase")
+    bare, kept = published(tmp_path / "one", "singlebase")
     run, _ = published(tmp_path / "two", "singlebase", "extbagging")
-    shutil.rmtree(without / "predictions/twin")
-    rows = (without / "table.csv").read_text().splitlines()
+    shutil.rmtree(bare / "predictions/twin")
+    rows = (bare / "table.csv").read_text().splitlines()
     others = [row for row in rows if not row.startswith("noise-floor,")]
     assert len(others) < len(rows)
-    (without / "table.csv").write_text("\n".join([*others, ""]))
-    assert dynsnap("publish", without, kept, "--no-scores").exit_code == 0
+    (bare / "table.csv").write_text("\n".join([*others, ""]))
+    assert dynsnap("publish", bare, kept, "--no-scores").exit_code == 0
     ended = add(run, kept)
     assert ended.returncode == 0 and ended.stdout.endswith(": extbagging.\n"), ended.stderr
     assert {row[0] for row in rows_of(kept)} >= {"singlebase", "extbagging"}

@@ -142,12 +142,10 @@ def _dropout_fails(study: Study, found: Found, results: Path) -> Judged:
     if not found.has("mcdropout", "singlebase"):
         return None
     line, words, n = _against(found, "mcdropout", "singlebase")
-    if "higher" in (words["consistency"], words["correct_consistency"]):
+    metrics = ("consistency", "correct_consistency")
+    if "higher" in [words[metric] for metric in metrics]:
         return line, False, n
-    gains = (
-        found.difference("mcdropout", "singlebase", metric)
-        for metric in ("consistency", "correct_consistency")
-    )
+    gains = [found.difference("mcdropout", "singlebase", metric) for metric in metrics]
     if not all(minus is not None and minus.high <= NEAR for minus in gains):
         return f"{line} It may be more than a point higher, so this is open.", None, n
     return line, True, n
